@@ -1,0 +1,168 @@
+"""Pods, as far as scheduling reads them."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from k8s_scheduler.api.meta import Condition, Labels, ObjectMeta, Wire
+from k8s_scheduler.api.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
+from k8s_scheduler.api.taints import Toleration
+
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+
+# Quantities stay as they came: a string, or a number from writers that do not quote.
+ResourceList: TypeAlias = dict[str, str | int | float]
+
+
+class ResourceRequirements(Wire, frozen=True, gc=False):
+    """Requests and limits of a container or of a whole pod."""
+
+    requests: ResourceList | None = None
+    limits: ResourceList | None = None
+
+
+class ContainerPort(Wire, frozen=True, gc=False):
+    """A port of a container; only host ports concern scheduling."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class Container(Wire, frozen=True, gc=False):
+    """A container: what it asks for, not what it runs."""
+
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements | None = None
+    ports: list[ContainerPort] | None = None
+    restart_policy: str | None = None
+
+
+class PreferredSchedulingTerm(Wire, frozen=True, gc=False):
+    """A weighted wish about nodes."""
+
+    weight: int
+    preference: NodeSelectorTerm
+
+
+class NodeAffinity(Wire, frozen=True, gc=False):
+    """Where a pod must or would like to run, by node labels and fields."""
+
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: list[PreferredSchedulingTerm] | None = msgspec.field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(Wire, frozen=True, gc=False):
+    """Pods to be near to, or far from, within a topology."""
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class WeightedPodAffinityTerm(Wire, frozen=True, gc=False):
+    """A weighted wish about other pods."""
+
+    weight: int
+    pod_affinity_term: PodAffinityTerm
+
+
+class PodAffinity(Wire, frozen=True, gc=False):
+    """Affinity or anti-affinity to other pods."""
+
+    required: list[PodAffinityTerm] | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: list[WeightedPodAffinityTerm] | None = msgspec.field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Wire, frozen=True, gc=False):
+    """All affinities of a pod."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Wire, frozen=True, gc=False):
+    """How evenly matching pods must be spread over a topology."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] | None = None
+
+
+class SchedulingGate(Wire, frozen=True, gc=False):
+    """A gate that keeps a pod out of the queue until it is removed."""
+
+    name: str = ""
+
+
+class PodSpec(Wire, frozen=True, gc=False):
+    """What a pod asks of the scheduler."""
+
+    node_name: str = ""
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    resources: ResourceRequirements | None = None
+    overhead: ResourceList | None = None
+    node_selector: Labels | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    topology_spread_constraints: list[TopologySpreadConstraint] | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
+    host_network: bool = False
+
+
+class ContainerStatus(Wire, frozen=True, gc=False):
+    """What a running container was really given; in-place resize makes it differ from its spec."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList | None = None
+
+
+class PodStatus(Wire, frozen=True, gc=False):
+    """What has become of a pod."""
+
+    phase: str = ""
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList | None = None
+
+
+class Pod(Wire, frozen=True, gc=False):
+    """A pod."""
+
+    metadata: ObjectMeta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def is_finished(self) -> bool:
+        """Finished pods hold nothing; the pod watch leaves them out."""
+        return self.status.phase in ("Succeeded", "Failed")

@@ -1,0 +1,75 @@
+"""What the rest of `kube` needs of an HTTP client, and nothing more.
+
+`transport.py` implements it on aiohttp; `tests/fakes` implements it in memory. An HTTP answer
+is returned whatever its status; no answer is an exception (`NotSent` or `OutcomeUnknown`).
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from k8s_scheduler.kube.errors import ApiError, api_error
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole answer."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the server did what was asked."""
+        return 200 <= self.status < 300
+
+    def error(self) -> ApiError:
+        """Return the exception this answer amounts to."""
+        return api_error(self.status, self.body, retry_after=self.headers.get("Retry-After"))
+
+
+class Stream(Protocol):
+    """An answer that is read while it arrives: a watch."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Yield bytes as they arrive; ends when the server ends the answer."""
+        ...
+
+    async def read(self) -> bytes:
+        """Read the whole body (of an error)."""
+        ...
+
+
+class Transport(Protocol):
+    """Requests to one API server, already authenticated."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        timeout_seconds: float = 30.0,
+    ) -> Response:
+        """Send one request and read its whole answer.
+
+        Raises NotSent or OutcomeUnknown when there is no answer.
+        """
+        ...
+
+    def stream(
+        self, path: str, *, query: Mapping[str, str] | None = None
+    ) -> AbstractAsyncContextManager[Stream]:
+        """Open a GET that is read in chunks. It has no total deadline; the reader watches stalls."""
+        ...

@@ -1,0 +1,66 @@
+"""Slices: pieces of work on the event loop, none longer than 20 ms of CPU.
+
+Everything shares one loop, so whoever works for long keeps lease renewals and health checks
+waiting. Long work runs inside a `Slice`, asks `full()` as it goes and `await`s `breathe()` when
+it is; every slice's CPU time is reported under its owner's name, so the one that holds the loop
+shows itself.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+BUDGET_SECONDS = 0.020
+# Stop at half: the last item of a slice may be a large one, and the meter is read between items.
+_FULL_SECONDS = BUDGET_SECONDS / 2
+
+ReportSlice = Callable[[str, float], None]
+
+
+class Slice:
+    """One owner's stretch of work; reusable after `breathe`."""
+
+    __slots__ = ("_clock", "_owner", "_report", "_start")
+
+    def __init__(self, owner: str, report: ReportSlice, clock: Callable[[], float]) -> None:
+        self._owner = owner
+        self._report = report
+        self._clock = clock
+        self._start = clock()
+
+    def full(self) -> bool:
+        """Return whether it is time to let others run."""
+        return self._clock() - self._start >= _FULL_SECONDS
+
+    def finish(self) -> None:
+        """Report the time used; call it when the work ends without another `breathe`."""
+        self._report(self._owner, self._clock() - self._start)
+
+    def restart(self) -> None:
+        """Begin a new stretch, after the loop has run something else."""
+        self._start = self._clock()
+
+    async def breathe(self) -> None:
+        """Report, let the loop run whatever waits, and start a new stretch."""
+        self.finish()
+        await asyncio.sleep(0)
+        self.restart()
+
+
+class SliceMeter:
+    """Makes slices that report to one place."""
+
+    def __init__(
+        self, report: ReportSlice, clock: Callable[[], float] = time.thread_time
+    ) -> None:
+        self._report = report
+        self._clock = clock
+
+    def start(self, owner: str) -> Slice:
+        """Begin a slice for `owner`, a fixed name such as `reflector/pods`."""
+        return Slice(owner, self._report, self._clock)
+
+
+def silent_meter() -> SliceMeter:
+    """Return a meter that reports nowhere, for tools and tests."""
+    return SliceMeter(lambda _owner, _seconds: None)
