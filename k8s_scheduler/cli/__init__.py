@@ -1,1 +1,1 @@
-""""""
+"""The command line: it parses, asks `app` and prints; it decides nothing."""

@@ -168,6 +168,22 @@ class SchedulerMetrics:
         )
 
 
+class RecordingMetrics:
+    """What the recording of inputs says about itself."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.active = Gauge(
+            "k8s_scheduler_recording_active",
+            "1 while every input is being recorded (--record), 0 otherwise.",
+            registry=registry,
+        )
+        self.bytes = Counter(
+            "k8s_scheduler_recording_bytes",
+            "Bytes written to recordings.",
+            registry=registry,
+        )
+
+
 class Metrics:
     """All metrics of a process, on a registry of its own."""
 
@@ -175,6 +191,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.kube = KubeMetrics(self.registry)
         self.scheduler = SchedulerMetrics(self.registry)
+        self.recording = RecordingMetrics(self.registry)
 
     def with_process(self) -> "Metrics":
         """Add what describes the process itself; only the daemon wants it."""

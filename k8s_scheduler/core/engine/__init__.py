@@ -1,1 +1,1 @@
-""""""
+"""What happens to a pod: decision, binding, failure."""

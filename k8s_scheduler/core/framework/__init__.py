@@ -1,1 +1,1 @@
-""""""
+"""The contract between plugins and the engine."""

@@ -1,1 +1,1 @@
-""""""
+"""Who is tried next."""

@@ -1,0 +1,237 @@
+"""From a file to a `SchedulerConfiguration`, or to one error that names everything wrong.
+
+    text ──► YAML with lines ──► types ──► defaults ──► flags ──► rules ──► profiles
+             yaml_positions      config_decode          here      config_validate
+                                                                  config_support
+                                                                  config_profiles
+
+Errors of all steps are collected and given file and line; only a file that is no configuration
+at all (not YAML, another kind) ends the walk early. A rule that a flag broke is reported under
+the flag's name.
+
+Decoding is strict, as kube-scheduler's is: unknown and repeated fields are errors. A file is one
+document.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from k8s_scheduler.api.config import (
+    API_VERSION,
+    KIND,
+    KubeSchedulerConfiguration,
+    LeaderElection,
+    PluginFacts,
+    Profile,
+    SchedulerConfiguration,
+)
+from k8s_scheduler.api.config_decode import decode
+from k8s_scheduler.api.config_defaults import DEFAULT_MULTI_POINT
+from k8s_scheduler.api.config_profiles import resolve_profile
+from k8s_scheduler.api.config_support import not_supported_yet, without_meaning
+from k8s_scheduler.api.config_validate import validate
+from k8s_scheduler.api.field_errors import (
+    ConfigurationError,
+    FieldError,
+    FieldPath,
+    not_covered,
+)
+from k8s_scheduler.api.pod import DEFAULT_SCHEDULER_NAME
+from k8s_scheduler.api.yaml_positions import Document, parse_yaml
+
+_RIGHT = f'"apiVersion: {API_VERSION}" and "kind: {KIND}"'
+
+
+@dataclass(frozen=True, slots=True)
+class FlagOverride:
+    """A flag that was given and replaces what the file says at `path`, or only fills it in."""
+
+    flag: str
+    path: tuple[str, str]
+    value: str | bool | int | float
+    only_if_unset: bool = False
+
+
+def load_configuration(
+    path: Path,
+    known: Mapping[str, PluginFacts],
+    *,
+    default_multi_point: Sequence[str] = DEFAULT_MULTI_POINT,
+    overrides: Sequence[FlagOverride] = (),
+) -> SchedulerConfiguration:
+    """Read, check and resolve a configuration file; raises ConfigurationError with all errors."""
+    document, errors = _read(path)
+    if document is None or _is_something_else(document.value):
+        raise _located(errors or _type_errors(document), document, str(path))
+    return _configure(
+        document,
+        errors + _type_errors(document),
+        known=known,
+        default_multi_point=default_multi_point,
+        overrides=overrides,
+        source=str(path),
+    )
+
+
+def default_configuration(
+    known: Mapping[str, PluginFacts],
+    *,
+    default_multi_point: Sequence[str] = DEFAULT_MULTI_POINT,
+    overrides: Sequence[FlagOverride] = (),
+) -> SchedulerConfiguration:
+    """Return what holds without a file: one profile, `default-scheduler`, with all defaults."""
+    return _configure(
+        Document({}),
+        [],
+        known=known,
+        default_multi_point=default_multi_point,
+        overrides=overrides,
+        source="",
+    )
+
+
+def completed(settings: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """Fill in the defaults that depend on what else is there, or that empty values stand for."""
+    profiles = settings.profiles or (Profile(),)
+    if len(profiles) == 1 and profiles[0].scheduler_name is None:
+        named = msgspec.structs.replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME)
+        profiles = (named,)
+    election = settings.leader_election
+    empty = {
+        field.name: field.default
+        for field in msgspec.structs.fields(LeaderElection)
+        if field.name != "leader_elect" and not getattr(election, field.name)
+    }
+    connection = settings.client_connection
+    return msgspec.structs.replace(
+        settings,
+        profiles=profiles,
+        leader_election=msgspec.structs.replace(election, **empty),
+        client_connection=msgspec.structs.replace(connection, burst=connection.burst or 100),
+        extenders=tuple(
+            msgspec.structs.replace(e, http_timeout_seconds=e.http_timeout_seconds or 5.0)
+            for e in settings.extenders
+        ),
+    )
+
+
+def _read(path: Path) -> tuple[Document | None, list[FieldError]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        return None, [FieldError((), f"cannot be read: {error.strerror}")]
+    except UnicodeDecodeError as error:
+        return None, [FieldError((), f"is not text in UTF-8: byte {error.start} is not")]
+    documents, errors = parse_yaml(text)
+    documents = [document for document in documents if document.value is not None]
+    if errors and not documents:
+        return None, errors
+    if not documents:
+        return None, [FieldError((), f"is empty; it must say {_RIGHT}")]
+    if len(documents) > 1:
+        line = documents[1].line_of(())
+        message = f"holds {len(documents)} documents; put one configuration into one file"
+        return None, [FieldError((), message, line=line)]
+    return documents[0], errors
+
+
+def _is_something_else(value: Any) -> bool:
+    """Return whether the file was never meant to be this configuration."""
+    if not isinstance(value, dict):
+        return True
+    version, kind = str(value.get("apiVersion", API_VERSION)), value.get("kind", KIND)
+    return kind != KIND or version.partition("/")[0] != API_VERSION.partition("/")[0]
+
+
+def _type_errors(document: Document | None) -> list[FieldError]:
+    value = document.value if document is not None else None
+    if not isinstance(value, dict):
+        return [FieldError((), f"must be a mapping that says {_RIGHT}")]
+    errors = []
+    for field, right in (("apiVersion", API_VERSION), ("kind", KIND)):
+        given = value.get(field)
+        if given is None:
+            errors.append(FieldError((field,), f'Required value: must be "{right}"'))
+        elif given != right:
+            errors.append(FieldError((field,), f'Invalid value: "{given}": must be "{right}"'))
+    return errors
+
+
+def _configure(
+    document: Document,
+    errors: list[FieldError],
+    *,
+    known: Mapping[str, PluginFacts],
+    default_multi_point: Sequence[str],
+    overrides: Sequence[FlagOverride],
+    source: str,
+) -> SchedulerConfiguration:
+    settings, wrong = decode(KubeSchedulerConfiguration, document.value, ())
+    settings = _override(completed(settings), overrides)
+    resolutions = [
+        resolve_profile(
+            profile, ("profiles", i), known=known, default_multi_point=default_multi_point
+        )
+        for i, profile in enumerate(settings.profiles)
+    ]
+    found = validate(settings) + not_supported_yet(settings)
+    for resolution in resolutions:
+        found += resolution.errors
+    flags: dict[FieldPath, FieldPath] = {o.path: (o.flag,) for o in overrides}
+    found = [replace(error, path=flags.get(error.path, error.path)) for error in found]
+    errors = errors + not_covered(found, wrong) + wrong
+    if errors:
+        raise _located(errors, document, source)
+    warnings = without_meaning(settings, document)
+    for resolution in resolutions:
+        warnings += resolution.warnings
+    return SchedulerConfiguration(
+        settings=settings,
+        profiles=tuple(resolution.profile for resolution in resolutions),
+        warnings=tuple(map(str, _with_lines(warnings, document, source))),
+        source=source,
+    )
+
+
+def _override(
+    settings: KubeSchedulerConfiguration, overrides: Iterable[FlagOverride]
+) -> KubeSchedulerConfiguration:
+    for override in overrides:
+        section, field = override.path
+        section_name = _attribute(KubeSchedulerConfiguration, section)
+        current = getattr(settings, section_name)
+        field_name = _attribute(type(current), field)
+        if override.only_if_unset and getattr(current, field_name):
+            continue
+        changed = msgspec.structs.replace(current, **{field_name: override.value})
+        settings = msgspec.structs.replace(settings, **{section_name: changed})
+    return settings
+
+
+def _attribute(kind: type[msgspec.Struct], encode_name: str) -> str:
+    return next(f.name for f in msgspec.structs.fields(kind) if f.encode_name == encode_name)
+
+
+def _located(
+    errors: Iterable[FieldError], document: Document | None, source: str
+) -> ConfigurationError:
+    return ConfigurationError(_with_lines(errors, document or Document(), source))
+
+
+def _with_lines(errors: Iterable[FieldError], document: Document, source: str) -> list[FieldError]:
+    """Say where each error stands, and sort by it; what came from a flag stands in no file."""
+    located = [
+        error
+        if _is_flag(error.path)
+        else replace(error, file=source, line=error.line or document.line_of(error.path))
+        for error in errors
+    ]
+    return sorted(located, key=lambda error: error.line or 0)
+
+
+def _is_flag(path: FieldPath) -> bool:
+    return bool(path) and str(path[0]).startswith("--")

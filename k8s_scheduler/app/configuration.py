@@ -1,0 +1,83 @@
+"""The configuration of this process: flags, file and the plugins that exist, put together.
+
+Who wins, as in kube-scheduler: explicit `--leader-elect*` flags over the file; the file over
+`--kube-api-qps` and `--kube-api-burst`, which count only without `--config`. One difference:
+`--kubeconfig` counts with `--config` too, unless the file names a kubeconfig of its own;
+kube-scheduler ignores the flag then and fails outside a cluster.
+"""
+
+import logging
+from collections.abc import Mapping
+
+from k8s_scheduler.api.config import PluginFacts, SchedulerConfiguration
+from k8s_scheduler.api.config_load import (
+    FlagOverride,
+    default_configuration,
+    load_configuration,
+)
+from k8s_scheduler.app.options import ConfigurationFlags
+
+_CONNECTION = "clientConnection"
+
+logger = logging.getLogger(__name__)
+
+
+def known_plugins() -> Mapping[str, PluginFacts]:
+    """Return the facts of every plugin; the core is loaded only when somebody asks."""
+    from k8s_scheduler.core.builtins import known_plugins as ask_core  # noqa: PLC0415  see above
+
+    return ask_core()
+
+
+def load(flags: ConfigurationFlags) -> SchedulerConfiguration:
+    """Return the configuration in effect; ConfigurationError holds everything that is wrong."""
+    known = known_plugins()
+    overrides = flags.leader_election
+    if flags.config_file is None:
+        return default_configuration(known, overrides=(*overrides, *_connection_flags(flags)))
+    if flags.kubeconfig:
+        path = (_CONNECTION, "kubeconfig")
+        fallback = FlagOverride("--kubeconfig", path, flags.kubeconfig, only_if_unset=True)
+        overrides = (*overrides, fallback)
+    return load_configuration(flags.config_file, known, overrides=overrides)
+
+
+def log_warnings(configuration: SchedulerConfiguration, flags: ConfigurationFlags) -> None:
+    """Log what was asked for and has no effect, and which default plugins are missing."""
+    for warning in (*configuration.warnings, *_ignored_flags(configuration, flags)):
+        logger.warning("Configuration has no effect", extra={"fields": {"reason": warning}})
+    for profile in configuration.profiles:
+        if profile.left_out:
+            fields = {"profile": profile.scheduler_name, "plugins": list(profile.left_out)}
+            logger.info("Default plugins not supported yet are left out", extra={"fields": fields})
+
+
+def _connection_flags(flags: ConfigurationFlags) -> list[FlagOverride]:
+    given = {
+        "kubeconfig": ("--kubeconfig", flags.kubeconfig),
+        "qps": ("--kube-api-qps", flags.kube_api_qps),
+        "burst": ("--kube-api-burst", flags.kube_api_burst),
+    }
+    return [
+        FlagOverride(flag, (_CONNECTION, field), value)
+        for field, (flag, value) in given.items()
+        if value is not None
+    ]
+
+
+def _ignored_flags(configuration: SchedulerConfiguration, flags: ConfigurationFlags) -> list[str]:
+    if flags.config_file is None:
+        if flags.kube_api_burst is not None and configuration.settings.client_connection.qps <= 0:
+            return ["--kube-api-burst: there is no limit unless --kube-api-qps is set"]
+        return []
+    connection = configuration.settings.client_connection
+    ignored = []
+    if flags.kube_api_qps is not None:
+        ignored.append("--kube-api-qps: set clientConnection.qps in the file given by --config")
+    if flags.kube_api_burst is not None:
+        ignored.append("--kube-api-burst: set clientConnection.burst in the file given by --config")
+    if flags.kubeconfig and connection.kubeconfig != flags.kubeconfig:
+        ignored.append(
+            f"--kubeconfig: the file given by --config names {connection.kubeconfig} instead"
+        )
+    return ignored

@@ -1,0 +1,223 @@
+"""From the first log line to the exit code.
+
+Start: serve health, watch nodes, then pods (also as a standby, unless told to wait), become the
+leader, catch up with everything that was written before, decide. Stop: decide nothing more, see
+the writes under way to their end while the lease is still held, write the last events, give the
+lease back. A lost lease ends the process at once: it can't know what it has missed, and nothing
+it has started can outlast the lease.
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator
+
+import uvloop
+
+from k8s_scheduler import __version__
+from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.options import RunOptions
+from k8s_scheduler.app.serving import serving
+from k8s_scheduler.app.watchdog import watch_loop
+from k8s_scheduler.app.wiring import Graph, wire
+from k8s_scheduler.core.framework.profile import ProfileError
+from k8s_scheduler.kube.auth import load_credentials
+from k8s_scheduler.kube.errors import CredentialsError
+from k8s_scheduler.kube.transport import AiohttpTransport
+from k8s_scheduler.lib.aiotasks import Supervisor
+from k8s_scheduler.obs.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+DRAIN_SECONDS = 30.0
+_EVENTS_SECONDS = 5.0
+
+
+def run(options: RunOptions) -> int:
+    """Run the daemon until it is told to stop; return the exit code."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_run(options))
+
+
+async def _run(options: RunOptions) -> int:
+    stop = _stop_signal()
+    connection = options.configuration.settings.client_connection
+    try:
+        credentials = await load_credentials(connection.kubeconfig or None)
+    except CredentialsError as error:
+        return _refuse(error, ExitCode.NO_CREDENTIALS)
+    metrics = Metrics().with_process()
+    transport = AiohttpTransport(
+        credentials,
+        metrics=metrics.kube,
+        qps=connection.qps,
+        burst=connection.burst,
+    )
+    try:
+        graph = wire(options, transport, metrics)
+        async with serving(options, graph, metrics):
+            logger.info(
+                "Starting k8s-scheduler",
+                extra={
+                    "fields": {
+                        "version": __version__,
+                        "server": credentials.server,
+                        "profiles": [p.scheduler_name for p in options.configuration.profiles],
+                    }
+                },
+            )
+            return await Daemon(graph, options).run(stop)
+    except (OSError, ProfileError) as error:
+        return _refuse(error, ExitCode.USAGE)
+    finally:
+        await transport.close()
+
+
+def _refuse(error: Exception, code: ExitCode) -> int:
+    """Tell a user's mistake without a traceback."""
+    sys.stderr.write(f"{error}\n")
+    return code
+
+
+def _stop_signal() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set; a second signal ends the process at once."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def received(number: signal.Signals) -> None:
+        logger.info("Stopping", extra={"fields": {"signal": number.name}})
+        stop.set()
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, received, number)
+    return stop
+
+
+class Daemon:
+    """The running graph."""
+
+    def __init__(self, graph: Graph, options: RunOptions) -> None:
+        self._graph = graph
+        self._delay_caches = options.configuration.settings.delay_cache_until_active
+        self._tasks = Supervisor()
+        self._lease_lost = asyncio.Event()
+
+    async def run(self, stop: asyncio.Event) -> int:
+        """Run until stopped, lost or broken."""
+        self._start_background()
+        self._tasks.start("leading", self._lead())
+        async with _first(stop.wait(), self._lease_lost.wait(), self._tasks.died):
+            pass
+        try:
+            if self._tasks.died.done():
+                died = self._tasks.died.result()
+                logger.critical("Internal failure", exc_info=died)
+                return ExitCode.FAILURE
+            if self._lease_lost.is_set():
+                logger.error("Leaderelection lost")
+                return ExitCode.FAILURE
+            return await self._drain()
+        finally:
+            self._graph.pump.forbid()
+            await self._tasks.stop()
+            if self._graph.recording is not None:
+                self._graph.recording.close()
+
+    def _start_background(self) -> None:
+        graph = self._graph
+        self._tasks.start("watchdog", watch_loop())
+        self._tasks.start("dispatcher", graph.dispatcher.run())
+        self._tasks.start("recorder", graph.recorder.run())
+        self._tasks.start("pump", graph.pump.run())
+        self._tasks.start("timers", graph.pump.tick())
+        if graph.recording is not None:
+            self._tasks.start("recording", graph.recording.run())
+
+    async def _lead(self) -> None:
+        elector = self._graph.elector
+        if elector is None:
+            await self._fill_caches()
+            self._decide()
+            await asyncio.Event().wait()
+            return
+        if not self._delay_caches:
+            self._tasks.start("caches", self._keep(self._fill_caches()))
+        version = await elector.acquire()
+        async with asyncio.TaskGroup() as group:
+            holding = group.create_task(elector.hold())
+            deciding = group.create_task(self._take_over(version))
+            await holding
+            self._graph.pump.forbid()
+            deciding.cancel()
+        self._lease_lost.set()
+        await asyncio.Event().wait()
+
+    async def _take_over(self, version: str) -> None:
+        """See all that the last leader did before deciding anything."""
+        await self._fill_caches()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._graph.nodes.catch_up(version))
+            group.create_task(self._graph.pods.catch_up(version))
+        self._decide()
+
+    async def _fill_caches(self) -> None:
+        """Watch nodes, then pods, and wait until both are complete. Doing it again does nothing."""
+        for name, informer in (("nodes", self._graph.nodes), ("pods", self._graph.pods)):
+            if name not in self._tasks:
+                self._tasks.start(name, informer.run())
+            await informer.synced.wait()
+
+    async def _keep(self, filling: "asyncio.Future[None] | object") -> None:
+        """Stay alive after the caches are full: a supervised task must not end."""
+        await filling  # type: ignore[misc]
+        await asyncio.Event().wait()
+
+    def _decide(self) -> None:
+        # What is in memory now stays for long: keep the collector from looking at it for ever.
+        gc.freeze()
+        self._graph.pump.allow()
+        logger.info(
+            "Caches are synced, scheduling",
+            extra={
+                "fields": {
+                    "nodes": len(self._graph.nodes.store),
+                    "pods": len(self._graph.pods.store),
+                }
+            },
+        )
+
+    async def _drain(self) -> int:
+        graph = self._graph
+        graph.pump.forbid()
+        graph.dispatcher.stop_accepting()
+        unresolved = await graph.dispatcher.drain(DRAIN_SECONDS)
+        if unresolved:
+            logger.error(
+                "Stopping with bindings whose outcome is unknown",
+                extra={"fields": {"bindings": unresolved}},
+            )
+        dropped = await graph.recorder.drain(_EVENTS_SECONDS)
+        if dropped:
+            logger.warning("Events were not written", extra={"fields": {"events": dropped}})
+        await self._tasks.stop("leading")
+        if graph.elector is not None and graph.elector.holder:
+            await graph.elector.release()
+        logger.info("Stopped")
+        return ExitCode.DRAIN_TIMED_OUT if unresolved else ExitCode.OK
+
+
+@contextlib.asynccontextmanager
+async def _first(*waiting: object) -> AsyncIterator[None]:
+    """Wait until the first of several is done, and cancel the rest."""
+    tasks = [asyncio.ensure_future(w) for w in waiting]  # type: ignore[call-overload]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()

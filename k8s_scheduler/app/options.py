@@ -1,0 +1,52 @@
+"""What a run of the daemon was asked to do: the command line and the configuration, resolved.
+
+The command line only fills these in; whoever starts the daemon another way (tests, the demo)
+fills them in directly. Nothing here is read from the environment.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from k8s_scheduler.api.config import SchedulerConfiguration
+from k8s_scheduler.api.config_load import FlagOverride
+
+DEFAULT_SECURE_PORT = 10259
+DEFAULT_POD_MAX_IN_UNSCHEDULABLE_PODS_SECONDS = 300.0
+DEFAULT_RECORD_MAX_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationFlags:
+    """The flags that decide the configuration; kept so that the file can be loaded again.
+
+    None means "not given": only flags that were given override anything.
+    """
+
+    config_file: Path | None = None
+    kubeconfig: str | None = None
+    kube_api_qps: float | None = None
+    kube_api_burst: int | None = None
+    leader_election: tuple[FlagOverride, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Everything `lifecycle.run` needs to know.
+
+    `configuration` already holds what flags override: the kubeconfig to use is
+    `configuration.settings.client_connection.kubeconfig`, empty for in-cluster credentials.
+    `secure_port` 0 means that nothing is served. `record_file` None means no recording.
+    """
+
+    configuration: SchedulerConfiguration
+    configuration_flags: ConfigurationFlags = ConfigurationFlags()
+    master: str | None = None
+    bind_address: str = "0.0.0.0"  # noqa: S104  kube-scheduler's default: probes and scrapers come from outside
+    secure_port: int = DEFAULT_SECURE_PORT
+    tls_cert_file: Path | None = None
+    tls_private_key_file: Path | None = None
+    verbosity: int = 0
+    logging_format: str = "text"
+    pod_max_in_unschedulable_pods_seconds: float = DEFAULT_POD_MAX_IN_UNSCHEDULABLE_PODS_SECONDS
+    record_file: Path | None = None
+    record_max_bytes: int = DEFAULT_RECORD_MAX_BYTES

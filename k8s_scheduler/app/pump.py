@@ -1,0 +1,139 @@
+"""Drives the core: the one place where messages go in and instructions come out.
+
+Informers and dispatcher call in as things happen; `run` lets the core decide whenever there is
+work, room for binds, and leave to decide. All of it is on one thread, so messages are handled
+one after the other, in the order in which they came.
+
+    not allowed ──allow()──▶ deciding ──forbid()──▶ not allowed      (state is kept up to date
+                                                                      either way)
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.node import Node
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.app.carrier import Carrier
+from k8s_scheduler.app.recording import Recording
+from k8s_scheduler.core.messages.incoming import (
+    BindResult,
+    Message,
+    NodeChanged,
+    PodChanged,
+    Schedule,
+    Tick,
+)
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.kube.binding import BindOutcome
+from k8s_scheduler.lib.slices import SliceMeter
+
+TICK_SECONDS = 1.0
+# Decisions between two looks at the clock of the slice.
+_BATCH = 8
+
+
+class Pump:
+    """Moves messages in and instructions out."""
+
+    def __init__(
+        self,
+        core: Scheduler,
+        *,
+        clock: Callable[[], float],
+        meter: SliceMeter,
+    ) -> None:
+        self._core = core
+        self._clock = clock
+        self._meter = meter
+        self._carrier: Carrier | None = None
+        self._recording: Recording | None = None
+        self._allowed = False
+        self._wake = asyncio.Event()
+
+    def connect(self, carrier: Carrier, recording: Recording | None) -> None:
+        """Say where instructions go; before the first message."""
+        self._carrier = carrier
+        self._recording = recording
+
+    # What happens outside
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Take a change from the pod informer."""
+        known = new if new is not None else old
+        if known is not None:
+            self._tell(PodChanged(self._clock(), PodUid(known.metadata.uid), new))
+
+    def node_changed(self, old: Node | None, new: Node | None) -> None:
+        """Take a change from the node informer."""
+        known = new if new is not None else old
+        if known is not None:
+            self._tell(NodeChanged(self._clock(), NodeName(known.metadata.name), new))
+
+    def bind_ended(self, outcome: BindOutcome) -> None:
+        """Take the definite outcome of a bind."""
+        self._tell(
+            BindResult(
+                now=self._clock(),
+                uid=outcome.uid,
+                attempt=outcome.attempt,
+                node=outcome.node,
+                bound=outcome.bound,
+                message=outcome.message,
+            )
+        )
+
+    # Leave to decide
+
+    def allow(self) -> None:
+        """Let the core decide: state is complete, and nobody else is deciding."""
+        self._allowed = True
+        self._wake.set()
+
+    def forbid(self) -> None:
+        """Let the core decide nothing more."""
+        self._allowed = False
+
+    @property
+    def is_allowed(self) -> bool:
+        """Return whether decisions are made."""
+        return self._allowed
+
+    # Running
+
+    async def run(self) -> None:
+        """Decide whenever there is something to decide, until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            part = self._meter.start("core")
+            while self._allowed and self._core.has_work:
+                room = self._connected().bind_room()
+                if room <= 0:
+                    # A bind that ends makes room, and wakes us.
+                    break
+                self._tell(Schedule(self._clock(), min(room, _BATCH)))
+                if part.full():
+                    await part.breathe()
+            part.finish()
+
+    async def tick(self) -> None:
+        """Tell the core that time passes, until cancelled."""
+        while True:
+            part = self._meter.start("timers")
+            self._tell(Tick(self._clock()))
+            if self._recording is not None:
+                self._recording.flush()
+            part.finish()
+            await asyncio.sleep(TICK_SECONDS)
+
+    def _tell(self, message: Message) -> None:
+        if self._recording is not None:
+            self._recording.write(message)
+        self._connected().carry_out(self._core.handle(message))
+        self._wake.set()
+
+    def _connected(self) -> Carrier:
+        if self._carrier is None:
+            raise RuntimeError("connect() comes before the first message")
+        return self._carrier

@@ -1,0 +1,172 @@
+"""Writes everything the core is told to a file, in segments.
+
+    FILE ── full ──▶ FILE.1 ──▶ FILE.2 ──▶ FILE.3 ──▶ dropped
+
+Each segment starts with a checkpoint, so any one of them can be replayed alone. A large
+checkpoint is written in slices; what the core is told meanwhile waits in memory and follows.
+Recording is never worth a missed pod: if the file can't be written any more, that is logged,
+shown by a metric, and scheduling goes on without it.
+"""
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from k8s_scheduler import __version__
+from k8s_scheduler.core.messages.checkpoint import Checkpoint
+from k8s_scheduler.core.messages.incoming import Message
+from k8s_scheduler.core.messages.recording import (
+    MAGIC,
+    Header,
+    checkpoint_frames,
+    frame,
+)
+from k8s_scheduler.core.scheduler import Setup
+from k8s_scheduler.lib.slices import SliceMeter
+from k8s_scheduler.obs.metrics import RecordingMetrics
+
+logger = logging.getLogger(__name__)
+
+OLD_SEGMENTS = 3
+_BUFFER_BYTES = 1 << 20
+
+
+class Recording:
+    """A recording under way."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        setup: Setup,
+        max_bytes: int,
+        checkpoint: Callable[[], Checkpoint],
+        clock: Callable[[], float],
+        meter: SliceMeter,
+        metrics: RecordingMetrics,
+    ) -> None:
+        """Start the first segment; OSError if the file can't be opened."""
+        self._path = path
+        self._setup = setup
+        self._max_bytes = max_bytes
+        self._checkpoint = checkpoint
+        self._clock = clock
+        self._meter = meter
+        self._metrics = metrics
+        self._size = 0
+        # Frames that wait for the checkpoint before them; None when nothing is in the way.
+        self._behind: list[bytes] | None = None
+        self._wake = asyncio.Event()
+        self._file: BinaryIO | None = self._open()
+        self._rest: Iterator[bytes] = iter(())
+        self._begin_segment()
+
+    def write(self, message: Message) -> None:
+        """Take a message; call it before the core handles the message."""
+        if self._behind is None and self._size >= self._max_bytes:
+            # Before the message, not after it: the checkpoint must not lack what came before.
+            self._rotate()
+        if self._file is None:
+            return
+        body = frame(message)
+        if self._behind is not None:
+            self._behind.append(body)
+        else:
+            self._put(body)
+
+    async def run(self) -> None:
+        """Write checkpoints in slices, whenever a segment begins."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            part = self._meter.start("recording")
+            for body in self._rest:
+                self._put(body)
+                if part.full():
+                    await part.breathe()
+            behind, self._behind = self._behind or [], None
+            for body in behind:
+                self._put(body)
+            part.finish()
+
+    def flush(self) -> None:
+        """Hand what is buffered to the operating system."""
+        self._try(lambda file: file.flush())
+
+    def close(self) -> None:
+        """Write what is left of a checkpoint, and end."""
+        for body in self._rest:
+            self._put(body)
+        for body in self._behind or ():
+            self._put(body)
+        self._behind = None
+        self._try(lambda file: file.close())
+        self._file = None
+        self._metrics.active.set(0)
+
+    def _begin_segment(self) -> None:
+        header = Header(
+            version=__version__,
+            started=self._clock(),
+            profiles=[dataclasses.asdict(profile) for profile in self._setup.profiles],
+            queue=dataclasses.asdict(self._setup.queue),
+        )
+        self._size = 0
+        self._put(MAGIC)
+        self._put(frame(header))
+        self._rest = checkpoint_frames(self._checkpoint())
+        self._behind = []
+        self._metrics.active.set(0 if self._file is None else 1)
+        self._wake.set()
+
+    def _rotate(self) -> None:
+        self._try(lambda file: file.close())
+        if self._file is None:
+            return
+        try:
+            for number in range(OLD_SEGMENTS, 0, -1):
+                older = self._numbered(number - 1)
+                if older.exists():
+                    older.replace(self._numbered(number))
+            self._file = self._open()
+        except OSError as error:
+            self._give_up(error)
+            return
+        self._begin_segment()
+
+    def _numbered(self, number: int) -> Path:
+        return self._path if number == 0 else self._path.with_name(f"{self._path.name}.{number}")
+
+    def _open(self) -> BinaryIO:
+        return self._path.open("wb", buffering=_BUFFER_BYTES)
+
+    def _put(self, data: bytes) -> None:
+        self._size += len(data)
+        self._metrics.bytes.inc(len(data))
+        self._try(lambda file: file.write(data))
+
+    def _try(self, act: Callable[[BinaryIO], object]) -> None:
+        if self._file is None:
+            return
+        try:
+            act(self._file)
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        file, self._file = self._file, None
+        self._behind = None
+        self._metrics.active.set(0)
+        logger.error(
+            "Recording stopped; scheduling goes on",
+            extra={"fields": {"file": str(self._path), "error": str(error)}},
+        )
+        if file is not None and not file.closed:
+            try:
+                file.close()
+            except OSError:
+                # Closing flushes, and the disk has already refused that once.
+                logger.debug("Recording could not be closed cleanly")

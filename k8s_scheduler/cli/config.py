@@ -1,0 +1,32 @@
+"""`k8s-scheduler config`: what a configuration file means, without running anything."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from k8s_scheduler.api.config_load import load_configuration
+from k8s_scheduler.api.field_errors import ConfigurationError
+from k8s_scheduler.app.configuration import known_plugins
+from k8s_scheduler.app.exit_codes import ExitCode
+
+
+@click.group("config")
+def config() -> None:
+    """Look at configuration files."""
+
+
+@config.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def check(file: Path) -> None:
+    """Say whether FILE would be accepted: OK, or every error with its line (exit code 2)."""
+    try:
+        configuration = load_configuration(file, known_plugins())
+    except ConfigurationError as error:
+        click.echo(str(error), err=True)
+        count = len(error.errors)
+        click.echo(f"{count} error{'s' if count > 1 else ''}", err=True)
+        sys.exit(ExitCode.USAGE)
+    for warning in configuration.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    click.echo("OK")

@@ -1,0 +1,92 @@
+"""Flag values as kube-scheduler's command line takes them, so that its manifests work here.
+
+Booleans may come with or without a value (`--leader-elect`, `--leader-elect=false`), durations
+are Go's (`15s`, `5m0s`), and `-v=4` is as good as `-v 4`.
+"""
+
+import ipaddress
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from k8s_scheduler.api.durations import parse_duration
+
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+_LEVELS: Final = {str(level): level for level in range(11)}
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+
+
+class GoBool(click.ParamType[bool]):
+    """A boolean as Go's strconv reads it."""
+
+    name = "bool"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bool:
+        """Return the truth of the text."""
+        if value not in _TRUE and value not in _FALSE:
+            self.fail(f'"{value}" is neither true nor false', param, ctx)
+        return value in _TRUE
+
+
+class GoDuration(click.ParamType[float]):
+    """A duration in Go's notation, as seconds."""
+
+    name = "duration"
+
+    def __init__(self, *, may_be_negative: bool = True) -> None:
+        self._may_be_negative = may_be_negative
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the seconds."""
+        try:
+            seconds = parse_duration(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if seconds < 0 and not self._may_be_negative:
+            self.fail(f'"{value}" is negative', param, ctx)
+        return seconds
+
+
+class Verbosity(click.ParamType[int]):
+    """0 to 10; a leading "=" is what `-v=4` leaves behind."""
+
+    name = "level"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the level."""
+        text = str(value).removeprefix("=")
+        if text not in _LEVELS:
+            self.fail(f'"{text}" is not a level from 0 to 10', param, ctx)
+        return _LEVELS[text]
+
+
+class IpAddress(click.ParamType[str]):
+    """An address to listen on."""
+
+    name = "ip"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the address in its usual form."""
+        try:
+            return str(ipaddress.ip_address(value))
+        except ValueError:
+            self.fail(f'"{value}" is not an IP address', param, ctx)
+
+
+def go_bool_option(
+    name: str, explanation: str, *, default_text: str
+) -> Callable[[_Decorated], _Decorated]:
+    """Declare a boolean whose absence can be told from `=false`: None when it was not given."""
+    return click.option(
+        name,
+        type=GoBool(),
+        is_flag=False,
+        flag_value="true",
+        default=None,
+        show_default=default_text,
+        help=explanation,
+    )

@@ -1,0 +1,131 @@
+"""Health and metrics over HTTPS, as kube-scheduler serves them on its secure port.
+
+    /livez     the process turns: its checks pass
+    /healthz   the same with what old probes expect
+    /readyz    it could schedule: caches synced; with leader election the body says the role
+    /metrics   every metric, Prometheus text
+
+`?verbose` lists all checks. Nobody is asked who they are: there is nothing secret here, and who
+can connect is a matter of the network.
+
+The server shares the event loop with everything else, so it must never hold it: checks only look
+at state, and metrics are written out in a thread, one scrape at a time.
+
+    serve() ──► listening ──close()──► closed (no new connections, open ones get a moment)
+"""
+
+import asyncio
+import os
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
+
+from k8s_scheduler.console.health import Check, health_page
+
+_CLOSE_SECONDS: Final = 2.0
+
+
+class Certificate(Protocol):
+    """Where the TLS context comes from: `certificates.SelfSigned` or `.CertificateFiles`."""
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """Return the context to serve with."""
+        ...
+
+    async def keep_current(self) -> None:
+        """Watch for a newer certificate, for as long as the server runs."""
+        ...
+
+
+def no_role() -> str | None:
+    """Answer for a process without leader election."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoints:
+    """What is shown. `role` answers "leader" or "standby", or None without leader election."""
+
+    registry: CollectorRegistry
+    livez: Sequence[Check] = ()
+    healthz: Sequence[Check] = ()
+    readyz: Sequence[Check] = ()
+    role: Callable[[], str | None] = no_role
+
+
+class ConsoleServer:
+    """A server that listens; made by `serve`."""
+
+    def __init__(self, runner: web.AppRunner, certificate: Certificate) -> None:
+        self._runner = runner
+        self._watching = asyncio.create_task(certificate.keep_current())
+        self.port = int(runner.addresses[0][1])
+
+    async def close(self) -> None:
+        """Stop listening, let open requests end, and be done. May be called twice."""
+        self._watching.cancel()
+        await asyncio.wait([self._watching])
+        await self._runner.cleanup()
+
+
+async def serve(
+    endpoints: Endpoints, certificate: Certificate, *, bind_address: str, port: int | None
+) -> ConsoleServer:
+    """Start serving; OSError names the address if it cannot be had.
+
+    `port` None takes any free port. 0 is refused: `--secure-port 0` means not to serve at all,
+    and that is decided before coming here.
+    """
+    if port == 0:
+        raise ValueError("port 0 means that nothing is served; use None for any free port")
+    runner = web.AppRunner(
+        _application(endpoints), access_log=None, shutdown_timeout=_CLOSE_SECONDS
+    )
+    await runner.setup()
+    site = web.TCPSite(runner, bind_address, port or 0, ssl_context=certificate.context)
+    try:
+        await site.start()
+    except OSError as error:
+        await runner.cleanup()
+        host = f"[{bind_address}]" if ":" in bind_address else bind_address
+        raise OSError(
+            error.errno,
+            f"cannot serve health and metrics on https://{host}:{port}: "
+            f"{os.strerror(error.errno or 0)}; "
+            "change --bind-address or --secure-port, or turn it off with --secure-port 0",
+        ) from error
+    return ConsoleServer(runner, certificate)
+
+
+def _application(endpoints: Endpoints) -> web.Application:
+    application = web.Application()
+    scrape = asyncio.Lock()
+
+    def health(
+        name: str, checks: Sequence[Check], role: Callable[[], str | None]
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(request: web.Request) -> web.Response:
+            page = health_page(name, checks, verbose="verbose" in request.query, role=role())
+            return web.Response(
+                text=page.text,
+                status=page.status,
+                headers={"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"},
+            )
+
+        return handle
+
+    async def metrics(_request: web.Request) -> web.Response:
+        async with scrape:
+            body = await asyncio.to_thread(generate_latest, endpoints.registry)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+    application.router.add_get("/livez", health("livez", endpoints.livez, no_role))
+    application.router.add_get("/healthz", health("healthz", endpoints.healthz, no_role))
+    application.router.add_get("/readyz", health("readyz", endpoints.readyz, endpoints.role))
+    application.router.add_get("/metrics", metrics)
+    return application

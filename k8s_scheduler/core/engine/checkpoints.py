@@ -1,0 +1,63 @@
+"""Takes and restores checkpoints: the whole state as data."""
+
+from k8s_scheduler.core.engine.binding import Flight, Flights
+from k8s_scheduler.core.messages.checkpoint import (
+    ChangeEntry,
+    Checkpoint,
+    NodeEntry,
+    PodEntry,
+)
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
+from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.changes import Change, NodeRow
+
+
+def take_checkpoint(*, cache: Cache, queue: SchedulingQueue, flights: Flights) -> Checkpoint:
+    """Return everything a core of the same configuration needs to go on from here."""
+    table = cache.nodes
+    return Checkpoint(
+        row_count=table.row_count,
+        nodes=tuple(NodeEntry(row, name, table.node_at(row)) for row, name in table.used_rows()),
+        pods=tuple(PodEntry(row, pod, assumed) for row, pod, assumed in cache.placed_pods()),
+        # Who entered first stands first: order among equals is part of the state.
+        queue=tuple(queued.entry() for queued in sorted(queue, key=lambda q: q.sequence)),
+        in_flight=flights.entries(),
+        changes=tuple(
+            ChangeEntry(row, change.value) for row, change in cache.changes.peek().items()
+        ),
+        next_sequence=queue.next_sequence,
+        last_backoff_flush=queue.last_backoff_flush,
+        last_parked_flush=queue.last_parked_flush,
+    )
+
+
+def restore(
+    checkpoint: Checkpoint, *, cache: Cache, queue: SchedulingQueue, flights: Flights
+) -> None:
+    """Fill an empty core."""
+    if cache.nodes.row_count or len(queue):
+        raise ValueError("only an empty core can be restored")
+    cache.nodes.lay_out(
+        rows=checkpoint.row_count,
+        names={NodeRow(entry.row): entry.name for entry in checkpoint.nodes},
+    )
+    for node in checkpoint.nodes:
+        if node.node is not None:
+            cache.put_node(node.node)
+    for pod in checkpoint.pods:
+        if pod.assumed:
+            cache.assume(pod.pod, NodeRow(pod.row))
+        else:
+            cache.put_bound(pod.pod)
+    for entry in checkpoint.queue:
+        queue.restore(QueuedPod.from_entry(entry))
+    for flight in checkpoint.in_flight:
+        flights.start(Flight.from_entry(flight))
+    # What filling the tables noted is not news; what the checkpoint had noted is.
+    cache.changes.drain()
+    for change in checkpoint.changes:
+        cache.changes.note(NodeRow(change.row), Change(change.change))
+    queue.next_sequence = checkpoint.next_sequence
+    queue.last_backoff_flush = checkpoint.last_backoff_flush
+    queue.last_parked_flush = checkpoint.last_parked_flush

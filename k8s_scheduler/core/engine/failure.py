@@ -1,0 +1,61 @@
+"""The one place where an attempt that failed is told to the world.
+
+Event `FailedScheduling` and condition PodScheduled=False, in kube-scheduler's words. The
+condition is written only when it says something new: pods of a full cluster must not cost a
+write per attempt.
+"""
+
+from collections.abc import Iterator
+
+from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.messages.outgoing import (
+    EventType,
+    Instruction,
+    PatchCondition,
+    RecordEvent,
+)
+
+POD_SCHEDULED = "PodScheduled"
+
+
+def tell_failure(pod: Pod, *, attempt: int, reason: str, message: str) -> Iterator[Instruction]:
+    """Yield the event and, if it differs from what the pod says already, the condition."""
+    metadata = pod.metadata
+    yield warn(pod, attempt=attempt, note=message)
+    if not _says_already(pod, reason=reason, message=message):
+        yield PatchCondition(
+            uid=PodUid(metadata.uid),
+            namespace=metadata.namespace,
+            name=metadata.name,
+            attempt=attempt,
+            reason=reason,
+            message=message,
+            observed_generation=metadata.generation,
+        )
+
+
+def warn(pod: Pod, *, attempt: int, note: str) -> RecordEvent:
+    """Return the event of a failed attempt."""
+    return RecordEvent(
+        uid=PodUid(pod.metadata.uid),
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        attempt=attempt,
+        scheduler_name=pod.spec.scheduler_name,
+        type=EventType.WARNING,
+        reason="FailedScheduling",
+        action="Scheduling",
+        note=note,
+    )
+
+
+def _says_already(pod: Pod, *, reason: str, message: str) -> bool:
+    return any(
+        condition.type == POD_SCHEDULED
+        and condition.status == "False"
+        and condition.reason == reason
+        and condition.message == message
+        and (condition.observed_generation or 0) == pod.metadata.generation
+        for condition in pod.status.conditions or ()
+    )

@@ -1,0 +1,54 @@
+"""Why no node fits, in kube-scheduler's words.
+
+`0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable.` Each reason is
+counted once per node that has it, so counts may add up to more than the nodes there are; the
+"count reason" strings are sorted as strings, as upstream sorts them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
+from k8s_scheduler.core.framework.views import Codes
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What stood in the way of a pod, over all nodes."""
+
+    node_count: int
+    verdicts: tuple[tuple[Verdict, int], ...]
+
+    @property
+    def rejectors(self) -> tuple[str, ...]:
+        """Return the plugins that rejected at least one node, sorted."""
+        return tuple(sorted({verdict.plugin for verdict, _ in self.verdicts}))
+
+    def message(self) -> str:
+        """Return the text of the event and of the condition."""
+        if self.node_count == 0:
+            return NO_NODES
+        counts: dict[str, int] = {}
+        for verdict, nodes in self.verdicts:
+            for reason in verdict.reasons:
+                counts[reason.text] = counts.get(reason.text, 0) + nodes
+        return f"0/{self.node_count} nodes are available: {_histogram(counts.items())}."
+
+
+def diagnose(codes: Codes, verdicts: VerdictTable) -> Diagnosis:
+    """Count the codes of all nodes; none of them is 0."""
+    distinct, counts = np.unique(codes, return_counts=True)
+    return Diagnosis(
+        node_count=len(codes),
+        verdicts=tuple(
+            (verdicts[int(code)], int(count)) for code, count in zip(distinct, counts, strict=True)
+        ),
+    )
+
+
+def _histogram(counts: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(sorted(f"{count} {text}" for text, count in counts))

@@ -1,0 +1,58 @@
+"""Reasons and verdicts: a rejection is data.
+
+A `Reason` is one line of kube-scheduler's vocabulary. A `Verdict` is what one plugin says about
+one node: its reasons, and whether evicting pods could change its mind. Columns hold a small
+integer per node instead; 0 means the node passed.
+"""
+
+from dataclasses import dataclass
+from typing import NewType
+
+Code = NewType("Code", int)
+
+PASSED = Code(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a plugin rejects a node; `text` is kube-scheduler's wording, people grep for it."""
+
+    code: str
+    text: str
+
+    @property
+    def plugin(self) -> str:
+        """Return the plugin that owns the reason."""
+        return self.code.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One plugin's rejection of one node: `resolvable` by preemption or not."""
+
+    plugin: str
+    reasons: tuple[Reason, ...]
+    resolvable: bool
+
+
+class VerdictTable:
+    """Gives each distinct verdict a code. Codes are never reused."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Verdict, Code] = {}
+        self._verdicts: list[Verdict | None] = [None]
+
+    def code(self, verdict: Verdict) -> Code:
+        """Return the code of a verdict, making one at first sight."""
+        found = self._codes.get(verdict)
+        if found is None:
+            found = Code(len(self._verdicts))
+            self._codes[verdict] = found
+            self._verdicts.append(verdict)
+        return found
+
+    def __getitem__(self, code: int) -> Verdict:
+        verdict = self._verdicts[code]
+        if verdict is None:
+            raise KeyError(code)
+        return verdict

@@ -1,0 +1,45 @@
+"""Which plugins there are, and at which extension points each takes part."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_scheduler.core.framework.plugin import (
+    BindPlugin,
+    FilterPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    ScorePlugin,
+)
+from k8s_scheduler.core.framework.profile import PluginFactory
+
+_POINTS: dict[str, type[Any]] = {
+    "preEnqueue": PreEnqueuePlugin,
+    "queueSort": QueueSortPlugin,
+    "filter": FilterPlugin,
+    "score": ScorePlugin,
+    "bind": BindPlugin,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """How to make a plugin."""
+
+    kind: type[Plugin]
+    factory: PluginFactory
+
+    @property
+    def points(self) -> frozenset[str]:
+        """Return the extension points whose methods the plugin has."""
+        return frozenset(point for point, kind in _POINTS.items() if issubclass(self.kind, kind))
+
+
+def without_arguments(kind: Callable[[], Plugin]) -> PluginFactory:
+    """Make a factory of a plugin that has nothing to configure."""
+
+    def make(_args: Mapping[str, Any]) -> Plugin:
+        return kind()
+
+    return make

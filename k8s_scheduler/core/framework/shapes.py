@@ -1,0 +1,38 @@
+"""Shapes: pods that scheduling can't tell apart share one judgement.
+
+The key holds everything `PodView` lets plugins see. Who the pod is (uid, name), how important
+(priority) and how often it was tried are in no shape.
+"""
+
+from typing import NewType
+
+import msgspec
+
+from k8s_scheduler.api.pod import Container, Pod
+
+ShapeKey = NewType("ShapeKey", bytes)
+
+_encode = msgspec.msgpack.Encoder(order="sorted").encode
+
+
+def shape_of(pod: Pod) -> ShapeKey:
+    """Return the key of the pod's shape."""
+    spec = pod.spec
+    return ShapeKey(
+        _encode(
+            (
+                spec.scheduler_name,
+                spec.node_name,
+                [_requests_of(c) for c in spec.containers or ()],
+                [_requests_of(c) for c in spec.init_containers or ()],
+                spec.resources.requests if spec.resources else None,
+                spec.overhead,
+                spec.tolerations,
+            )
+        )
+    )
+
+
+def _requests_of(container: Container) -> tuple[object, ...]:
+    requests = container.resources.requests if container.resources else None
+    return (requests, container.restart_policy)

@@ -1,0 +1,75 @@
+"""The core's whole state as data, so that a recording can be cut into segments.
+
+Rows and sequence numbers are part of it: ties are broken by row, and equal pods are popped by
+sequence, so a core restored from a checkpoint decides exactly as the one it was taken from.
+"""
+
+import msgspec
+
+from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.api.node import Node
+from k8s_scheduler.api.pod import Pod
+
+
+class _Part(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Base of the parts: compact on the wire, invisible to the garbage collector."""
+
+
+class NodeEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A row in use; without `node`, only its pods are known."""
+
+    row: int
+    name: NodeName
+    node: Node | None
+
+
+class PodEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A bound or assumed pod."""
+
+    row: int
+    pod: Pod
+    assumed: bool
+
+
+class QueueEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A pending pod, wherever it waits; `place` is a `core.queue.queued_pod.Place`."""
+
+    pod: Pod
+    place: str
+    timestamp: float
+    first_active: float | None
+    attempts: int
+    unschedulable_count: int
+    consecutive_errors: int
+    rejectors: tuple[str, ...]
+    sequence: int
+    backoff_expiry: float
+
+
+class FlightEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A pod whose binding is under way."""
+
+    queued: QueueEntry
+    node: NodeName
+    started: float
+
+
+class ChangeEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A change that parked pods have not been judged against yet."""
+
+    row: int
+    change: int
+
+
+class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
+    """Everything `Restore` needs."""
+
+    row_count: int
+    nodes: tuple[NodeEntry, ...]
+    pods: tuple[PodEntry, ...]
+    queue: tuple[QueueEntry, ...]
+    in_flight: tuple[FlightEntry, ...]
+    changes: tuple[ChangeEntry, ...]
+    next_sequence: int
+    last_backoff_flush: float
+    last_parked_flush: float

@@ -1,0 +1,62 @@
+"""Everything the core is ever told.
+
+Each message carries the time at which it was made, in seconds; the core has no other clock.
+Objects are shared with the informers and never changed. Old versions do not travel: the core
+keeps what it knows, so a message cannot contradict it, and a recording stays small.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.node import Node
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.messages.checkpoint import Checkpoint
+
+
+class _Message(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
+    now: float
+
+
+class PodChanged(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """A pod was added or changed; without `pod`, it is gone (deleted or finished)."""
+
+    uid: PodUid
+    pod: Pod | None
+
+
+class NodeChanged(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """A node was added or changed; without `node`, it is gone."""
+
+    name: NodeName
+    node: Node | None
+
+
+class Schedule(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """Decide for at most `limit` pods now."""
+
+    limit: int
+
+
+class Tick(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """Time has passed: look at the timers."""
+
+
+class BindResult(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """The definite outcome of a `Bind`. Unknown outcomes are resolved before they come here."""
+
+    uid: PodUid
+    attempt: int
+    node: NodeName
+    bound: bool
+    message: str = ""
+
+
+class Restore(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """Become what a checkpoint says; only an empty core can."""
+
+    checkpoint: Checkpoint
+
+
+Message: TypeAlias = PodChanged | NodeChanged | Schedule | Tick | BindResult | Restore

@@ -1,0 +1,21 @@
+"""DefaultBinder: hand the pod to the API server by a Binding."""
+
+from typing import ClassVar
+
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.state.changes import Change
+
+
+class DefaultBinder:
+    """Binds every pod."""
+
+    name: ClassVar[str] = "DefaultBinder"
+    reasons: ClassVar[tuple[Reason, ...]] = ()
+    depends_on: ClassVar[tuple[Row, ...]] = ()
+    helped_by: ClassVar[Change] = Change(0)
+
+    def binds(self, pod: Pod) -> bool:  # noqa: ARG002 - other binders look at the pod
+        """Never passes a pod on."""
+        return True

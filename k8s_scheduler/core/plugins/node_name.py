@@ -1,0 +1,35 @@
+"""NodeName: a pod that names its node may only go there.
+
+Preemption can't help: only a node of that name can.
+"""
+
+from typing import ClassVar
+
+from k8s_scheduler.api.meta import NodeName as Name
+from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.plugin import SKIP, Skip
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import Codes, PodView, RowsView
+from k8s_scheduler.core.state.changes import Change
+
+OTHER_NODE = Reason(
+    code="NodeName/OtherNode",
+    text="node(s) didn't match the requested node name",
+)
+
+
+class NodeName:
+    """Rejects every node but the one the pod names."""
+
+    name: ClassVar[str] = "NodeName"
+    reasons: ClassVar[tuple[Reason, ...]] = (OTHER_NODE,)
+    depends_on: ClassVar[tuple[Row, ...]] = ()
+    helped_by: ClassVar[Change] = Change.NODE_ADD
+
+    def prepare(self, pod: PodView) -> Name | Skip:
+        """Nothing to reject unless the pod names a node."""
+        return pod.node_name or SKIP
+
+    def filter(self, term: Name, rows: RowsView) -> Codes:
+        """Reject the others."""
+        return rows.where(~rows.mask_of(term), OTHER_NODE, resolvable=False)

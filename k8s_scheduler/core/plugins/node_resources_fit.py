@@ -1,0 +1,167 @@
+"""NodeResourcesFit: a pod goes only where what it requests is free, and rather where much is.
+
+Filter. A node is rejected if it has no pod slot left or lacks any requested resource; all
+shortages are reported together. A shortage that even the empty node would have can't be resolved
+by preemption. `ignoredResources` and `ignoredResourceGroups` leave extended resources out.
+
+Score, LeastAllocated. Assumptions: the pod runs on the node, containers without requests count
+100m and 200Mi. Formula: per resource `(allocatable - requested) * 100 / allocatable`, weighted
+mean, all in integers rounded down; a resource the node does not offer is left out with its
+weight. Ties are left to the engine.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from k8s_scheduler.api.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    is_extended,
+    is_scalar,
+)
+from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.plugin import MAX_SCORE
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import Codes, PodView, RowsView, Scores
+from k8s_scheduler.core.state.changes import Change
+
+TOO_MANY_PODS = Reason(code="NodeResourcesFit/TooManyPods", text="Too many pods")
+INSUFFICIENT_CPU = Reason(code="NodeResourcesFit/InsufficientCpu", text="Insufficient cpu")
+INSUFFICIENT_MEMORY = Reason(code="NodeResourcesFit/InsufficientMemory", text="Insufficient memory")
+INSUFFICIENT_EPHEMERAL_STORAGE = Reason(
+    code="NodeResourcesFit/InsufficientEphemeralStorage", text="Insufficient ephemeral-storage"
+)
+_NATIVE = {
+    CPU: INSUFFICIENT_CPU,
+    MEMORY: INSUFFICIENT_MEMORY,
+    EPHEMERAL_STORAGE: INSUFFICIENT_EPHEMERAL_STORAGE,
+}
+
+
+def insufficient(resource: str) -> Reason:
+    """Return the reason for a lack of any resource, extended ones included."""
+    return _NATIVE.get(resource) or Reason(
+        code=f"NodeResourcesFit/Insufficient:{resource}", text=f"Insufficient {resource}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FitTerm:
+    """What has to be free."""
+
+    amounts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTerm:
+    """What the pod adds to each scored resource; those it can't use are left out."""
+
+    resources: tuple[tuple[str, int, int], ...]  # (name, weight, amount)
+
+
+class NodeResourcesFit:
+    """Rejects full nodes and prefers empty ones."""
+
+    name: ClassVar[str] = "NodeResourcesFit"
+    reasons: ClassVar[tuple[Reason, ...]] = (TOO_MANY_PODS, *_NATIVE.values())
+    depends_on: ClassVar[tuple[Row, ...]] = (
+        Row("allocatable/"),
+        Row("requested/"),
+        Row("non_zero/"),
+        Row("pod_count"),
+    )
+    helped_by: ClassVar[Change] = (
+        Change.NODE_ADD
+        | Change.NODE_ALLOCATABLE
+        | Change.ASSIGNED_POD_DELETE
+        | Change.ASSIGNED_POD_SCALE_DOWN
+    )
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        """Take kube-scheduler's NodeResourcesFitArgs, checked before."""
+        self._ignored = frozenset(args.get("ignoredResources") or ())
+        self._ignored_groups = frozenset(args.get("ignoredResourceGroups") or ())
+        strategy = args.get("scoringStrategy") or {}
+        scored = strategy.get("resources") or [{"name": CPU}, {"name": MEMORY}]
+        self._scored = tuple((r["name"], int(r.get("weight") or 1)) for r in scored)
+
+    # Filter
+
+    def prepare(self, pod: PodView) -> FitTerm:
+        """Take what counts of the pod's requests. Never skips: every pod needs a pod slot."""
+        return FitTerm(
+            tuple((name, value) for name, value in pod.requests.amounts if not self._ignores(name))
+        )
+
+    def filter(self, term: FitTerm, rows: RowsView) -> Codes:
+        """Reject by everything that is short."""
+        short = [rows.column("pod_count") + 1 > rows.column(f"allocatable/{PODS}")]
+        reasons = [TOO_MANY_PODS]
+        hopeless = np.zeros(len(rows), dtype=np.bool_)
+        for resource, amount in term.amounts:
+            allocatable = rows.column(f"allocatable/{resource}")
+            short.append(amount > allocatable - rows.column(f"requested/{resource}"))
+            hopeless |= amount > allocatable
+            reasons.append(insufficient(resource))
+        return _codes(rows, short, hopeless, reasons)
+
+    def _ignores(self, resource: str) -> bool:
+        return is_extended(resource) and (
+            resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
+        )
+
+    # Score
+
+    def pre_score(self, pod: PodView) -> ScoreTerm:
+        """Take what the pod adds; an extended resource it does not ask for is not scored."""
+        non_zero = {
+            CPU: pod.requests.non_zero_milli_cpu,
+            MEMORY: pod.requests.non_zero_memory_bytes,
+        }
+        resources = []
+        for name, weight in self._scored:
+            amount = non_zero.get(name, pod.requests.amount(name))
+            if amount or not is_scalar(name):
+                resources.append((name, weight, amount))
+        return ScoreTerm(tuple(resources))
+
+    def score(self, term: ScoreTerm, rows: RowsView) -> Scores:
+        """Return LeastAllocated."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        weights = np.zeros(len(rows), dtype=np.int64)
+        for name, weight, amount in term.resources:
+            allocatable = rows.column(f"allocatable/{name}")
+            family = "non_zero" if name in (CPU, MEMORY) else "requested"
+            free = allocatable - rows.column(f"{family}/{name}") - amount
+            offered = allocatable > 0
+            share = np.maximum(free, 0) * MAX_SCORE // np.where(offered, allocatable, 1)
+            total += np.where(offered, share * weight, 0)
+            weights += np.where(offered, weight, 0)
+        return total // np.maximum(weights, 1)
+
+
+def _codes(
+    rows: RowsView,
+    short: list[npt.NDArray[np.bool_]],
+    hopeless: npt.NDArray[np.bool_],
+    reasons: list[Reason],
+) -> Codes:
+    """Fold one mask per reason into one code per row; the sets of shortages are few."""
+    key = np.zeros(len(rows), dtype=np.int64)
+    for bit, mask in enumerate(short):
+        key |= mask.astype(np.int64) << bit
+    if not key.any():
+        return rows.passed()
+    key |= hopeless.astype(np.int64) << len(short)
+    codes = rows.passed()
+    for value in np.unique(key[key > 0]).tolist():
+        named = tuple(reason for bit, reason in enumerate(reasons) if value >> bit & 1)
+        resolvable = not value >> len(short) & 1
+        codes[key == value] = rows.code(named, resolvable=resolvable)
+    return codes

@@ -1,0 +1,37 @@
+"""NodeUnschedulable: keep pods off cordoned nodes.
+
+Rejects a node whose spec.unschedulable is set unless the pod tolerates the taint that stands
+for it. Preemption can't help, so the rejection stands until the node or the pod changes.
+"""
+
+from typing import ClassVar
+
+from k8s_scheduler.api.taints import NO_SCHEDULE, Taint
+from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.plugin import SKIP, Skip
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import Codes, PodView, RowsView
+from k8s_scheduler.core.state.changes import Change
+
+UNSCHEDULABLE = Reason(
+    code="NodeUnschedulable/Unschedulable",
+    text="node(s) were unschedulable",
+)
+CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+
+
+class NodeUnschedulable:
+    """Rejects cordoned nodes."""
+
+    name: ClassVar[str] = "NodeUnschedulable"
+    reasons: ClassVar[tuple[Reason, ...]] = (UNSCHEDULABLE,)
+    depends_on: ClassVar[tuple[Row, ...]] = (Row("unschedulable"),)
+    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_TAINT
+
+    def prepare(self, pod: PodView) -> Skip | None:
+        """Nothing to reject for a pod that tolerates cordoned nodes."""
+        return SKIP if pod.tolerates(CORDON_TAINT) else None
+
+    def filter(self, term: None, rows: RowsView) -> Codes:  # noqa: ARG002 - the contract's term
+        """Reject what is cordoned."""
+        return rows.where(rows.column("unschedulable"), UNSCHEDULABLE, resolvable=False)

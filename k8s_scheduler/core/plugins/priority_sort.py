@@ -1,0 +1,21 @@
+"""PrioritySort: higher priority first, then whoever has waited longer in the queue."""
+
+from typing import ClassVar
+
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.state.changes import Change
+
+
+class PrioritySort:
+    """Orders the queue."""
+
+    name: ClassVar[str] = "PrioritySort"
+    reasons: ClassVar[tuple[Reason, ...]] = ()
+    depends_on: ClassVar[tuple[Row, ...]] = ()
+    helped_by: ClassVar[Change] = Change(0)
+
+    def sort_key(self, pod: Pod, timestamp: float) -> tuple[float, ...]:
+        """Return (-priority, time of entry); no priority counts as 0."""
+        return (-(pod.spec.priority or 0), timestamp)

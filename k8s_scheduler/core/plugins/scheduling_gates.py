@@ -1,0 +1,24 @@
+"""SchedulingGates: a pod with gates stays out of the queue until the last one is removed."""
+
+from typing import ClassVar
+
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.state.changes import Change
+
+
+class SchedulingGates:
+    """Holds gated pods back."""
+
+    name: ClassVar[str] = "SchedulingGates"
+    reasons: ClassVar[tuple[Reason, ...]] = ()
+    depends_on: ClassVar[tuple[Row, ...]] = ()
+    helped_by: ClassVar[Change] = Change(0)
+
+    def pre_enqueue(self, pod: Pod) -> str | None:
+        """Return which gates are still closed."""
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return None
+        return f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]"

@@ -1,0 +1,67 @@
+"""TaintToleration: keep pods off nodes whose taints they do not tolerate.
+
+Filter: only NoSchedule and NoExecute reject. Preemption can't help.
+
+Score. Assumption: a PreferNoSchedule taint is worth avoiding, each as much as the next. Formula:
+the number of such taints the pod does not tolerate, scaled so that the worst node gets 0 and a
+node without any gets 100. Ties are left to the engine.
+
+Distinct sets of taints are few, so each is judged once and the answer looked up per node.
+"""
+
+from typing import ClassVar
+
+from k8s_scheduler.api.taints import PREFER_NO_SCHEDULE, Taint, Toleration, tolerates_all
+from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import Codes, PodView, RowsView, Scores
+from k8s_scheduler.core.plugins.scoring import default_normalize
+from k8s_scheduler.core.state.changes import Change
+
+UNTOLERATED = Reason(
+    code="TaintToleration/Untolerated",
+    text="node(s) had untolerated taint(s)",
+)
+
+
+class TaintToleration:
+    """Rejects nodes with an untolerated hard taint, and avoids those with a soft one."""
+
+    name: ClassVar[str] = "TaintToleration"
+    reasons: ClassVar[tuple[Reason, ...]] = (UNTOLERATED,)
+    depends_on: ClassVar[tuple[Row, ...]] = (Row("taint_set"),)
+    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_TAINT
+
+    def prepare(self, pod: PodView) -> tuple[Toleration, ...]:
+        """Take the pod's tolerations; a pod without any is rejected by every hard taint."""
+        return pod.tolerations
+
+    def filter(self, term: tuple[Toleration, ...], rows: RowsView) -> Codes:
+        """Reject by set of taints."""
+        rejected = rows.code((UNTOLERATED,), resolvable=False)
+        by_set = {
+            set_id: rejected
+            for set_id, taints in rows.taint_sets()
+            if not tolerates_all(term, (taint for taint in taints if taint.is_hard))
+        }
+        return rows.translate("taint_set", by_set) if by_set else rows.passed()
+
+    def pre_score(self, pod: PodView) -> tuple[Toleration, ...]:
+        """Take the tolerations that speak of soft taints."""
+        return tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+
+    def score(self, term: tuple[Toleration, ...], rows: RowsView) -> Scores:
+        """Count untolerated soft taints."""
+        by_set = {set_id: _untolerated(term, taints) for set_id, taints in rows.taint_sets()}
+        return rows.translate("taint_set", by_set)
+
+    def normalize(self, scores: Scores) -> Scores:
+        """Turn few into much."""
+        return default_normalize(scores, reverse=True)
+
+
+def _untolerated(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) -> int:
+    return sum(
+        taint.effect == PREFER_NO_SCHEDULE and not any(t.tolerates(taint) for t in tolerations)
+        for taint in taints
+    )

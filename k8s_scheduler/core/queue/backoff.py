@@ -1,0 +1,31 @@
+"""How long a pod waits after a failed attempt: kube-scheduler's arithmetic.
+
+1, 2, 4, 8, 10, 10 ... seconds. Expiry is cut to whole seconds, so pods that fail together
+return together; a pod that waited elsewhere for longer than its backoff does not wait again.
+"""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BackoffPolicy:
+    """First and longest wait; a longest wait of 0 switches backoff off."""
+
+    initial_seconds: float = 1.0
+    maximum_seconds: float = 10.0
+
+    def expiry(self, *, timestamp: float, unschedulable_count: int, errors: int) -> float:
+        """Return when the wait is over; errors in a row count before rejections."""
+        count = errors or unschedulable_count
+        if count == 0 or self.maximum_seconds == 0:
+            return 0.0
+        # 2**63 overflows nothing here, but a pod may fail for weeks.
+        doublings = min(count - 1, 62)
+        wait = min(self.initial_seconds * 2**doublings, self.maximum_seconds)
+        return float(math.floor(timestamp + wait))
+
+
+def is_over(expiry: float, now: float) -> bool:
+    """Return whether a wait has ended by `now`."""
+    return expiry < math.floor(now)

@@ -1,0 +1,49 @@
+"""Pods that nothing but an event can help, by shape.
+
+A cluster event costs work per shape, not per pod: pods of one shape are woken or left together.
+"""
+
+from collections.abc import Iterator
+
+from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.core.framework.shapes import ShapeKey
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
+
+
+class Parked:
+    """Parked pods."""
+
+    def __init__(self) -> None:
+        self._pods: dict[PodUid, QueuedPod] = {}
+        # Inner dicts stand for ordered sets: who parked first is woken first.
+        self._by_shape: dict[ShapeKey, dict[PodUid, QueuedPod]] = {}
+
+    def add(self, queued: QueuedPod) -> None:
+        """Park a pod."""
+        self._pods[queued.uid] = queued
+        self._by_shape.setdefault(queued.shape, {})[queued.uid] = queued
+
+    def remove(self, uid: PodUid) -> QueuedPod | None:
+        """Take a pod out."""
+        queued = self._pods.pop(uid, None)
+        if queued is None:
+            return None
+        shape = self._by_shape[queued.shape]
+        del shape[uid]
+        if not shape:
+            del self._by_shape[queued.shape]
+        return queued
+
+    def shapes(self) -> Iterator[list[QueuedPod]]:
+        """Yield the pods of each shape, longest parked first; so are the shapes."""
+        groups = [list(pods.values()) for pods in self._by_shape.values()]
+        yield from sorted(groups, key=lambda pods: pods[0].sequence)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter(list(self._pods.values()))
+
+    def __contains__(self, uid: PodUid) -> bool:
+        return uid in self._pods
+
+    def __len__(self) -> int:
+        return len(self._pods)

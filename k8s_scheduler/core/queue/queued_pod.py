@@ -1,0 +1,80 @@
+"""A pending pod, and what the queue knows about it."""
+
+import enum
+from dataclasses import dataclass, field
+
+from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.framework.shapes import ShapeKey, shape_of
+from k8s_scheduler.core.messages.checkpoint import QueueEntry
+
+
+class Place(enum.StrEnum):
+    """Where a pending pod waits; the values are kube-scheduler's metric labels."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    PARKED = "unschedulable"
+    GATED = "gated"
+
+
+@dataclass(slots=True)
+class QueuedPod:
+    """One pending pod. Only the queue changes it."""
+
+    pod: Pod
+    # When it last entered the queue, and when it could first be tried (the start of the SLI).
+    timestamp: float
+    first_active: float | None = None
+    attempts: int = 0
+    unschedulable_count: int = 0
+    consecutive_errors: int = 0
+    rejectors: tuple[str, ...] = ()
+    place: Place = Place.ACTIVE
+    sequence: int = 0
+    backoff_expiry: float = 0.0
+    shape: ShapeKey = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.shape = shape_of(self.pod)
+
+    @property
+    def uid(self) -> PodUid:
+        """Return the pod's uid."""
+        return PodUid(self.pod.metadata.uid)
+
+    def replace_pod(self, pod: Pod) -> None:
+        """Take a newer version of the same pod."""
+        self.pod = pod
+        self.shape = shape_of(pod)
+
+    def entry(self) -> QueueEntry:
+        """Return this as checkpoint data."""
+        return QueueEntry(
+            pod=self.pod,
+            place=self.place.value,
+            timestamp=self.timestamp,
+            first_active=self.first_active,
+            attempts=self.attempts,
+            unschedulable_count=self.unschedulable_count,
+            consecutive_errors=self.consecutive_errors,
+            rejectors=self.rejectors,
+            sequence=self.sequence,
+            backoff_expiry=self.backoff_expiry,
+        )
+
+    @staticmethod
+    def from_entry(entry: QueueEntry) -> "QueuedPod":
+        """Return what `entry` recorded."""
+        return QueuedPod(
+            pod=entry.pod,
+            timestamp=entry.timestamp,
+            first_active=entry.first_active,
+            attempts=entry.attempts,
+            unschedulable_count=entry.unschedulable_count,
+            consecutive_errors=entry.consecutive_errors,
+            rejectors=entry.rejectors,
+            place=Place(entry.place),
+            sequence=entry.sequence,
+            backoff_expiry=entry.backoff_expiry,
+        )

@@ -1,0 +1,241 @@
+"""The scheduling queue: every pending pod is in exactly one place.
+
+                 add                    pop                 (in flight, with the engine)
+    (unknown) ─────────▶ ACTIVE ─────────────────────────▶ ────────┬──────────▶ bound
+        │                 ▲  ▲                             │       │
+        │ gated           │  │ backoff over, or nothing    │error  │rejected
+        ▼                 │  │ else to do (rejected only)  ▼       ▼
+      GATED ──────────────┘  └────────────────────────── BACKOFF  PARKED
+             gates gone                                    ▲       │
+                                                           └───────┘
+                                             an event helps, or 5 minutes are over
+                                             (straight to ACTIVE if its backoff is over)
+
+A rejected pod is parked until something happens that lets it pass; an error is retried after
+its backoff whatever happens. Nothing is ever dropped: a pod leaves by being bound or deleted.
+Time comes in with every call.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, is_over
+from k8s_scheduler.core.queue.heap import Heap
+from k8s_scheduler.core.queue.parked import Parked
+from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
+
+BACKOFF_FLUSH_SECONDS = 1.0
+PARKED_FLUSH_SECONDS = 30.0
+DEFAULT_PARKED_LIMIT_SECONDS = 300.0
+
+SortKey = Callable[[Pod, float], tuple[float, ...]]
+Gate = Callable[[Pod], bool]
+
+
+class QueueObserver:
+    """Hears of every move; the engine turns it into metrics."""
+
+    def moved(self, queued: QueuedPod, *, source: Place | None, target: Place | None) -> None:
+        """Take note of a pod that left `source` (None: it is new) for `target` (None: it left)."""
+
+    def entered(self, place: Place, event: str) -> None:
+        """Take note of why a pod entered a place."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePolicy:
+    """What is configurable about waiting."""
+
+    backoff: BackoffPolicy
+    parked_limit_seconds: float = DEFAULT_PARKED_LIMIT_SECONDS
+
+
+class SchedulingQueue:
+    """Pending pods."""
+
+    def __init__(
+        self, *, sort_key: SortKey, is_gated: Gate, policy: QueuePolicy, observer: QueueObserver
+    ) -> None:
+        self._sort_key = sort_key
+        self._is_gated = is_gated
+        self._policy = policy
+        self._observer = observer
+        self._active: Heap[QueuedPod] = Heap()
+        # Rejected pods may be tried early when there is nothing else to do; errors may not.
+        self._backoff: Heap[QueuedPod] = Heap()
+        self._error_backoff: Heap[QueuedPod] = Heap()
+        self.parked = Parked()
+        # Every pending pod; its `place` says which of the structures above holds it too.
+        self._pods: dict[PodUid, QueuedPod] = {}
+        self.next_sequence = 0
+        self.last_backoff_flush = 0.0
+        self.last_parked_flush = 0.0
+
+    # From the watch
+
+    def add(self, pod: Pod, *, now: float) -> None:
+        """Take a pod that is not in the queue."""
+        queued = QueuedPod(pod, timestamp=now)
+        if self._is_gated(pod):
+            self._enter(queued, Place.GATED, "UnscheduledPodAdd")
+        else:
+            queued.first_active = now
+            self._enter(queued, Place.ACTIVE, "UnscheduledPodAdd")
+
+    def update(self, pod: Pod, *, now: float) -> None:
+        """Take a newer version of a pod in the queue."""
+        queued = self._pods[PodUid(pod.metadata.uid)]
+        place, shape = queued.place, queued.shape
+        self._take_from_place(queued)
+        queued.replace_pod(pod)
+        # A gated or parked pod that changed in a way scheduling reads may pass now.
+        if place is Place.GATED or (place is Place.PARKED and queued.shape != shape):
+            self._reenter(queued, "UnscheduledPodUpdate", now=now)
+        else:
+            self._put(queued, place)
+
+    def remove(self, uid: PodUid) -> QueuedPod | None:
+        """Take a pod out, wherever it waits."""
+        queued = self._pods.get(uid)
+        if queued is not None:
+            self._take_from_place(queued)
+            self._leave(queued)
+        return queued
+
+    # For the engine
+
+    def pop(self) -> QueuedPod | None:
+        """Take out the next pod to try: an active one, or else the first rejected one."""
+        queued = self._active.pop() or self._backoff.pop()
+        if queued is None:
+            return None
+        self._leave(queued)
+        queued.attempts += 1
+        return queued
+
+    def return_rejected(self, queued: QueuedPod, rejectors: tuple[str, ...], *, now: float) -> None:
+        """Park a pod that no node would take."""
+        queued.timestamp = now
+        queued.unschedulable_count += 1
+        queued.consecutive_errors = 0
+        queued.rejectors = rejectors
+        self._enter(queued, Place.PARKED, "ScheduleAttemptFailure")
+
+    def return_failed(self, queued: QueuedPod, *, now: float) -> None:
+        """Take back a pod whose attempt ended in an error; it is tried again after its backoff."""
+        queued.timestamp = now
+        queued.consecutive_errors += 1
+        queued.rejectors = ()
+        queued.backoff_expiry = self._expiry(queued)
+        self._enter(queued, Place.BACKOFF, "ScheduleAttemptFailure")
+
+    def wake(self, queued: QueuedPod, event: str, *, now: float) -> None:
+        """Give a parked pod another try: at once, or when its backoff is over."""
+        self._take_from_place(queued)
+        self._reenter(queued, event, now=now)
+
+    # Time
+
+    def tick(self, *, now: float) -> None:
+        """Do what the timers are due for."""
+        if now - self.last_backoff_flush >= BACKOFF_FLUSH_SECONDS:
+            self.last_backoff_flush = now
+            self._flush_backoff(self._backoff, now)
+            self._flush_backoff(self._error_backoff, now)
+        if now - self.last_parked_flush >= PARKED_FLUSH_SECONDS:
+            self.last_parked_flush = now
+            for queued in self.parked:
+                if now - queued.timestamp > self._policy.parked_limit_seconds:
+                    self.wake(queued, "UnschedulableTimeout", now=now)
+
+    # Reading
+
+    def get(self, uid: PodUid) -> QueuedPod | None:
+        """Return a pending pod, wherever it waits."""
+        return self._pods.get(uid)
+
+    @property
+    def has_candidates(self) -> bool:
+        """Return whether `pop` would give a pod."""
+        return bool(len(self._active) or len(self._backoff))
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter(self._pods.values())
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    # Checkpoints
+
+    def restore(self, queued: QueuedPod) -> None:
+        """Put a pod where a checkpoint says it was."""
+        self._pods[queued.uid] = queued
+        self._put(queued, queued.place, sequence=queued.sequence)
+        self._observer.moved(queued, source=None, target=queued.place)
+
+    # Moves
+
+    def _enter(self, queued: QueuedPod, place: Place, event: str) -> None:
+        self._pods[queued.uid] = queued
+        self._put(queued, place)
+        self._observer.moved(queued, source=None, target=place)
+        self._observer.entered(place, event)
+
+    def _reenter(self, queued: QueuedPod, event: str, *, now: float) -> None:
+        source = queued.place
+        if self._is_gated(queued.pod):
+            target = Place.GATED
+        else:
+            queued.backoff_expiry = self._expiry(queued)
+            target = Place.ACTIVE if is_over(queued.backoff_expiry, now) else Place.BACKOFF
+            if queued.first_active is None:
+                queued.first_active = now
+        self._put(queued, target)
+        if source is not target:
+            self._observer.moved(queued, source=source, target=target)
+            self._observer.entered(target, event)
+
+    def _leave(self, queued: QueuedPod) -> None:
+        del self._pods[queued.uid]
+        self._observer.moved(queued, source=queued.place, target=None)
+
+    def _put(self, queued: QueuedPod, place: Place, *, sequence: int | None = None) -> None:
+        queued.place = place
+        if sequence is None:
+            sequence = self.next_sequence
+            self.next_sequence += 1
+        queued.sequence = sequence
+        order = self._sort_key(queued.pod, queued.timestamp)
+        if place is Place.ACTIVE:
+            self._active.push(queued.uid, queued, order=order, sequence=sequence)
+        elif place is Place.BACKOFF:
+            heap = self._error_backoff if queued.consecutive_errors else self._backoff
+            heap.push(queued.uid, queued, order=(queued.backoff_expiry, *order), sequence=sequence)
+        elif place is Place.PARKED:
+            self.parked.add(queued)
+
+    def _take_from_place(self, queued: QueuedPod) -> None:
+        if queued.place is Place.ACTIVE:
+            self._active.remove(queued.uid)
+        elif queued.place is Place.BACKOFF:
+            heap = self._error_backoff if queued.consecutive_errors else self._backoff
+            heap.remove(queued.uid)
+        elif queued.place is Place.PARKED:
+            self.parked.remove(queued.uid)
+
+    def _flush_backoff(self, heap: Heap[QueuedPod], now: float) -> None:
+        while (first := heap.peek()) is not None and is_over(first[0][0], now):
+            queued = heap.pop()
+            if queued is not None:
+                self._put(queued, Place.ACTIVE)
+                self._observer.moved(queued, source=Place.BACKOFF, target=Place.ACTIVE)
+                self._observer.entered(Place.ACTIVE, "BackoffComplete")
+
+    def _expiry(self, queued: QueuedPod) -> float:
+        return self._policy.backoff.expiry(
+            timestamp=queued.timestamp,
+            unschedulable_count=queued.unschedulable_count,
+            errors=queued.consecutive_errors,
+        )

@@ -1,0 +1,198 @@
+"""The core as a whole: `handle(message) -> instructions`.
+
+Everything a scheduler knows changes here and nowhere else, one message at a time, so a list of
+messages is a complete account of what happened. A message is handled to its end: there is no
+moment at which half of it has been applied.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from k8s_scheduler.api.config import ResolvedProfile
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.quantity import QuantityError
+from k8s_scheduler.core.builtins import BUILT_INS
+from k8s_scheduler.core.engine.attempts import Attempts
+from k8s_scheduler.core.engine.binding import Flights
+from k8s_scheduler.core.engine.checkpoints import restore, take_checkpoint
+from k8s_scheduler.core.engine.cycle import Cycle
+from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.framework.profile import Profile, ProfileError, compile_profile
+from k8s_scheduler.core.framework.reasons import VerdictTable
+from k8s_scheduler.core.framework.registry import Registration
+from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.messages.checkpoint import Checkpoint
+from k8s_scheduler.core.messages.incoming import (
+    BindResult,
+    Message,
+    NodeChanged,
+    PodChanged,
+    Restore,
+    Schedule,
+    Tick,
+)
+from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
+from k8s_scheduler.core.queue.backoff import BackoffPolicy
+from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy, SchedulingQueue
+from k8s_scheduler.core.queue.waking import Waker
+from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
+
+# Each handler takes its own message type; the table pairs them.
+Handler = Callable[[Any], Iterable[Instruction]]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a core is made from."""
+
+    profiles: tuple[ResolvedProfile, ...]
+    queue: QueuePolicy = field(default_factory=lambda: QueuePolicy(BackoffPolicy()))
+    plugins: Mapping[str, Registration] = field(default_factory=lambda: BUILT_INS)
+
+
+class Scheduler:
+    """One scheduler: its view of the cluster, its queue, its profiles."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        metrics: SchedulerMetrics | None = None,
+        perf: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """Build the graph; raises ProfileError if a profile can't be run.
+
+        `perf` is read for metrics only, never for a decision.
+        """
+        self._profiles = _compile(setup)
+        verdicts = VerdictTable()
+        self._cache = Cache()
+        self._flights = Flights()
+        self._meter = Meter(metrics or Metrics().scheduler, tuple(self._profiles))
+        runtime = Runtime(self._cache.nodes, verdicts)
+        self._queue = SchedulingQueue(
+            sort_key=next(iter(self._profiles.values())).queue_sort.sort_key,
+            is_gated=self._is_gated,
+            policy=setup.queue,
+            observer=self._meter,
+        )
+        self._waker = Waker(
+            queue=self._queue, cache=self._cache, runtime=runtime, profiles=self._profiles
+        )
+        self._attempts = Attempts(
+            cache=self._cache,
+            queue=self._queue,
+            flights=self._flights,
+            cycle=Cycle(self._cache.nodes, runtime, verdicts),
+            profiles=self._profiles,
+            meter=self._meter,
+            perf=perf,
+        )
+        self._handlers = self._handlers_by_type()
+
+    # Messages
+
+    def handle(self, message: Message) -> list[Instruction]:
+        """Take one message; return what is to be done about it."""
+        return list(self._handlers[type(message)](message))
+
+    def _handlers_by_type(self) -> dict[type[Message], Handler]:
+        return {
+            PodChanged: self._pod_changed,
+            NodeChanged: self._node_changed,
+            Schedule: self._schedule,
+            BindResult: self._attempts.take_result,
+            Tick: self._tick,
+            Restore: self._restore,
+        }
+
+    # What the shell may ask
+
+    @property
+    def has_work(self) -> bool:
+        """Return whether `Schedule` would find something to do."""
+        return self._queue.has_candidates or self._waker.is_due
+
+    @property
+    def binding_count(self) -> int:
+        """Return how many bindings are under way."""
+        return len(self._flights)
+
+    @property
+    def pending_count(self) -> int:
+        """Return how many pods wait, wherever they do."""
+        return len(self._queue)
+
+    def checkpoint(self) -> Checkpoint:
+        """Return the whole state as data; it shares the objects and copies none."""
+        return take_checkpoint(cache=self._cache, queue=self._queue, flights=self._flights)
+
+    # Pods and nodes
+
+    def _pod_changed(self, message: PodChanged) -> Iterator[Instruction]:
+        uid, pod = message.uid, message.pod
+        if pod is None:
+            self._queue.remove(uid)
+            self._flights.drop(uid)
+            self._cache.remove_pod(uid)
+        elif pod.spec.node_name:
+            self._queue.remove(uid)
+            self._flights.update(pod)
+            try:
+                self._cache.put_bound(pod)
+            except QuantityError as error:
+                yield _unreadable("pod", f"{pod.metadata.namespace}/{pod.metadata.name}", error)
+        elif self._flights.update(pod) or self._cache.node_of(uid) is not None:
+            # Assumed, or already seen bound: a version without a node name is an older one.
+            return
+        elif self._queue.get(uid) is not None:
+            self._queue.update(pod, now=message.now)
+        elif pod.spec.scheduler_name in self._profiles:
+            self._queue.add(pod, now=message.now)
+
+    def _node_changed(self, message: NodeChanged) -> Iterator[Instruction]:
+        if message.node is None:
+            self._cache.remove_node(message.name)
+            return
+        try:
+            self._cache.put_node(message.node)
+        except QuantityError as error:
+            yield _unreadable("node", message.name, error)
+
+    # Time and decisions
+
+    def _schedule(self, message: Schedule) -> Iterator[Instruction]:
+        self._waker.wake(now=message.now)
+        for _ in range(message.limit):
+            queued = self._queue.pop()
+            if queued is None:
+                return
+            yield from self._attempts.attempt(queued, now=message.now)
+
+    def _tick(self, message: Tick) -> Iterable[Instruction]:
+        self._waker.wake(now=message.now)
+        self._queue.tick(now=message.now)
+        self._meter.measure(self._cache)
+        return ()
+
+    def _restore(self, message: Restore) -> Iterable[Instruction]:
+        restore(message.checkpoint, cache=self._cache, queue=self._queue, flights=self._flights)
+        return ()
+
+    def _is_gated(self, pod: Pod) -> bool:
+        profile = self._profiles[pod.spec.scheduler_name]
+        return any(plugin.pre_enqueue(pod) is not None for _, plugin in profile.pre_enqueue)
+
+
+def _compile(setup: Setup) -> dict[str, Profile]:
+    factories = {name: registration.factory for name, registration in setup.plugins.items()}
+    profiles = {p.scheduler_name: compile_profile(p, factories) for p in setup.profiles}
+    if not profiles:
+        raise ProfileError("at least one profile is needed")
+    return profiles
+
+
+def _unreadable(kind: str, name: str, error: QuantityError) -> Log:
+    return Log(Severity.ERROR, f"{kind} left out", {kind: name, "error": str(error)})

@@ -1,0 +1,168 @@
+"""Which pods take room on which node.
+
+                    assume                      confirm (watch shows a node name)
+        (unknown) ──────────▶ ASSUMED ─────────────────────────────▶ BOUND
+            ▲  │                 │                                     │
+            │  │ bind seen first │ forget (binding failed for certain) │ gone
+            │  └─────────────────┼──────────────────────▶ BOUND        │
+            └────────────────────┴─────────────────────────────────────┘
+                         remove (deleted or finished)
+
+Invariants: a pod takes room on exactly one row, from assume or first sight until forget or
+remove; an assumed pod never expires (only a definite answer or the watch ends it). A
+confirmation is a full update: the API server may have changed the pod while binding it, and it
+may even name another node. Pods are known by uid, so a pod that was re-created under the same
+name is another pod.
+"""
+
+from dataclasses import dataclass
+
+from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.node import Node
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.resources import Requests, pod_requests
+from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
+from k8s_scheduler.core.state.node_table import NodeTable
+
+
+class CacheError(Exception):
+    """The cache was asked for a move that its state machine does not have."""
+
+
+@dataclass(slots=True)
+class _Placed:
+    """A pod that takes room."""
+
+    pod: Pod
+    row: NodeRow
+    requests: Requests
+    assumed: bool
+
+
+class Cache:
+    """Nodes, and the pods on them."""
+
+    def __init__(self) -> None:
+        self.changes = ChangeLog()
+        self.nodes = NodeTable(self.changes)
+        self._pods: dict[PodUid, _Placed] = {}
+        self._assumed_count = 0
+
+    # Nodes
+
+    def put_node(self, node: Node) -> None:
+        """Add a node or take its new facts."""
+        self.nodes.put_node(node)
+
+    def remove_node(self, name: NodeName) -> None:
+        """Take a node away; its pods stay counted until they are gone themselves."""
+        self.nodes.remove_node(name)
+
+    # Pods
+
+    def assume(self, pod: Pod, row: NodeRow) -> None:
+        """Let an unbound pod take room on a row, before the API server knows."""
+        uid = PodUid(pod.metadata.uid)
+        if uid in self._pods:
+            raise CacheError(f"pod {uid} already takes room")
+        self._place(uid, pod, row, assumed=True)
+
+    def forget(self, uid: PodUid) -> None:
+        """Take an assumed pod's room back."""
+        placed = self._pods.get(uid)
+        if placed is None or not placed.assumed:
+            raise CacheError(f"pod {uid} is not assumed")
+        self._displace(uid, placed)
+
+    def put_bound(self, pod: Pod) -> None:
+        """Take a pod with a node name from the watch: add, update or confirm it.
+
+        Raises QuantityError, and leaves things as they were, if its requests cannot be read.
+        """
+        uid = PodUid(pod.metadata.uid)
+        requests = pod_requests(pod, from_status=True)
+        name = NodeName(pod.spec.node_name)
+        placed = self._pods.get(uid)
+        if placed is None:
+            row = self.nodes.claim_row(name)
+            self._place(uid, pod, row, assumed=False, requests=requests)
+            self.changes.note(row, Change.ASSIGNED_POD_ADD)
+        elif self.nodes.name_of(placed.row) != name:
+            self._displace(uid, placed)
+            self._place(uid, pod, self.nodes.claim_row(name), assumed=False, requests=requests)
+        else:
+            self._refresh(placed, pod, requests)
+
+    def remove_pod(self, uid: PodUid) -> None:
+        """Take a pod away, wherever it is; an unknown one is no error (the watch may repeat)."""
+        placed = self._pods.get(uid)
+        if placed is not None:
+            self._displace(uid, placed)
+
+    # Reading
+
+    def is_assumed(self, uid: PodUid) -> bool:
+        """Return whether the pod takes room that the API server does not know of yet."""
+        placed = self._pods.get(uid)
+        return placed is not None and placed.assumed
+
+    def node_of(self, uid: PodUid) -> NodeName | None:
+        """Return the node on which the pod takes room, if it does."""
+        placed = self._pods.get(uid)
+        return None if placed is None else self.nodes.name_of(placed.row)
+
+    def placed_pods(self) -> list[tuple[NodeRow, Pod, bool]]:
+        """Return (row, pod, assumed) of every pod that takes room."""
+        return [(p.row, p.pod, p.assumed) for p in self._pods.values()]
+
+    @property
+    def pod_count(self) -> int:
+        """Return how many pods take room, assumed ones included."""
+        return len(self._pods)
+
+    @property
+    def assumed_count(self) -> int:
+        """Return how many pods are assumed."""
+        return self._assumed_count
+
+    # Moves
+
+    def _place(
+        self,
+        uid: PodUid,
+        pod: Pod,
+        row: NodeRow,
+        *,
+        assumed: bool,
+        requests: Requests | None = None,
+    ) -> None:
+        requests = requests or pod_requests(pod)
+        self.nodes.add_requests(row, requests)
+        self._pods[uid] = _Placed(pod, row, requests, assumed)
+        self._assumed_count += assumed
+
+    def _displace(self, uid: PodUid, placed: _Placed) -> None:
+        del self._pods[uid]
+        self._assumed_count -= placed.assumed
+        self.nodes.remove_requests(placed.row, placed.requests)
+        self.changes.note(placed.row, Change.ASSIGNED_POD_DELETE)
+        self.nodes.free_if_empty(placed.row)
+
+    def _refresh(self, placed: _Placed, pod: Pod, requests: Requests) -> None:
+        change = Change.ASSIGNED_POD_ADD if placed.assumed else Change(0)
+        if placed.requests != requests:
+            self.nodes.remove_requests(placed.row, placed.requests)
+            self.nodes.add_requests(placed.row, requests)
+            if _shrank(placed.requests, requests):
+                change |= Change.ASSIGNED_POD_SCALE_DOWN
+        if placed.pod.metadata.labels != pod.metadata.labels:
+            change |= Change.ASSIGNED_POD_LABEL
+        self._assumed_count -= placed.assumed
+        placed.pod, placed.requests, placed.assumed = pod, requests, False
+        if change:
+            self.changes.note(placed.row, change)
+
+
+def _shrank(before: Requests, after: Requests) -> bool:
+    """Return whether some resource is asked for less than before."""
+    return any(after.amount(resource) < amount for resource, amount in before.amounts)

@@ -1,0 +1,53 @@
+"""Growable numpy columns of one common length.
+
+A column may be replaced when the table grows, so nobody keeps one across a change of the table:
+fetch it by name when you need it.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+AnyColumn = npt.NDArray[Any]
+
+_FIRST_CAPACITY = 64
+
+
+class Columns:
+    """Named columns that grow together; a new row starts at each column's fill value."""
+
+    def __init__(self) -> None:
+        self.capacity = _FIRST_CAPACITY
+        self._columns: dict[str, AnyColumn] = {}
+        self._fills: dict[str, int] = {}
+
+    def add(self, name: str, dtype: type[np.generic], *, fill: int = 0) -> AnyColumn:
+        """Add a column; adding it twice returns the one that is there."""
+        if name not in self._columns:
+            self._fills[name] = fill
+            self._columns[name] = np.full(self.capacity, fill, dtype=dtype)
+        return self._columns[name]
+
+    def __getitem__(self, name: str) -> AnyColumn:
+        return self._columns[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
+
+    def family(self, prefix: str) -> list[str]:
+        """Return the names of all columns that start with `prefix`, in the order of their birth."""
+        return [name for name in self._columns if name.startswith(prefix)]
+
+    def reserve(self, rows: int) -> None:
+        """Make room for at least `rows` rows."""
+        if rows <= self.capacity:
+            return
+        capacity = self.capacity
+        while capacity < rows:
+            capacity *= 2
+        for name, column in self._columns.items():
+            grown = np.full(capacity, self._fills[name], dtype=column.dtype)
+            grown[: self.capacity] = column
+            self._columns[name] = grown
+        self.capacity = capacity

@@ -1,0 +1,224 @@
+"""Nodes as columns: one row per node, one numpy column per fact.
+
+A row may outlive its node: pods that still sit on a deleted node, or were seen before their
+node, keep the row ("ghost"); it takes part in no decision until the node (re)appears. A row
+without node and pods is freed and used again for the next newcomer, lowest row first, so that
+equal histories give equal tables.
+
+Column names: `allocatable/<resource>`, `requested/<resource>`, `non_zero/cpu`,
+`non_zero/memory`, `pod_count`, `unschedulable`, `taint_set`. Cpu is in thousandths, the rest in
+whole units. Columns of resources are born when a node offers or a pod asks for the first one.
+"""
+
+import heapq
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.api.node import Node
+from k8s_scheduler.api.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    Requests,
+    allocatable,
+)
+from k8s_scheduler.api.taints import Taint
+from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
+from k8s_scheduler.core.state.columns import AnyColumn, Columns
+from k8s_scheduler.core.state.interning import Interner
+
+Rows = npt.NDArray[np.int64]
+
+ALLOCATABLE = "allocatable/"
+REQUESTED = "requested/"
+NON_ZERO = "non_zero/"
+TaintSet = tuple[Taint, ...]
+
+
+class NodeTable:
+    """The nodes of the cluster."""
+
+    def __init__(self, log: ChangeLog) -> None:
+        self._log = log
+        self._columns = Columns()
+        self._rows: dict[NodeName, NodeRow] = {}
+        self._names: list[NodeName | None] = []
+        self._nodes: dict[NodeRow, Node] = {}
+        self._free: list[NodeRow] = []
+        self._present: Rows | None = None
+        self.taint_sets: Interner[TaintSet] = Interner(first=())
+        for resource in (CPU, MEMORY, EPHEMERAL_STORAGE):
+            self._add_resource(resource)
+        self._columns.add(ALLOCATABLE + PODS, np.int64)
+        self._columns.add(NON_ZERO + CPU, np.int64)
+        self._columns.add(NON_ZERO + MEMORY, np.int64)
+        self._columns.add("pod_count", np.int64)
+        self._columns.add("unschedulable", np.bool_)
+        self._columns.add("taint_set", np.int64)
+
+    # Reading
+
+    def column(self, name: str) -> AnyColumn:
+        """Return a column; an unknown resource is one that nobody offers or has asked for."""
+        if name not in self._columns:
+            prefix, _, resource = name.partition("/")
+            if not resource or f"{prefix}/" not in (ALLOCATABLE, REQUESTED):
+                raise KeyError(name)
+            self._add_resource(resource)
+        return self._columns[name]
+
+    def row_of(self, name: NodeName) -> NodeRow | None:
+        """Return the row of a node or ghost."""
+        return self._rows.get(name)
+
+    def name_of(self, row: NodeRow) -> NodeName:
+        """Return the name of the node in a row."""
+        name = self._names[row]
+        if name is None:
+            raise KeyError(row)
+        return name
+
+    def node_at(self, row: NodeRow) -> Node | None:
+        """Return the node in a row; a ghost has none."""
+        return self._nodes.get(row)
+
+    def present_rows(self) -> Rows:
+        """Return the rows that hold a node, ascending. Do not write to it."""
+        if self._present is None:
+            self._present = np.fromiter(sorted(self._nodes), dtype=np.int64, count=len(self))
+        return self._present
+
+    def __len__(self) -> int:
+        """Return how many nodes there are; ghosts do not count."""
+        return len(self._nodes)
+
+    # Nodes
+
+    def put_node(self, node: Node) -> NodeRow:
+        """Add a node or take its new facts; a bad one raises QuantityError and changes nothing."""
+        offered = allocatable(node.status.allocatable)
+        row = self.claim_row(NodeName(node.metadata.name))
+        change = self._write_resources(row, offered) | self._write_spec(row, node)
+        known = self._nodes.get(row)
+        self._nodes[row] = node
+        if known is None:
+            self._present = None
+            change = Change.NODE_ADD
+        elif known.metadata.labels != node.metadata.labels:
+            change |= Change.NODE_LABEL
+        if change:
+            self._log.note(row, change)
+        return row
+
+    def remove_node(self, name: NodeName) -> None:
+        """Take a node away; its pods, if any, keep the row as a ghost."""
+        row = self._rows.get(name)
+        if row is None or self._nodes.pop(row, None) is None:
+            return
+        self._present = None
+        self._write_resources(row, {})
+        self._columns["unschedulable"][row] = False
+        self._set_taints(row, ())
+        self._log.note(row, Change.NODE_DELETE)
+        self.free_if_empty(row)
+
+    def claim_row(self, name: NodeName) -> NodeRow:
+        """Return the node's row, making one (a ghost) if it has none."""
+        row = self._rows.get(name)
+        if row is not None:
+            return row
+        if self._free:
+            row = heapq.heappop(self._free)
+            self._names[row] = name
+        else:
+            row = NodeRow(len(self._names))
+            self._names.append(name)
+            self._columns.reserve(len(self._names))
+        self._rows[name] = row
+        return row
+
+    def free_if_empty(self, row: NodeRow) -> None:
+        """Give the row back if it holds neither node nor pods; all its columns are at rest then."""
+        name = self._names[row]
+        if name is None or row in self._nodes or self._columns["pod_count"][row]:
+            return
+        del self._rows[name]
+        self._names[row] = None
+        heapq.heappush(self._free, row)
+
+    # Pods
+
+    def add_requests(self, row: NodeRow, requests: Requests) -> None:
+        """Count one more pod on a row."""
+        self._count(row, requests, sign=1)
+
+    def remove_requests(self, row: NodeRow, requests: Requests) -> None:
+        """Count one pod less on a row."""
+        self._count(row, requests, sign=-1)
+
+    def _count(self, row: NodeRow, requests: Requests, *, sign: int) -> None:
+        for resource, amount in requests.amounts:
+            self.column(REQUESTED + resource)[row] += sign * amount
+        self._columns[NON_ZERO + CPU][row] += sign * requests.non_zero_milli_cpu
+        self._columns[NON_ZERO + MEMORY][row] += sign * requests.non_zero_memory_bytes
+        self._columns["pod_count"][row] += sign
+
+    # Checkpoints
+
+    def used_rows(self) -> Iterable[tuple[NodeRow, NodeName]]:
+        """Yield the rows in use with their names, ghosts included."""
+        for row, name in enumerate(self._names):
+            if name is not None:
+                yield NodeRow(row), name
+
+    def lay_out(self, *, rows: int, names: dict[NodeRow, NodeName]) -> None:
+        """Give an empty table the layout of a checkpoint."""
+        self._names = [names.get(NodeRow(row)) for row in range(rows)]
+        self._rows = {name: row for row, name in names.items()}
+        self._free = [NodeRow(row) for row in range(rows) if NodeRow(row) not in names]
+        self._columns.reserve(rows)
+
+    @property
+    def row_count(self) -> int:
+        """Return how many rows were ever laid out, free ones included."""
+        return len(self._names)
+
+    # Facts
+
+    def _add_resource(self, resource: str) -> None:
+        self._columns.add(ALLOCATABLE + resource, np.int64)
+        self._columns.add(REQUESTED + resource, np.int64)
+
+    def _write_resources(self, row: NodeRow, offered: dict[str, int]) -> Change:
+        for resource in offered:
+            self.column(ALLOCATABLE + resource)
+        changed = Change(0)
+        for name in self._columns.family(ALLOCATABLE):
+            amount = offered.get(name.removeprefix(ALLOCATABLE), 0)
+            column = self._columns[name]
+            if column[row] != amount:
+                column[row] = amount
+                changed = Change.NODE_ALLOCATABLE
+        return changed
+
+    def _write_spec(self, row: NodeRow, node: Node) -> Change:
+        changed = Change(0)
+        column = self._columns["unschedulable"]
+        if column[row] != node.spec.unschedulable:
+            column[row] = node.spec.unschedulable
+            changed = Change.NODE_TAINT
+        if self._set_taints(row, tuple(node.spec.taints or ())):
+            changed = Change.NODE_TAINT
+        return changed
+
+    def _set_taints(self, row: NodeRow, taints: TaintSet) -> bool:
+        column = self._columns["taint_set"]
+        before = int(column[row])
+        after = self.taint_sets.acquire(taints)
+        self.taint_sets.release(before)
+        column[row] = after
+        return before != after

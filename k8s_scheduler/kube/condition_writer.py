@@ -1,0 +1,139 @@
+"""Writes PodScheduled conditions from their queue, some workers at a time.
+
+A condition is worth a few tries and no more: it describes an attempt that is already over, and the
+next one describes itself. A try is given up as soon as something newer about the pod waits.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+
+from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.kube.bounded_log import BoundedLog
+from k8s_scheduler.kube.conditions import (
+    ConditionPatch,
+    ConditionQueue,
+    encode_condition,
+    status_path,
+)
+from k8s_scheduler.kube.errors import KubeError
+from k8s_scheduler.kube.http import STRATEGIC_MERGE_PATCH, Response, Transport
+from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.lib.backoff import Backoff
+
+log = logging.getLogger(__name__)
+
+TRIES = 4
+
+
+class ConditionWriter:
+    """The conditions' lane of the dispatcher."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        may_write: Callable[[], bool],
+        on_done: Callable[[PodUid], None],
+        limit: int,
+        call_timeout_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock_ns: Callable[[], int] = time.time_ns,
+        sleep: Sleep = asyncio.sleep,
+        uniform: Callable[[], float] = random.random,
+    ) -> None:
+        self.dropped = 0
+        self._transport = transport
+        self._may_write = may_write
+        self._on_done = on_done
+        self._call_timeout_seconds = call_timeout_seconds
+        self._wall_clock_ns = wall_clock_ns
+        self._sleep = sleep
+        self._uniform = uniform
+        self._queue = ConditionQueue(limit)
+        self._overtaken: set[PodUid] = set()
+        self._log = BoundedLog(log, clock)
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def put(self, patch: ConditionPatch) -> None:
+        """Take a patch; the oldest waiting one goes when there is no room."""
+        dropped = self._queue.put(patch)
+        if dropped is not None:
+            self._drop("queue", "too many conditions wait, the oldest is dropped: %s/%s", dropped)
+
+    def give_way(self, uid: PodUid) -> bool:
+        """Forget what waits for a pod that is now bound; return whether nothing is under way."""
+        self._queue.withdraw(uid)
+        if not self._queue.is_busy(uid):
+            return True
+        self._overtaken.add(uid)
+        return False
+
+    async def work(self) -> None:
+        """Write patches until cancelled."""
+        while True:
+            patch = await self._queue.take()
+            try:
+                await self._write(patch)
+            finally:
+                self._queue.done(patch.uid)
+                self._overtaken.discard(patch.uid)
+                self._on_done(patch.uid)
+
+    async def _write(self, patch: ConditionPatch) -> None:
+        backoff = Backoff(0.2, 5.0, uniform=self._uniform)
+        for left in reversed(range(TRIES)):
+            if not self._may_write() or self._is_stale(patch.uid):
+                return
+            if await self._try(patch):
+                return
+            if left and not self._is_stale(patch.uid):
+                await self._sleep(backoff.next_seconds())
+        if not self._is_stale(patch.uid):
+            self._drop("tries", "the condition of pod %s/%s could not be written", patch)
+
+    async def _try(self, patch: ConditionPatch) -> bool:
+        """Return whether the patch is settled, be it written or refused."""
+        try:
+            response = await self._transport.request(
+                "PATCH",
+                status_path(patch),
+                body=encode_condition(patch, wall_ns=self._wall_clock_ns()),
+                content_type=STRATEGIC_MERGE_PATCH,
+                timeout_seconds=self._call_timeout_seconds,
+            )
+        except KubeError as error:
+            log.debug("condition of pod %s/%s: %s", patch.namespace, patch.name, error)
+            return False
+        if response.status in (408, 429) or response.status >= 500:
+            return False
+        if not response.ok and not _is_replaced(response):
+            self._refused(patch, response)
+        return True
+
+    def _refused(self, patch: ConditionPatch, response: Response) -> None:
+        error = response.error()
+        if response.status == 403:
+            self.dropped += 1
+            self._log.forbidden("patch", "pods/status", namespace=patch.namespace, error=error)
+        else:
+            self._drop("refused", "the condition of pod %s/%s was refused: %s", patch, error)
+
+    def _is_stale(self, uid: PodUid) -> bool:
+        return uid in self._overtaken or self._queue.is_waiting(uid)
+
+    def _drop(self, key: str, text: str, patch: ConditionPatch, *args: object) -> None:
+        self.dropped += 1
+        self._log.warning(key, text, patch.namespace, patch.name, *args)
+
+
+def _is_replaced(response: Response) -> bool:
+    """Return whether the pod is gone or its name now belongs to a pod of another uid."""
+    if response.status == 422:
+        # How the server words a uid that does not match: an attempt to change it.
+        return "metadata.uid" in response.error().message
+    return response.status in (404, 409)

@@ -1,0 +1,261 @@
+"""Writes about pods: bindings and PodScheduled conditions, each in a lane of its own.
+
+    submit_bind ────► ready ──► bind workers ──► POST, GET ──► on_bind_outcome
+                        ▲  ▲         │ wait: backoff, Retry-After (no worker is held meanwhile)
+                        │  └─────────┘
+                        └─ held back while a condition of the same pod is being written
+    submit_condition ─► ConditionQueue ──► condition workers ──► PATCH
+
+Lanes have their own bounds and workers, so that slow conditions never keep a bind waiting.
+Binds are never dropped: `bind_room` tells the caller to stop deciding, and a bind that comes all
+the same (from a pod that waited in Permit) is taken. How one bind goes its way is drawn in
+`bind_machine`; here is only who sends it.
+
+Order per pod: a bind overtakes a waiting condition of its pod and follows one that is being
+written. Otherwise PodScheduled=False could land on a pod that is bound.
+
+`may_write` is asked directly before every write; when it says no, none starts. An exception that
+is not of the Kubernetes tree is a bug: it ends `run` and with it the process, because a bind whose
+end is not known must not be forgotten quietly.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.kube.bind_machine import BindMachine, BindPolicy, Call
+from k8s_scheduler.kube.binding import (
+    BindFailure,
+    BindOutcome,
+    BindRequest,
+    PostAnswer,
+    Posted,
+    ReadAnswer,
+    Seen,
+    encode_binding,
+    judge_post,
+    judge_read,
+    pod_path,
+)
+from k8s_scheduler.kube.bounded_log import BoundedLog
+from k8s_scheduler.kube.condition_writer import ConditionWriter
+from k8s_scheduler.kube.conditions import ConditionPatch
+from k8s_scheduler.kube.errors import CredentialsError, NotSent, OutcomeUnknown
+from k8s_scheduler.kube.http import Response, Transport
+from k8s_scheduler.kube.waiting import Sleep, wait_within
+from k8s_scheduler.obs.metrics import KubeMetrics
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatcherConfig:
+    """Bounds of the lanes.
+
+    `call_timeout_seconds` must stay below lease duration minus renew deadline: a write that
+    starts at the last moment is then over before anybody else can lead.
+    """
+
+    bind_limit: int = 1000
+    bind_workers: int = 64
+    condition_limit: int = 4000
+    condition_workers: int = 8
+    call_timeout_seconds: float = 4.0
+    bind_policy: BindPolicy = field(default_factory=BindPolicy)
+
+
+class Dispatcher:
+    """Sends what the scheduler decided; every submitted bind gets exactly one outcome."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        metrics: KubeMetrics,
+        on_bind_outcome: Callable[[BindOutcome], None],
+        may_write: Callable[[], bool],
+        config: DispatcherConfig | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock_ns: Callable[[], int] = time.time_ns,
+        sleep: Sleep = asyncio.sleep,
+        uniform: Callable[[], float] = random.random,
+    ) -> None:
+        self._transport = transport
+        self._on_bind_outcome = on_bind_outcome
+        self._may_write = may_write
+        self._config = config or DispatcherConfig()
+        self._clock = clock
+        self._sleep = sleep
+        self._uniform = uniform
+        self._log = BoundedLog(log, clock)
+        self._binds: dict[PodUid, BindMachine] = {}
+        self._ready: asyncio.Queue[BindMachine] = asyncio.Queue()
+        self._held_back: dict[PodUid, BindMachine] = {}
+        self._accepting = True
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._conditions = ConditionWriter(
+            transport,
+            may_write=may_write,
+            on_done=self._condition_done,
+            limit=self._config.condition_limit,
+            call_timeout_seconds=self._config.call_timeout_seconds,
+            clock=clock,
+            wall_clock_ns=wall_clock_ns,
+            sleep=sleep,
+            uniform=uniform,
+        )
+        attempts = metrics.bind_attempts
+        self._succeeded = attempts.labels(result="success")
+        self._failed = attempts.labels(result="failure")
+        self._unknown = attempts.labels(result="unknown")
+        self._duration = metrics.bind_duration_seconds
+        metrics.pending_writes.labels(kind="bind").set_function(lambda: len(self._binds))
+        metrics.pending_writes.labels(kind="condition").set_function(lambda: len(self._conditions))
+
+    @property
+    def conditions_dropped(self) -> int:
+        """How many conditions were given up: no room, refused, or no answer after some tries."""
+        return self._conditions.dropped
+
+    def bind_room(self) -> int:
+        """Return how many more binds are welcome; the caller stops deciding at 0."""
+        if not self._accepting:
+            return 0
+        return max(0, self._config.bind_limit - len(self._binds))
+
+    def submit_bind(self, request: BindRequest) -> None:
+        """Take a bind. Its outcome comes through `on_bind_outcome`, never from inside this call."""
+        uid = request.uid
+        if uid in self._binds:
+            raise ValueError(f"a bind of pod {request.namespace}/{request.name} is under way")
+        bind = BindMachine(
+            request,
+            self._config.bind_policy,
+            submitted_at=self._clock(),
+            uniform=self._uniform,
+        )
+        if not self._accepting:
+            bind.fail(BindFailure.NOT_ACCEPTED, "the scheduler is stopping")
+        self._binds[uid] = bind
+        self._idle.clear()
+        if self._conditions.give_way(uid):
+            self._ready.put_nowait(bind)
+        else:
+            self._held_back[uid] = bind
+
+    def submit_condition(self, patch: ConditionPatch) -> None:
+        """Take a condition; the latest per pod is written, none while its pod is being bound."""
+        if self._accepting and patch.uid not in self._binds:
+            self._conditions.put(patch)
+            self._idle.clear()
+
+    def stop_accepting(self) -> None:
+        """Take no more writes; the ones already taken go on."""
+        self._accepting = False
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._config.bind_workers):
+                group.create_task(self._bind_worker(group))
+            for _ in range(self._config.condition_workers):
+                group.create_task(self._conditions.work())
+
+    async def drain(self, timeout_seconds: float) -> int:
+        """Wait until everything is written; return the number of binds whose end is not known."""
+        await wait_within(self._idle, timeout_seconds, sleep=self._sleep)
+        return len(self._binds)
+
+    async def _bind_worker(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            bind = await self._ready.get()
+            wait_seconds = await self._advance(bind)
+            if wait_seconds > 0.0:
+                group.create_task(self._make_ready(bind, wait_seconds))
+
+    async def _make_ready(self, bind: BindMachine, wait_seconds: float) -> None:
+        await self._sleep(wait_seconds)
+        self._ready.put_nowait(bind)
+
+    async def _advance(self, bind: BindMachine) -> float:
+        """Ask the server until the bind ends (return 0) or has to wait (return how long)."""
+        wait_seconds = 0.0
+        while wait_seconds <= 0.0:
+            match bind.next_call(self._clock(), may_write=self._may_write()):
+                case Call.POST:
+                    wait_seconds = bind.posted(await self._post(bind.request), self._clock())
+                case Call.READ:
+                    wait_seconds = bind.read(await self._read(bind.request))
+                case None:
+                    self._finish(bind)
+                    # Ends without a call (not leading) come in hundreds: let others run between.
+                    await asyncio.sleep(0)
+                    return 0.0
+        return wait_seconds
+
+    async def _post(self, request: BindRequest) -> PostAnswer:
+        try:
+            response = await self._call(
+                "POST", f"{pod_path(request)}/binding", body=encode_binding(request)
+            )
+        except (NotSent, CredentialsError) as error:
+            return PostAnswer(Posted.NOT_SENT, str(error))
+        except OutcomeUnknown as error:
+            answer = PostAnswer(Posted.UNKNOWN, str(error))
+        else:
+            if response.status == 403:
+                self._forbidden("create", "pods/binding", request.namespace, response)
+            answer = judge_post(response)
+        if answer.kind is Posted.UNKNOWN:
+            self._unknown.inc()
+            self._log.warning(
+                "unknown",
+                "bind of pod %s/%s to node %s has an unknown outcome, reading the pod: %s",
+                request.namespace,
+                request.name,
+                request.node,
+                answer.message,
+            )
+        return answer
+
+    async def _read(self, request: BindRequest) -> ReadAnswer:
+        try:
+            response = await self._call("GET", pod_path(request))
+        except (NotSent, CredentialsError, OutcomeUnknown) as error:
+            return ReadAnswer(Seen.UNKNOWN, str(error))
+        if response.status == 403:
+            self._forbidden("get", "pods", request.namespace, response)
+        return judge_read(response, request)
+
+    async def _call(self, method: str, path: str, *, body: bytes | None = None) -> Response:
+        return await self._transport.request(
+            method, path, body=body, timeout_seconds=self._config.call_timeout_seconds
+        )
+
+    def _finish(self, bind: BindMachine) -> None:
+        outcome = bind.outcome
+        if outcome is None:
+            raise RuntimeError("a bind without an outcome cannot end")
+        del self._binds[outcome.uid]
+        (self._succeeded if outcome.bound else self._failed).inc()
+        self._duration.observe(self._clock() - bind.submitted_at)
+        self._check_idle()
+        self._on_bind_outcome(outcome)
+
+    def _condition_done(self, uid: PodUid) -> None:
+        held_back = self._held_back.pop(uid, None)
+        if held_back is not None:
+            self._ready.put_nowait(held_back)
+        self._check_idle()
+
+    def _check_idle(self) -> None:
+        if not self._binds and not len(self._conditions):
+            self._idle.set()
+
+    def _forbidden(self, verb: str, resource: str, namespace: str, response: Response) -> None:
+        self._log.forbidden(verb, resource, namespace=namespace, error=response.error())

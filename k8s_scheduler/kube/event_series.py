@@ -1,0 +1,114 @@
+"""Identical events gathered into series, so that a pod that fails for hours costs few writes.
+
+        first                 repeat: PATCH at once        repeats: PATCH at growing intervals
+    ────────────► SINGLE ───────────────────────► SERIES ◄──────────┐
+                    │                                │  └────────────┘
+                    └──────── 6 minutes without a repeat, or the least recent of too many
+                                                     ▼
+                                                 forgotten; the next one is a new event
+
+Nothing here waits or sends. A series is *owed* a write while the server knows fewer occurrences
+than we do; `due_at` says when that write may be made. Forgetting a series takes nothing away from
+a write that is owed: whoever holds it still makes it.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from k8s_scheduler.kube.events import EventNote, Observed, SeriesKey
+
+IDLE_SECONDS = 360.0
+# Below the idle time, so that the last count is written before a series is forgotten.
+LONGEST_INTERVAL_SECONDS = 300.0
+FIRST_INTERVAL_SECONDS = 5.0
+
+
+@dataclass(slots=True, eq=False)
+class Series:
+    """One event and its repeats."""
+
+    key: SeriesKey
+    note: EventNote
+    name: str
+    first_wall_ns: int
+    last_wall_ns: int
+    last_at: float
+    count: int = 1
+    # How many occurrences the server knows of; 0 until the event exists there.
+    written: int = 0
+    due_at: float = 0.0
+    # Waiting for a worker, or with one: it is written once at a time.
+    claimed: bool = False
+    _interval_seconds: float = field(default=FIRST_INTERVAL_SECONDS)
+
+    @property
+    def owed(self) -> bool:
+        """Whether the server does not know everything yet."""
+        return self.written < self.count
+
+    @property
+    def observed(self) -> Observed:
+        """What a write would say now."""
+        return Observed(self.count, self.last_wall_ns)
+
+    def repeat(self, now: float, wall_ns: int) -> None:
+        """Count one more occurrence."""
+        self.count += 1
+        self.last_at = now
+        self.last_wall_ns = wall_ns
+
+    def acknowledge(self, count: int, now: float) -> None:
+        """Take note that the server knows `count` occurrences, and set when to write again."""
+        self.written = count
+        if count < 2:
+            # The second occurrence tells readers that it goes on, so it is not kept waiting.
+            self.due_at = now
+        else:
+            self.postpone(now)
+
+    def postpone(self, now: float) -> None:
+        """Let the next write wait, each time for longer."""
+        self.due_at = now + self._interval_seconds
+        self._interval_seconds = min(2 * self._interval_seconds, LONGEST_INTERVAL_SECONDS)
+
+
+class SeriesCache:
+    """The series heard of last, least recent first."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._series: OrderedDict[SeriesKey, Series] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._series)
+
+    def __contains__(self, series: Series) -> bool:
+        return self._series.get(series.key) is series
+
+    def recall(self, key: SeriesKey, now: float) -> Series | None:
+        """Return the living series of this key and make it the most recent."""
+        series = self._series.get(key)
+        if series is None or now - series.last_at >= IDLE_SECONDS:
+            return None
+        self._series.move_to_end(key)
+        return series
+
+    def add(self, series: Series) -> None:
+        """Add a series as the most recent; too many push out the least recent."""
+        self._series.pop(series.key, None)
+        self._series[series.key] = series
+        if len(self._series) > self._limit:
+            self._series.popitem(last=False)
+
+    def forget(self, series: Series) -> None:
+        """Drop a series, unless a newer one has taken its key."""
+        if series in self:
+            del self._series[series.key]
+
+    def forget_idle(self, now: float) -> None:
+        """Drop every series that has had no repeat for six minutes."""
+        while self._series:
+            oldest = next(iter(self._series.values()))
+            if now - oldest.last_at < IDLE_SECONDS:
+                return
+            del self._series[oldest.key]

@@ -1,0 +1,126 @@
+"""Writes one series to the API server: a POST while it does not exist there, a PATCH afterwards."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from enum import Enum, auto
+
+from k8s_scheduler.kube.bounded_log import BoundedLog
+from k8s_scheduler.kube.errors import KubeError
+from k8s_scheduler.kube.event_limits import TokenBucket
+from k8s_scheduler.kube.event_series import Series
+from k8s_scheduler.kube.events import encode_event, encode_series, event_namespace, events_path
+from k8s_scheduler.kube.http import MERGE_PATCH, Response, Transport
+from k8s_scheduler.kube.waiting import Sleep, bounded_wait
+from k8s_scheduler.lib.backoff import Backoff
+
+TRIES = 5
+CALL_TIMEOUT_SECONDS = 10.0
+_LONGEST_WAIT_SECONDS = 30.0
+
+
+class Written(Enum):
+    """How a write ended."""
+
+    DONE = auto()
+    NO_ANSWER = auto()
+    REFUSED = auto()
+    FORBIDDEN = auto()
+
+
+class EventWriter:
+    """Knows the wire, the retries and the global rate; nothing of queues."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        hostname: str,
+        queries_per_second: float | None,
+        log: BoundedLog,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        uniform: Callable[[], float] = random.random,
+    ) -> None:
+        self._transport = transport
+        self._hostname = hostname
+        self._log = log
+        self._clock = clock
+        self._sleep = sleep
+        self._uniform = uniform
+        self._rate: TokenBucket | None = None
+        if queries_per_second is not None:
+            burst = max(1.0, 2 * queries_per_second)
+            self._rate = TokenBucket(queries_per_second, burst, burst, clock())
+
+    async def write(self, series: Series) -> Written:
+        """Bring the server up to date about a series, in a few tries."""
+        backoff = Backoff(1.0, 10.0, uniform=self._uniform)
+        for left in reversed(range(TRIES)):
+            await self._keep_to_rate()
+            ended = await self._try(series)
+            if isinstance(ended, Written):
+                return ended
+            if left:
+                await self._sleep(max(ended, backoff.next_seconds()))
+        return Written.NO_ANSWER
+
+    async def _keep_to_rate(self) -> None:
+        wait_seconds = self._rate.reserve(self._clock()) if self._rate else 0.0
+        if wait_seconds > 0.0:
+            await self._sleep(wait_seconds)
+
+    async def _try(self, series: Series) -> Written | float:
+        """Return how it ended, or the least number of seconds to wait before another try."""
+        count, exists = series.count, series.written > 0
+        try:
+            response = await self._send(series)
+        except KubeError as no_answer:
+            self._log.warning("event", "an event could not be written: %s", no_answer)
+            return 0.0
+        if response.ok:
+            series.acknowledge(count, self._clock())
+            return Written.DONE
+        error = response.error()
+        if response.status in (408, 429) or response.status >= 500:
+            self._log.warning("event", "an event could not be written: %s", error)
+            return bounded_wait(error.retry_after_seconds, _LONGEST_WAIT_SECONDS)
+        if response.status == 404 and exists:
+            series.written = 0  # expired or deleted on the server: it has to be made anew
+            return 0.0
+        if response.status == 409:
+            if not exists:
+                # An earlier try did arrive; it told of at least one occurrence.
+                series.acknowledge(1, self._clock())
+            return 0.0 if exists else Written.DONE
+        return self._refused(series, response, verb="patch" if exists else "create")
+
+    async def _send(self, series: Series) -> Response:
+        note, namespace = series.note, event_namespace(series.note)
+        if series.written:
+            return await self._transport.request(
+                "PATCH",
+                events_path(namespace, series.name),
+                body=encode_series(series.observed),
+                content_type=MERGE_PATCH,
+                timeout_seconds=CALL_TIMEOUT_SECONDS,
+            )
+        body = encode_event(
+            note,
+            series.name,
+            hostname=self._hostname,
+            first_wall_ns=series.first_wall_ns,
+            observed=series.observed,
+        )
+        return await self._transport.request(
+            "POST", events_path(namespace), body=body, timeout_seconds=CALL_TIMEOUT_SECONDS
+        )
+
+    def _refused(self, series: Series, response: Response, *, verb: str) -> Written:
+        error, namespace = response.error(), event_namespace(series.note)
+        if response.status == 403:
+            self._log.forbidden(verb, "events.events.k8s.io", namespace=namespace, error=error)
+            return Written.FORBIDDEN
+        self._log.warning("refused", "an event in namespace %s was refused: %s", namespace, error)
+        return Written.REFUSED

@@ -1,0 +1,141 @@
+"""Events of events.k8s.io/v1: what is said about an object, and how it looks on the wire.
+
+The server's rules that shape this file: the note is at most 1024 bytes, names at most 253
+characters, `reportingInstance` at most 128; the namespace is the object's, or `default` for
+objects that have none; `eventTime` and `series.lastObservedTime` are MicroTimes.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+
+from k8s_scheduler.api.meta import ObjectReference
+from k8s_scheduler.kube.timestamps import micro_time
+
+NORMAL = "Normal"
+WARNING = "Warning"
+
+_NOTE_BYTES = 1024
+_ELLIPSIS = " ..."
+_NAME_CHARACTERS = 253
+_INSTANCE_CHARACTERS = 128
+_EVENTS = "/apis/events.k8s.io/v1/namespaces/{}/events"
+
+# What makes two events the same. Not the note: a series keeps its first one. Not the object's
+# resourceVersion: the condition written after a failed attempt would end every series.
+SeriesKey: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventNote:
+    """Something worth telling about an object, by one of our profiles."""
+
+    regarding: ObjectReference
+    type: str
+    reason: str
+    action: str
+    note: str
+    reporting_controller: str
+    related: ObjectReference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """How often an event was seen until when."""
+
+    count: int
+    last_wall_ns: int
+
+
+def series_key(note: EventNote) -> SeriesKey:
+    """Return what identical events share."""
+    head = (note.type, note.action, note.reason, note.reporting_controller)
+    return head + _identity(note.regarding) + (_identity(note.related) if note.related else ())
+
+
+def object_key(note: EventNote) -> SeriesKey:
+    """Return what all events about one object share."""
+    return _identity(note.regarding)
+
+
+def _identity(reference: ObjectReference) -> SeriesKey:
+    return (
+        reference.api_version,
+        reference.kind,
+        reference.namespace,
+        reference.name,
+        reference.uid,
+    )
+
+
+def event_name(object_name: str, wall_ns: int) -> str:
+    """Return `<object>.<hex of the time>`, with a long object name cut to what the server takes."""
+    suffix = f".{wall_ns:x}"
+    return object_name[: _NAME_CHARACTERS - len(suffix)].rstrip(".-") + suffix
+
+
+def event_namespace(note: EventNote) -> str:
+    """Return the namespace an event about this object lives in."""
+    return note.regarding.namespace or "default"
+
+
+def events_path(namespace: str, name: str = "") -> str:
+    """Return the path of a namespace's events, or of one of them."""
+    path = _EVENTS.format(namespace)
+    return f"{path}/{name}" if name else path
+
+
+def shorten_note(note: str) -> str:
+    """Return the note in at most 1024 bytes, without cutting a character in two."""
+    encoded = note.encode(errors="replace")
+    if len(encoded) > _NOTE_BYTES:
+        room = _NOTE_BYTES - len(_ELLIPSIS)
+        return encoded[:room].decode(errors="ignore") + _ELLIPSIS
+    return encoded.decode()
+
+
+def encode_event(
+    note: EventNote, name: str, *, hostname: str, first_wall_ns: int, observed: Observed
+) -> bytes:
+    """Return the body of a POST; repeats that happened before it ride along as a series."""
+    event: dict[str, object] = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": event_namespace(note)},
+        "eventTime": micro_time(first_wall_ns),
+        "reportingController": note.reporting_controller,
+        "reportingInstance": f"{note.reporting_controller}-{hostname}"[:_INSTANCE_CHARACTERS],
+        "action": note.action,
+        "reason": note.reason,
+        "type": note.type,
+        "note": shorten_note(note.note),
+        "regarding": _reference(note.regarding),
+    }
+    if note.related is not None:
+        event["related"] = _reference(note.related)
+    if observed.count > 1:
+        event["series"] = _series(observed)
+    return msgspec.json.encode(event)
+
+
+def encode_series(observed: Observed) -> bytes:
+    """Return the merge patch that brings a series up to date."""
+    return msgspec.json.encode({"series": _series(observed)})
+
+
+def _series(observed: Observed) -> dict[str, object]:
+    return {"count": observed.count, "lastObservedTime": micro_time(observed.last_wall_ns)}
+
+
+def _reference(reference: ObjectReference) -> dict[str, str]:
+    # Spelled out: the wire types leave defaults away, and `apiVersion: v1` is one of them.
+    fields = {
+        "apiVersion": reference.api_version,
+        "kind": reference.kind,
+        "namespace": reference.namespace,
+        "name": reference.name,
+        "uid": reference.uid,
+        "resourceVersion": reference.resource_version,
+    }
+    return {name: value for name, value in fields.items() if value}

@@ -1,0 +1,96 @@
+"""A resource as the rest of the program sees it: a store, changes as (old, new), and `synced`.
+
+    informer = Informer(transport, PODS, metrics=metrics.kube, meter=meter)
+    informer.add_handler(on_pod)            # before run()
+    task = tasks.create_task(informer.run())
+    await informer.synced.wait()            # the first list is applied, every handler has seen it
+
+Handlers are called in order, on the event loop, and must not await nor take long: they put
+messages into queues. `catch_up` is the take-over barrier: a new leader whose lease was written at
+some version decides nothing before its state has reached that version.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import Generic
+
+from k8s_scheduler.kube.decoding import ObjectDecoder
+from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.pace import DEFAULT_PACE, Pace
+from k8s_scheduler.kube.parts import Parts
+from k8s_scheduler.kube.progress import Progress
+from k8s_scheduler.kube.reflector import Reflector
+from k8s_scheduler.kube.resources import Resource, T, has_reached
+from k8s_scheduler.kube.store import Handler, Store
+from k8s_scheduler.kube.undecodable import UndecodableLog
+from k8s_scheduler.lib.slices import SliceMeter
+from k8s_scheduler.obs.metrics import KubeMetrics
+
+
+class Informer(Generic[T]):
+    """Keeps one resource in memory; make it inside the running event loop."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        resource: Resource[T],
+        *,
+        metrics: KubeMetrics,
+        meter: SliceMeter,
+        pace: Pace = DEFAULT_PACE,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.resource = resource
+        self.synced = asyncio.Event()
+        self._store: Store[T] = Store(resource.plural)
+        self._progress = Progress(on_list=self.synced.set)
+        parts = Parts(
+            transport=transport,
+            resource=resource,
+            decoder=ObjectDecoder(resource),
+            store=self._store,
+            progress=self._progress,
+            undecodable=UndecodableLog(resource.plural, metrics),
+            meter=meter,
+            pace=pace,
+        )
+        self._reflector = Reflector(parts, metrics, rng=rng or random.Random())
+        self._running = False
+
+    @property
+    def store(self) -> Mapping[str, T]:
+        """Every object by `namespace/name` (the name alone where there are no namespaces)."""
+        return self._store.objects
+
+    @property
+    def resource_version(self) -> str:
+        """The newest version up to which everything is applied; empty before the first list."""
+        return self._progress.resource_version
+
+    def add_handler(self, handler: Handler[T]) -> None:
+        """Call `handler(old, new)` for every change: None, new - old, new - old, None.
+
+        Only before `run`: a handler that came later would have missed what went before.
+        """
+        if self._running:
+            raise RuntimeError(f"the informer for {self.resource.plural} runs already")
+        self._store.add_handler(handler)
+
+    async def run(self) -> None:
+        """Keep the store up to date until cancelled. Trouble with the server never ends it."""
+        if self._running:
+            raise RuntimeError(f"the informer for {self.resource.plural} runs already")
+        self._running = True
+        await self._reflector.run()
+
+    async def catch_up(self, resource_version: str) -> None:
+        """Return once the store holds everything that happened up to `resource_version`.
+
+        Where the watch has not come that far, a fresh list is made at once instead of waiting for
+        a bookmark. A list begun now is new enough by itself, even where versions of different
+        resources cannot be compared because they live in different storages.
+        """
+        await self.synced.wait()
+        if not has_reached(self.resource_version, resource_version):
+            await self._reflector.fresh_list()

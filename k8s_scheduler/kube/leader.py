@@ -1,0 +1,272 @@
+"""Leader election on a Lease: at most one process writes at a time.
+
+                acquire(): jittered tries             hold(): a renewal every retry period
+     ┌───────┐  write answered with success  ┌─────────┐
+     │STANDBY│ ────────────────────────────► │ LEADING │ ◄─┐ renewal answered with success:
+     └───────┘                               └─────────┘ ──┘ the deadline moves on
+         ▲                                        │
+         │   renew deadline passed; another holder seen; hold() left in any way;  release()
+         └────────────────────────────────────────┘
+
+Why two never write at once, whatever happens to answers:
+* We count from the *start* of the last write that was answered with success. The server executed
+  it later than that, and others saw it later still.
+* `may_write` ends `renew_deadline` after that start. Others take a lease only after seeing its
+  record unchanged for the whole lease duration it names, which is longer, on their own clock.
+* A write without an answer counts as not done. The lease is read before the next one, and a late
+  write of ours carries an old resourceVersion, so it cannot undo anything.
+* No remote timestamp is ever compared with a local clock. Ours goes on while the machine sleeps.
+
+What this cannot do is call back a write that has started: keep the time limit of writes below
+lease duration minus renew deadline. And a lease that is deleted while it is held looks free to a
+process that has never seen it; those that have seen it wait as if it were still there.
+
+The order when stopping: stop deciding, let the writes under way end while `hold` goes on, leave
+`hold`, `release`. After a loss the process had better end: it cannot know what it has missed.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+from enum import Enum, auto
+
+from k8s_scheduler.kube.bounded_log import BoundedLog
+from k8s_scheduler.kube.errors import Conflict, Forbidden, KubeError, NotFound
+from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.lease import (
+    JITTER_FACTOR,
+    Lease,
+    LeaseConfig,
+    LeaseStore,
+    held_by,
+    released,
+)
+from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.obs.metrics import KubeMetrics
+
+log = logging.getLogger(__name__)
+
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def boot_time() -> float:
+    """Return seconds of a clock that cannot be set and goes on while the machine sleeps."""
+    return time.clock_gettime(_BOOT_CLOCK)
+
+
+class _Try(Enum):
+    HELD = auto()  # the lease is ours, for certain
+    TAKEN = auto()  # it is somebody else's
+    CHANGED = auto()  # somebody wrote in between
+    FAILED = auto()
+
+
+class Elector:
+    """One candidate. `acquire`, then `hold`; `may_write` is safe to ask at any time."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        config: LeaseConfig,
+        *,
+        metrics: KubeMetrics,
+        clock: Callable[[], float] = boot_time,
+        wall_clock_ns: Callable[[], int] = time.time_ns,
+        sleep: Sleep = asyncio.sleep,
+        uniform: Callable[[], float] = random.random,
+    ) -> None:
+        self._config = config
+        self._store = LeaseStore(transport, namespace=config.namespace, name=config.name)
+        self._clock = clock
+        self._wall_clock_ns = wall_clock_ns
+        self._sleep = sleep
+        self._uniform = uniform
+        self._log = BoundedLog(log, clock)
+        self._status = metrics.leader_status.labels(name=config.name)
+        self._status.set(0)
+        self._leading = False
+        # The start of the last write that certainly made or kept us the holder.
+        self._held_from = float("-inf")
+        # The lease as our own last write left it; None whenever that is not certain.
+        self._ours: Lease | None = None
+        # The last record seen, and since when it has not changed.
+        self._seen: Lease | None = None
+        self._seen_since = float("-inf")
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether we lead, as far as is known; ask `may_write` before a write."""
+        return self._leading
+
+    @property
+    def holder(self) -> str:
+        """Who held the lease when it was last seen; empty when nobody or not known."""
+        return self._seen.holder if self._seen is not None else ""
+
+    def may_write(self) -> bool:
+        """Return whether a write may start now."""
+        return self._leading and self._clock() < self._deadline
+
+    async def acquire(self) -> str:
+        """Wait until we lead; return the resourceVersion of the write that made us the leader.
+
+        Whoever has seen everything up to that version has seen all that was written before.
+        """
+        config = self._config
+        log.info("attempting to acquire leader lease %s...", self._lease_name)
+        while True:
+            tried = await self._try(config.renew_deadline_seconds)
+            if tried is _Try.HELD and self._ours is not None:
+                self._start_leading()
+                return self._ours.resource_version
+            # Apart from each other, so that candidates do not all try at the same moment.
+            await self._sleep(config.retry_period_seconds * self._jitter())
+
+    async def hold(self) -> None:
+        """Renew until the lease is lost; however it ends, we do not lead afterwards."""
+        retry_seconds = self._config.retry_period_seconds
+        try:
+            next_at = self._held_from + retry_seconds
+            while True:
+                now = self._clock()
+                await self._sleep(max(0.0, min(next_at, self._deadline) - now))
+                left_seconds = self._deadline - self._clock()
+                if left_seconds <= 0.0:
+                    log.error("failed to renew lease %s: timed out", self._lease_name)
+                    return
+                tried = await self._try(left_seconds)
+                if tried is _Try.TAKEN:
+                    log.error("lost lease %s to %s", self._lease_name, self.holder)
+                    return
+                held = tried is _Try.HELD
+                next_at = (self._held_from if held else self._clock()) + retry_seconds
+        finally:
+            self._stop_leading()
+
+    async def release(self, *, timeout_seconds: float = 5.0) -> bool:
+        """Give the lease back if it is still ours; return whether it is certainly not.
+
+        Only after every write under way has ended: the next leader may start at once.
+        """
+        self._stop_leading()
+        give_up_at = self._clock() + timeout_seconds
+        while (left_seconds := give_up_at - self._clock()) > 0.0:
+            try:
+                if await self._give_back(left_seconds):
+                    return True
+            except Conflict:
+                continue
+            except KubeError as error:
+                self._complain("update", error)
+                await self._sleep(min(self._config.retry_period_seconds, left_seconds))
+        return False
+
+    async def _give_back(self, timeout_seconds: float) -> bool:
+        lease, self._ours = self._ours, None
+        if lease is None:
+            started_at = self._clock()
+            lease = await self._store.read(timeout_seconds)
+            timeout_seconds -= self._clock() - started_at
+        if lease is None or lease.holder != self._config.identity:
+            return True
+        if timeout_seconds <= 0.0:
+            return False
+        spec = released(lease, wall_ns=self._wall_clock_ns())
+        self._see(await self._store.write(lease, spec, timeout_seconds=timeout_seconds))
+        log.info("released lease %s", self._lease_name)
+        return True
+
+    async def _try(self, timeout_seconds: float) -> _Try:
+        """Make or keep us the holder, within the time."""
+        give_up_at = self._clock() + timeout_seconds
+        if self._ours is not None:
+            tried = await self._write(self._ours, give_up_at)
+            if tried is not _Try.CHANGED:
+                return tried
+        left_seconds = give_up_at - self._clock()
+        if left_seconds <= 0.0:
+            return _Try.FAILED
+        try:
+            lease = await self._store.read(left_seconds)
+        except KubeError as error:
+            self._complain("get", error)
+            return _Try.FAILED
+        if lease is not None:
+            self._see(lease)
+        if not self._is_free(lease):
+            return _Try.TAKEN
+        return await self._write(lease, give_up_at)
+
+    async def _write(self, lease: Lease | None, give_up_at: float) -> _Try:
+        self._ours = None
+        started_at = self._clock()
+        if started_at >= give_up_at:
+            return _Try.FAILED
+        spec = held_by(self._config, lease, wall_ns=self._wall_clock_ns())
+        try:
+            written = await self._store.write(lease, spec, timeout_seconds=give_up_at - started_at)
+        except (Conflict, NotFound):
+            return _Try.CHANGED
+        except KubeError as error:
+            self._complain("create" if lease is None else "update", error)
+            return _Try.FAILED
+        self._see(written)
+        self._ours = written
+        self._held_from = started_at
+        return _Try.HELD if self._clock() < self._deadline else _Try.FAILED
+
+    def _see(self, lease: Lease) -> None:
+        """Note when the record changed. The version shows every write, even by a stopped clock."""
+        if self._seen is None or self._seen.resource_version != lease.resource_version:
+            if lease.holder != self.holder and lease.holder:
+                log.info("new leader elected: %s", lease.holder)
+            self._seen_since = self._clock()
+        self._seen = lease
+
+    def _is_free(self, lease: Lease | None) -> bool:
+        """Return whether nobody else can still be writing under the record last seen."""
+        if lease is None and self._seen is None:
+            return True
+        if self.holder in ("", self._config.identity):
+            return True
+        named = self._seen.spec.lease_duration_seconds if self._seen is not None else None
+        duration_seconds = float(named or self._config.lease_duration_seconds)
+        return self._clock() - self._seen_since >= duration_seconds
+
+    @property
+    def _deadline(self) -> float:
+        return self._held_from + self._config.renew_deadline_seconds
+
+    @property
+    def _lease_name(self) -> str:
+        return f"{self._config.namespace}/{self._config.name}"
+
+    def _jitter(self) -> float:
+        return 1.0 + JITTER_FACTOR * self._uniform()
+
+    def _start_leading(self) -> None:
+        self._leading = True
+        self._status.set(1)
+        log.info("successfully acquired lease %s", self._lease_name)
+        log.info("%s became leader", self._config.identity)
+
+    def _stop_leading(self) -> None:
+        if self._leading:
+            self._leading = False
+            self._status.set(0)
+            log.info("%s stopped leading", self._config.identity)
+
+    def _complain(self, verb: str, error: KubeError) -> None:
+        if isinstance(error, Forbidden):
+            self._log.forbidden(
+                verb,
+                "leases.coordination.k8s.io",
+                namespace=self._config.namespace,
+                error=error,
+            )
+        else:
+            self._log.warning(
+                verb, "cannot %s lease %s, trying again: %s", verb, self._lease_name, error
+            )

@@ -1,0 +1,64 @@
+"""How patient a reflector is. The numbers are client-go's where it has them.
+
+Silence is judged by bookmarks: the server sends one about every minute, so a watch that says
+nothing for much longer is dead, whatever the socket thinks.
+"""
+
+import random
+from dataclasses import dataclass
+from typing import Final
+
+from k8s_scheduler.kube.errors import Gone, KubeError, TooManyRequests
+from k8s_scheduler.lib.backoff import Backoff
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Limits and delays of one reflector."""
+
+    page_limit: int = 500
+    list_timeout_seconds: float = 60.0
+    # The server ends a watch after a time drawn from this range, so that watches that were
+    # opened together do not all come back together.
+    watch_min_seconds: float = 300.0
+    watch_max_seconds: float = 600.0
+    stall_seconds: float = 100.0
+    # A watch that ends sooner counts as a failure, or it would be opened again without pause.
+    short_watch_seconds: float = 1.0
+    backoff_initial_seconds: float = 0.8
+    backoff_maximum_seconds: float = 30.0
+    # What worked for so long starts over with short delays when it fails.
+    good_stretch_seconds: float = 60.0
+    retry_after_maximum_seconds: float = 300.0
+
+
+DEFAULT_PACE: Final = Pace()
+
+
+class Delays:
+    """Says how long to wait after each failure."""
+
+    def __init__(self, pace: Pace, rng: random.Random) -> None:
+        self._pace = pace
+        self._backoff = Backoff(
+            initial_seconds=pace.backoff_initial_seconds,
+            maximum_seconds=pace.backoff_maximum_seconds,
+            uniform=rng.random,
+        )
+        self._gone_before = False
+
+    def after(self, error: KubeError, *, lasted_seconds: float) -> float:
+        """Return the delay after a list or watch that failed when it had lasted so long."""
+        if lasted_seconds >= self._pace.good_stretch_seconds:
+            self._backoff.reset()
+            self._gone_before = False
+        if isinstance(error, Gone) and not self._gone_before:
+            # Compacted history is no illness of the server: list at once. Only a server that
+            # says so again and again is given time.
+            self._gone_before = True
+            return 0.0
+        delay_seconds = self._backoff.next_seconds()
+        if isinstance(error, TooManyRequests) and error.retry_after_seconds is not None:
+            asked = min(error.retry_after_seconds, self._pace.retry_after_maximum_seconds)
+            return max(asked, delay_seconds)
+        return delay_seconds

@@ -1,0 +1,50 @@
+"""How far a reflector has come, and who waits for it to come further.
+
+Whether a list is due is one comparison: tickets are drawn by whoever needs a list (the start, lost
+history, a take-over), and a list serves only the tickets that were drawn before it began. So a
+list that was already under way when somebody asked for fresh state is never mistaken for fresh.
+
+`resource_version` moves only to points up to which everything has been applied: with each event
+of a watch, but for a list only at its end, since its items come in no order of versions.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+
+class Progress:
+    """Versions and tickets of one reflector."""
+
+    def __init__(self, on_list: Callable[[], None]) -> None:
+        self.resource_version = ""
+        self._on_list = on_list
+        self._drawn = 1
+        self._served = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def list_due(self) -> bool:
+        """Whether somebody holds a ticket that no list has served."""
+        return self._served < self._drawn
+
+    def want_list(self) -> int:
+        """Draw a ticket for a list that begins from now on."""
+        self._drawn += 1
+        return self._drawn
+
+    def begin_list(self) -> int:
+        """Return the newest ticket, which the list that begins now will serve."""
+        return self._drawn
+
+    def complete_list(self, ticket: int, resource_version: str) -> None:
+        """Take note of a list that is applied in full."""
+        self.resource_version = resource_version
+        self._served = ticket
+        self._on_list()
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def wait_for(self, ticket: int) -> None:
+        """Return once a list has served this ticket."""
+        while self._served < ticket:
+            await self._changed.wait()

@@ -1,0 +1,213 @@
+"""The events recorder: tells the API server what happened to pods, when there is time for it.
+
+    record ──► series (event_series) ──► ready, bounded ──► workers ──► POST, PATCH
+                  ▲    ▲      │ not due yet                    │
+                  │    │      ▼                                │
+                  │    └─ agenda ── tick: due ──► ready        │
+                  └─────────── owed again after a write ◄──────┘
+
+Events are the least of all writes. `record` never waits, never raises and costs a dictionary
+lookup; what cannot be written is dropped and counted by reason. The workers are few, so that
+events never take the connections that binds need.
+
+A series that is owed a write is in exactly one place (ready, agenda, or with a worker: `claimed`),
+also after the cache has forgotten it. So its writes never overtake each other, and repeats that
+come meanwhile are gathered into the next one. A POST without an answer is repeated under the same
+name: if the first did arrive, the server says so (409) and that is fine.
+"""
+
+import asyncio
+import heapq
+import itertools
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from enum import StrEnum
+
+from k8s_scheduler.kube.bounded_log import BoundedLog
+from k8s_scheduler.kube.event_limits import ObjectLimits
+from k8s_scheduler.kube.event_series import Series, SeriesCache
+from k8s_scheduler.kube.event_writer import EventWriter, Written
+from k8s_scheduler.kube.events import EventNote, event_name, object_key, series_key
+from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.waiting import Sleep, wait_within
+from k8s_scheduler.obs.metrics import KubeMetrics
+
+log = logging.getLogger(__name__)
+
+QUEUE_LIMIT = 1000
+# A `Scheduled` event per bind passes through here as well: it must not push out, within seconds,
+# the series of pods that keep failing.
+SERIES_LIMIT = 16384
+WORKERS = 8
+TICK_SECONDS = 1.0
+
+
+class Drop(StrEnum):
+    """Why an event was not written."""
+
+    SPAM = "spam"
+    QUEUE_FULL = "queue_full"
+    NO_ANSWER = "no_answer"
+    REFUSED = "refused"
+    FORBIDDEN = "forbidden"
+    STOPPED = "stopped"
+
+
+_DROPS = {
+    Written.NO_ANSWER: Drop.NO_ANSWER,
+    Written.REFUSED: Drop.REFUSED,
+    Written.FORBIDDEN: Drop.FORBIDDEN,
+}
+
+
+class EventRecorder:
+    """Records events; `run` writes them."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        hostname: str,
+        metrics: KubeMetrics,
+        queries_per_second: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock_ns: Callable[[], int] = time.time_ns,
+        sleep: Sleep = asyncio.sleep,
+        uniform: Callable[[], float] = random.random,
+    ) -> None:
+        self._clock = clock
+        self._wall_clock_ns = wall_clock_ns
+        self._sleep = sleep
+        self._dropped = {
+            reason: metrics.events_dropped.labels(reason=reason.value) for reason in Drop
+        }
+        self._writer = EventWriter(
+            transport,
+            hostname=hostname,
+            queries_per_second=queries_per_second,
+            log=BoundedLog(log, clock),
+            clock=clock,
+            sleep=sleep,
+            uniform=uniform,
+        )
+        self._limits = ObjectLimits()
+        self._series = SeriesCache(SERIES_LIMIT)
+        self._ready: deque[Series] = deque()
+        self._agenda: list[tuple[float, int, Series]] = []
+        self._order = itertools.count()
+        self._under_way = 0
+        self._last_name_ns = 0
+        self._accepting = True
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def record(self, note: EventNote) -> None:
+        """Take an event; it is written later, gathered with its like, or dropped."""
+        if not self._accepting:
+            self._dropped[Drop.STOPPED].inc()
+            return
+        now, wall_ns = self._clock(), self._wall_clock_ns()
+        key = series_key(note)
+        series = self._series.recall(key, now)
+        if series is not None:
+            series.repeat(now, wall_ns)
+        # Repeats cost no new object on the server, so only first occurrences are counted as spam.
+        elif self._limits.allows(object_key(note), now):
+            name = event_name(note.regarding.name, self._unique_ns(wall_ns))
+            series = Series(key, note, name, wall_ns, wall_ns, now)
+            self._series.add(series)
+        else:
+            self._dropped[Drop.SPAM].inc()
+            return
+        self._plan(series)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._ticks())
+            for _ in range(WORKERS):
+                group.create_task(self._work())
+
+    async def drain(self, timeout_seconds: float) -> int:
+        """Take no more, write what is owed; return how many events were left unwritten."""
+        self._accepting = False
+        while self._agenda:
+            self._make_ready(heapq.heappop(self._agenda)[2])
+        await wait_within(self._idle, timeout_seconds, sleep=self._sleep)
+        left = len(self._ready) + self._under_way
+        self._dropped[Drop.STOPPED].inc(left)
+        self._ready.clear()
+        return left
+
+    def _unique_ns(self, wall_ns: int) -> int:
+        # Names must differ even if the wall clock stands still or is set back.
+        self._last_name_ns = max(wall_ns, self._last_name_ns + 1)
+        return self._last_name_ns
+
+    def _plan(self, series: Series) -> None:
+        """See to it that an owed series is written when it is due."""
+        if series.claimed or not series.owed:
+            return
+        series.claimed = True
+        if series.due_at <= self._clock() or not self._accepting:
+            self._make_ready(series)
+            return
+        heapq.heappush(self._agenda, (series.due_at, next(self._order), series))
+        if len(self._agenda) > SERIES_LIMIT:
+            # Series that the cache has forgotten may be owed a count; memory has to end somewhere.
+            self._drop(heapq.heappop(self._agenda)[2], Drop.QUEUE_FULL)
+
+    def _make_ready(self, series: Series) -> None:
+        self._ready.append(series)
+        self._idle.clear()
+        self._wake.set()
+        if len(self._ready) > QUEUE_LIMIT and self._accepting:
+            self._make_room(self._ready.popleft())
+
+    def _make_room(self, oldest: Series) -> None:
+        if oldest.written and oldest in self._series:
+            oldest.claimed = False
+            # The event exists and its count is kept, so nothing is lost by writing it later.
+            oldest.postpone(self._clock())
+            self._plan(oldest)
+        else:
+            self._drop(oldest, Drop.QUEUE_FULL)
+
+    def _drop(self, series: Series, reason: Drop) -> None:
+        self._dropped[reason].inc()
+        # Its next occurrence is to be a new event: this one does not exist, or cannot be changed.
+        self._series.forget(series)
+
+    async def _ticks(self) -> None:
+        while True:
+            await self._sleep(TICK_SECONDS)
+            now = self._clock()
+            while self._agenda and self._agenda[0][0] <= now:
+                self._make_ready(heapq.heappop(self._agenda)[2])
+            self._series.forget_idle(now)
+
+    async def _work(self) -> None:
+        while True:
+            while not self._ready:
+                self._wake.clear()
+                await self._wake.wait()
+            series = self._ready.popleft()
+            self._under_way += 1
+            try:
+                await self._write(series)
+            finally:
+                self._under_way -= 1
+                if not self._ready and not self._under_way:
+                    self._idle.set()
+
+    async def _write(self, series: Series) -> None:
+        written = await self._writer.write(series)
+        series.claimed = False
+        if written is Written.DONE:
+            self._plan(series)
+        else:
+            self._drop(series, _DROPS[written])

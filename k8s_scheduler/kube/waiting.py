@@ -1,0 +1,31 @@
+"""Waiting, but never for ever: for an event on an injected sleep, for as long as a server asks."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+async def wait_within(event: asyncio.Event, timeout_seconds: float, *, sleep: Sleep) -> bool:
+    """Return whether the event was set within the time."""
+    if event.is_set():
+        return True
+    waiters = {
+        asyncio.ensure_future(event.wait()),
+        asyncio.ensure_future(sleep(timeout_seconds)),
+    }
+    try:
+        await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for waiter in waiters:
+            waiter.cancel()
+        await asyncio.gather(*waiters, return_exceptions=True)
+    return event.is_set()
+
+
+def bounded_wait(asked_seconds: float | None, maximum_seconds: float) -> float:
+    """Return what a Retry-After asks for, within reason: the header is only text from outside."""
+    if asked_seconds is None or not math.isfinite(asked_seconds):
+        return 0.0
+    return min(max(asked_seconds, 0.0), maximum_seconds)

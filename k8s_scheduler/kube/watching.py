@@ -1,0 +1,151 @@
+"""Reading one watch, which may begin as a streaming list.
+
+    initial events ──annotated bookmark──► changes ──► end (as agreed) | StreamError | ApiError
+
+Until the annotated bookmark the events are a list and go into a `Relist`; after it, and in a
+plain watch from the start, they are changes. Chunks are worked off in slices: a burst of
+thousands of events lets the loop run in between.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Generic
+
+from k8s_scheduler.api.meta import key_of
+from k8s_scheduler.kube.decoding import (
+    ADDED,
+    BOOKMARK,
+    DELETED,
+    ERROR,
+    MODIFIED,
+    Bookmark,
+    Undecodable,
+    WatchEvent,
+)
+from k8s_scheduler.kube.http import Response, Stream
+from k8s_scheduler.kube.parts import CHECK_EVERY, Parts
+from k8s_scheduler.kube.patience import Patience
+from k8s_scheduler.kube.relist import Relist
+from k8s_scheduler.kube.resources import T
+from k8s_scheduler.kube.streams import INCOMPLETE, SHORT, LineSplitter, StreamError
+from k8s_scheduler.lib.slices import Slice
+from k8s_scheduler.obs.metrics import KubeMetrics
+
+
+class Watcher(Generic[T]):
+    """Reads one watch after another."""
+
+    def __init__(
+        self, parts: Parts[T], metrics: KubeMetrics, *, on_open: Callable[[], None]
+    ) -> None:
+        self._parts = parts
+        self._on_open = on_open
+        self._patience = Patience(parts.pace.stall_seconds)
+        plural = parts.resource.plural
+        self._events = {
+            kind: metrics.reflector_events.labels(plural, kind)
+            for kind in (ADDED, MODIFIED, DELETED, BOOKMARK, ERROR)
+        }
+        # While set, the open watch is still a streaming list.
+        self._relist: Relist[T] | None = None
+        self._ticket = 0
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether the watch is, or failed as, a streaming list."""
+        return self._relist is not None
+
+    def interrupt(self) -> None:
+        """End an open watch for the sake of a fresh list; a list under way is left alone."""
+        if self._relist is None:
+            self._patience.interrupt()
+
+    async def stream_list(self, query: Mapping[str, str]) -> None:
+        """List by a watch, then go on watching; returns when that ends as agreed."""
+        self._ticket = self._parts.progress.begin_list()
+        self._relist = Relist(self._parts.store)
+        await self._run(query)
+
+    async def watch(self, query: Mapping[str, str]) -> None:
+        """Watch from a version on; returns when that ends as agreed."""
+        self._relist = None
+        await self._run(query)
+
+    async def _run(self, query: Mapping[str, str]) -> None:
+        parts = self._parts
+        async with (
+            self._patience.guard(),
+            parts.transport.stream(parts.resource.list_path, query=query) as stream,
+        ):
+            if stream.status != 200:
+                raise Response(stream.status, await stream.read(), stream.headers).error()
+            self._on_open()
+            await self._read(stream)
+
+    async def _read(self, stream: Stream) -> None:
+        loop = asyncio.get_running_loop()
+        opened = loop.time()
+        splitter = LineSplitter()
+        work = self._parts.start_slice()
+        chunks = stream.chunks()
+        while (chunk := await self._patience.next_chunk(chunks)) is not None:
+            work.restart()
+            for index, line in enumerate(splitter.feed(chunk)):
+                await self._take(line, work)
+                if index % CHECK_EVERY == 0 and work.full():
+                    await work.breathe()
+            work.finish()
+            if self._relist is None and self._parts.progress.list_due:
+                return
+        if self._relist is not None:
+            raise StreamError(INCOMPLETE, "the streaming list ended before it was complete")
+        if loop.time() - opened < self._parts.pace.short_watch_seconds:
+            raise StreamError(SHORT, "the watch ended as soon as it was opened")
+
+    async def _take(self, line: bytes, work: Slice) -> None:
+        decoded = self._parts.decoder.event(line)
+        if isinstance(decoded, WatchEvent):
+            self._events[decoded.type].inc()
+            self._apply(decoded)
+        elif isinstance(decoded, Bookmark):
+            self._events[BOOKMARK].inc()
+            await self._reach(decoded, work)
+        elif isinstance(decoded, Undecodable):
+            self._events[decoded.type].inc()
+            self._parts.undecodable.report(decoded)
+            self._apply_undecodable(decoded)
+        else:
+            self._events[ERROR].inc()
+            raise decoded
+
+    def _apply(self, event: WatchEvent[T]) -> None:
+        metadata = event.object.metadata
+        target = self._parts.store if self._relist is None else self._relist
+        if event.type == DELETED:
+            # Whatever its uid: events come in order, so nothing is left under this key.
+            target.remove(key_of(metadata))
+        else:
+            target.put(event.object)
+        self._advance(metadata.resource_version)
+
+    def _apply_undecodable(self, found: Undecodable) -> None:
+        target = self._parts.store if self._relist is None else self._relist
+        if found.type == DELETED:
+            target.remove(found.key)
+        else:
+            target.keep(found.key, uid=found.uid)
+        self._advance(found.resource_version)
+
+    async def _reach(self, bookmark: Bookmark, work: Slice) -> None:
+        if self._relist is None:
+            self._advance(bookmark.resource_version)
+        elif bookmark.initial_events_end:
+            if not bookmark.resource_version:
+                raise StreamError(INCOMPLETE, "the streaming list has no resourceVersion")
+            await self._relist.finish(work)
+            self._relist = None
+            self._parts.progress.complete_list(self._ticket, bookmark.resource_version)
+
+    def _advance(self, resource_version: str) -> None:
+        if self._relist is None and resource_version:
+            self._parts.progress.resource_version = resource_version

@@ -1,0 +1,43 @@
+"""Background tasks that can't die unnoticed.
+
+A task that ends while it should run for ever is a failure of the whole; `died` says which one
+and why, and whoever runs the show waits for it.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+
+class TaskDiedError(Exception):
+    """A background task ended although it should not have."""
+
+
+class Supervisor:
+    """Starts tasks, and hears of the first that ends."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self.died: asyncio.Future[TaskDiedError] = asyncio.get_running_loop().create_future()
+
+    def start(self, name: str, work: Coroutine[Any, Any, Any]) -> None:
+        """Run `work` until `stop`; its name appears in errors."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks[name] = task
+        task.add_done_callback(self._ended)
+
+    async def stop(self, *names: str) -> None:
+        """Cancel the named tasks, or all, and wait for them to end."""
+        stopping = [self._tasks.pop(name) for name in names or list(self._tasks)]
+        for task in stopping:
+            task.cancel()
+        await asyncio.gather(*stopping, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        if task.cancelled() or self._tasks.get(task.get_name()) is not task:
+            return
+        error = task.exception()
+        if not self.died.done():
+            died = TaskDiedError(f"{task.get_name()} ended: {error!r}")
+            died.__cause__ = error
+            self.died.set_result(died)

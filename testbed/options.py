@@ -1,0 +1,60 @@
+"""What a bed is asked for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from testbed.binaries import COMPONENTS
+from testbed.errors import TestbedError
+
+ETCD = "etcd"
+API_SERVER = "kube-apiserver"
+CONTROLLER_MANAGER = "kube-controller-manager"
+SCHEDULER = "kube-scheduler"
+KWOK = "kwok"
+
+ALWAYS = (ETCD, API_SERVER)
+OPTIONAL = tuple(name for name in COMPONENTS if name not in ALWAYS)
+
+# What people type for a component's name.
+ALIASES = {"kcm": CONTROLLER_MANAGER, "sched": SCHEDULER, "api": API_SERVER}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BedOptions:
+    """Which components run besides etcd and the API server, and how.
+
+    The node lease is ten times longer than a kubelet's: at 1,000 nodes the renewals of 40 s leases
+    alone cost two thirds of a core. Tests of node failure set both times short.
+    """
+
+    components: Sequence[str] = (CONTROLLER_MANAGER,)
+    state_dir: Path | None = None
+    audit: bool = False
+    extra_flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    node_lease_seconds: int = 400
+    node_monitor_grace_seconds: int = 900
+
+    def __post_init__(self) -> None:
+        """Refuse what could only fail later, in a process of its own."""
+        for name in (*self.components, *self.extra_flags):
+            if name not in COMPONENTS:
+                raise TestbedError(f"no such component: {name}; there are {', '.join(COMPONENTS)}")
+        if idle := set(self.extra_flags) - set(self.all_components):
+            raise TestbedError(
+                f"flags for a component that does not run: {', '.join(sorted(idle))}"
+            )
+
+    @property
+    def all_components(self) -> tuple[str, ...]:
+        """Everything that runs, in the order it is started."""
+        return tuple(name for name in COMPONENTS if name in ALWAYS or name in self.components)
+
+
+def parse_components(text: str) -> tuple[str, ...]:
+    """Read `kcm,kwok` as the optional components it names."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    names = [ALIASES.get(word, word) for word in words]
+    if unknown := [name for name in names if name not in OPTIONAL]:
+        raise TestbedError(f"{', '.join(unknown)}: not one of {', '.join(OPTIONAL)} (or kcm)")
+    return tuple(name for name in OPTIONAL if name in names)

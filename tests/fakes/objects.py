@@ -1,0 +1,88 @@
+"""Where objects live on the fake API server, and the small algebra it needs of them."""
+
+import copy
+from dataclasses import dataclass, replace
+
+from k8s_scheduler.kube.http import Response
+from tests.fakes.transport import Json, status
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A path taken apart; without a name it is a list, in one namespace or in all."""
+
+    prefix: str
+    plural: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def list_path(self) -> str:
+        return f"{self.prefix}/{self.plural}"
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def path(self) -> str:
+        inside = f"/namespaces/{self.namespace}" if self.namespace else ""
+        return f"{self.prefix}{inside}/{self.plural}/{self.name}"
+
+    def at(self, namespace: str, name: str) -> "Location":
+        return replace(self, namespace=namespace, name=name)
+
+
+def locate(path: str) -> Location:
+    """Take a path apart."""
+    parts = path.strip("/").split("/")
+    head = 2 if parts[0] == "api" else 3
+    prefix, rest = "/" + "/".join(parts[:head]), parts[head:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource = (*rest, "", "")[:3]
+    return Location(prefix, plural, namespace, name, subresource)
+
+
+def matches(content: Json, field_selector: str) -> bool:
+    """Return whether an object satisfies `a.b=c,d!=e`."""
+    for clause in filter(None, field_selector.split(",")):
+        equal = "!=" not in clause
+        path, _, wanted = clause.replace("!=", "=").partition("=")
+        value: object = content
+        for part in path.split("."):
+            value = value.get(part, "") if isinstance(value, dict) else ""
+        if (value == wanted) != equal:
+            return False
+    return True
+
+
+def merge(content: Json, patch: Json) -> Json:
+    """Apply a merge patch; lists of conditions are merged by type, as strategic patches do."""
+    merged = copy.deepcopy(content)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, dict):
+            current = merged.get(name)
+            merged[name] = merge(current if isinstance(current, dict) else {}, value)
+        elif name == "conditions":
+            by_type = {entry["type"]: entry for entry in merged.get(name) or []}
+            by_type.update({entry["type"]: entry for entry in value})
+            merged[name] = list(by_type.values())
+        else:
+            merged[name] = value
+    return merged
+
+
+def not_found(location: Location) -> Response:
+    """Say that there is no such object."""
+    return status(404, "NotFound", f'{location.plural} "{location.name}" not found')
+
+
+def conflict(location: Location, *, reason: str = "Conflict", message: str = "") -> Response:
+    """Say that somebody else was first."""
+    text = message or "the object has been modified"
+    return status(409, reason, f'{location.plural} "{location.name}": {text}')

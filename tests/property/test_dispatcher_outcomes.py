@@ -1,0 +1,246 @@
+"""Every bind ends exactly once, and rightly, whatever the server and the network do.
+
+The world is drawn from a seed: answers are lost, late, doubled or errors; the server goes away
+and comes back; pods are deleted, made again under the same name, bound by somebody else; we stop
+leading. A request that got no answer may be executed up to 100 seconds later, which is more than
+an API server allows and less than the dispatcher's settling time.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
+from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.kube.binding import BindFailure, BindOutcome, BindRequest
+from k8s_scheduler.kube.dispatcher import Dispatcher, DispatcherConfig
+from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
+from k8s_scheduler.kube.http import JSON, Response
+from k8s_scheduler.obs.metrics import KubeMetrics
+from tests.fakes.clock import run_virtual
+from tests.fakes.transport import FakeTransport, Request, encode, status
+
+LATE_SECONDS = 100.0
+TROUBLE_SECONDS = 150.0
+US, OTHERS = "us", "others"
+
+
+@dataclass
+class Pod:
+    name: str
+    uid: str
+    node: str = ""
+    bound_by: str = ""
+    deleting: bool = False
+    gated: bool = False
+
+    def wire(self) -> dict[str, object]:
+        metadata: dict[str, object] = {"name": self.name, "uid": self.uid}
+        if self.deleting:
+            metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        spec: dict[str, object] = {"nodeName": self.node} if self.node else {}
+        if self.gated:
+            spec["schedulingGates"] = [{"name": "g"}]
+        return {"metadata": metadata, "spec": spec}
+
+
+@dataclass
+class World:
+    """Pods as the server has them, and what can go wrong on the way to it."""
+
+    rng: random.Random
+    trouble: float
+    leading: bool = True
+    away: bool = False
+    healed: bool = False
+    pods: dict[str, Pod] = field(default_factory=dict)
+    by_uid: dict[str, Pod] = field(default_factory=dict)
+    late: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def make(self, name: str) -> Pod:
+        pod = Pod(name, f"uid-{name}-{len(self.by_uid)}", gated=self.rng.random() < 0.1)
+        self.pods[name] = self.by_uid[pod.uid] = pod
+        return pod
+
+    def bind(self, name: str, uid: str, node: str, *, by: str) -> Response:
+        pod = self.pods.get(name)
+        if pod is None:
+            return status(404, "NotFound", f'pods "{name}" not found')
+        if pod.uid != uid or pod.node or pod.deleting or pod.gated:
+            return status(409, "Conflict", "cannot be bound")
+        pod.node, pod.bound_by = node, by
+        return status(201, "")
+
+    async def later(self, request: Request, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self.execute(request)
+
+    def execute(self, request: Request) -> Response:
+        name = request.path.split("/")[6]
+        if request.method == "GET":
+            pod = self.pods.get(name)
+            return status(404, "NotFound") if pod is None else Response(200, encode(pod.wire()))
+        body = request.json()
+        return self.bind(name, body["metadata"]["uid"], body["target"]["name"], by=US)
+
+    def execute_late(self, request: Request) -> None:
+        task = asyncio.ensure_future(self.later(request, self.rng.uniform(0, LATE_SECONDS)))
+        self.late.add(task)
+        task.add_done_callback(self.late.discard)
+
+    async def disturb(self, names: list[str]) -> None:
+        """Change pods and the server at random moments, then heal everything."""
+        end = asyncio.get_running_loop().time() + TROUBLE_SECONDS
+        while asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(self.rng.expovariate(0.3))
+            if self.rng.random() < self.trouble:
+                self.touch(self.rng.choice(names))
+            self.away = self.rng.random() < self.trouble / 3
+        self.away, self.healed = False, True
+        for pod in self.by_uid.values():
+            pod.gated = False
+
+    def touch(self, name: str) -> None:
+        pod = self.pods.get(name)
+        happening = self.rng.choice(["delete", "remove", "replace", "steal", "open", "nothing"])
+        if happening == "replace" or pod is None:
+            self.make(name)
+        elif happening == "delete":
+            pod.deleting = True
+        elif happening == "remove":
+            del self.pods[name]
+        elif happening == "steal":
+            self.bind(name, pod.uid, self.rng.choice(["n0", "n1", "n2"]), by=OTHERS)
+        elif happening == "open":
+            pod.gated = False
+
+
+class Network(FakeTransport):
+    """What lies between the dispatcher and the world."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        timeout_seconds: float = 30.0,
+    ) -> Response:
+        request = Request(method, path, query or {}, body, content_type, timeout_seconds)
+        world = self.world
+        assert method == "GET" or world.leading, "a write started without leading"
+        if world.away:
+            await asyncio.sleep(0.01)
+            raise NotSent("refused")
+        await asyncio.sleep(world.rng.uniform(0.0, 0.2))
+        if world.healed or world.rng.random() >= world.trouble:
+            response = world.execute(request)
+            await asyncio.sleep(world.rng.uniform(0.0, 0.2))
+            return response
+        return await self.mishap(request)
+
+    async def mishap(self, request: Request) -> Response:
+        world, rng = self.world, self.world.rng
+        kind = rng.choice(["refused", "throttled", "denied", "lost", "late", "done", "doubled"])
+        if kind == "refused":
+            raise NotSent("refused")
+        if kind == "throttled":
+            return status(429, "TooManyRequests", Retry_After=str(rng.choice([0, 1, 5])))
+        if kind == "denied" and request.method == "POST":
+            return status(rng.choice([400, 403, 422]), "Denied", "denied")
+        if kind == "late":
+            world.execute_late(request)
+        elif kind in {"done", "doubled"}:
+            world.execute(request)
+        if kind == "doubled":
+            world.execute_late(request)
+        return await self.no_answer(request)
+
+    async def no_answer(self, request: Request) -> Response:
+        rng = self.world.rng
+        if rng.random() < 0.3:
+            return status(rng.choice([500, 502, 503, 504]), "ServerError")
+        await asyncio.sleep(rng.uniform(0.0, request.timeout_seconds))
+        raise OutcomeUnknown("no answer")
+
+    def open(self, request: Request) -> NoReturn:
+        raise AssertionError("the dispatcher watches nothing")
+
+
+async def live(seed: int, *, pods: int, trouble: float, loses_lease: bool) -> None:
+    loop = asyncio.get_running_loop()
+    rng = random.Random(seed)
+    world = World(rng, trouble)
+    outcomes: list[BindOutcome] = []
+    dispatcher = Dispatcher(
+        Network(world),
+        metrics=KubeMetrics(CollectorRegistry()),
+        on_bind_outcome=outcomes.append,
+        may_write=lambda: world.leading,
+        config=DispatcherConfig(bind_workers=3),
+        clock=loop.time,
+        uniform=rng.random,
+    )
+    names = [f"p{number}" for number in range(pods)]
+    requests = {}
+    for number, name in enumerate(names):
+        node = NodeName(f"n{number % 2}")
+        requests[name] = BindRequest(PodUid(world.make(name).uid), "a", name, node, number)
+    run = asyncio.ensure_future(dispatcher.run())
+    disturbance = asyncio.ensure_future(world.disturb(names))
+    for request in requests.values():
+        await asyncio.sleep(rng.uniform(0.0, 5.0))
+        dispatcher.submit_bind(request)
+    if loses_lease:
+        await asyncio.sleep(rng.uniform(0.0, 10.0))
+        world.leading = False
+    await disturbance
+    assert await dispatcher.drain(1000.0) == 0
+    await asyncio.sleep(LATE_SECONDS)
+    assert not world.late
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
+    judge(world, requests, outcomes)
+
+
+def judge(world: World, requests: dict[str, BindRequest], outcomes: list[BindOutcome]) -> None:
+    ended = [(outcome.uid, outcome.attempt, outcome.node) for outcome in outcomes]
+    asked = [(request.uid, request.attempt, request.node) for request in requests.values()]
+    assert sorted(ended) == sorted(asked)
+    for outcome in outcomes:
+        pod = world.by_uid[outcome.uid]
+        if outcome.bound:
+            assert pod.node == outcome.node
+            assert outcome.reason is None
+            continue
+        assert outcome.message
+        # A pod that is gone holds nothing any more, wherever it was.
+        if outcome.reason is BindFailure.GONE:
+            assert world.pods.get(pod.name) is not pod
+        else:
+            assert pod.bound_by != US, f"bound by us but reported as {outcome}"
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    pods=st.integers(1, 8),
+    trouble=st.sampled_from([0.0, 0.2, 0.5, 0.8, 0.95]),
+    loses_lease=st.booleans(),
+)
+@example(seed=0, pods=8, trouble=0.0, loses_lease=False)
+def test_every_bind_ends_once_and_rightly(
+    seed: int, pods: int, trouble: float, loses_lease: bool
+) -> None:
+    run_virtual(live(seed, pods=pods, trouble=trouble, loses_lease=loses_lease))

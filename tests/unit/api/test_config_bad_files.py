@@ -1,0 +1,149 @@
+"""Files that are no configuration at all: one clear sentence."""
+
+import pytest
+
+from tests.unit.api.config_cases import messages_of
+
+CASES = {
+    "nothing in it": (
+        "",
+        [
+            (
+                'config.yaml: is empty; it must say "apiVersion: kubescheduler.config.k8s.io/v1" '
+                'and "kind: KubeSchedulerConfiguration"'
+            )
+        ],
+    ),
+    "only comments": (
+        """\
+# soon
+---
+""",
+        [
+            (
+                'config.yaml: is empty; it must say "apiVersion: kubescheduler.config.k8s.io/v1" '
+                'and "kind: KubeSchedulerConfiguration"'
+            )
+        ],
+    ),
+    "not YAML": (
+        """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [
+""",
+        [("config.yaml:4: is not valid YAML: expected the node content, but found '<stream end>'")],
+    ),
+    "indented with a tab": (
+        """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection:
+	leaderElect: true
+""",
+        [
+            (
+                "config.yaml:4: is not valid YAML: a tab where YAML allows only spaces; indent "
+                "with spaces"
+            )
+        ],
+    ),
+    "a list": (
+        "- a\n",
+        [
+            (
+                'config.yaml:1: must be a mapping that says "apiVersion: '
+                'kubescheduler.config.k8s.io/v1" and "kind: KubeSchedulerConfiguration"'
+            )
+        ],
+    ),
+    "a word": (
+        "hello\n",
+        [
+            (
+                'config.yaml:1: must be a mapping that says "apiVersion: '
+                'kubescheduler.config.k8s.io/v1" and "kind: KubeSchedulerConfiguration"'
+            )
+        ],
+    ),
+    "two documents": (
+        """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+---
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+""",
+        ["config.yaml:4: holds 2 documents; put one configuration into one file"],
+    ),
+    "no apiVersion and no kind": (
+        "parallelism: 4\n",
+        [
+            'config.yaml:1: apiVersion: Required value: must be "kubescheduler.config.k8s.io/v1"',
+            'config.yaml:1: kind: Required value: must be "KubeSchedulerConfiguration"',
+        ],
+    ),
+    "an old version": (
+        """\
+apiVersion: kubescheduler.config.k8s.io/v1beta3
+kind: KubeSchedulerConfiguration
+parallelism: 0
+""",
+        [
+            (
+                "config.yaml:1: apiVersion: Invalid value: "
+                '"kubescheduler.config.k8s.io/v1beta3": must be "kubescheduler.config.k8s.io/v1"'
+            ),
+            (
+                "config.yaml:3: parallelism: Invalid value: 0: should be an integer value "
+                "greater than zero"
+            ),
+        ],
+    ),
+    "another kind": (
+        """\
+apiVersion: v1
+kind: ConfigMap
+data: {}
+""",
+        [
+            (
+                'config.yaml:1: apiVersion: Invalid value: "v1": must be '
+                '"kubescheduler.config.k8s.io/v1"'
+            ),
+            (
+                'config.yaml:2: kind: Invalid value: "ConfigMap": must be '
+                '"KubeSchedulerConfiguration"'
+            ),
+        ],
+    ),
+    "misspelt kind": (
+        """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfig
+""",
+        [
+            (
+                'config.yaml:2: kind: Invalid value: "KubeSchedulerConfig": must be '
+                '"KubeSchedulerConfiguration"'
+            )
+        ],
+    ),
+    "apiVersion that is a number": (
+        """\
+apiVersion: 1
+kind: KubeSchedulerConfiguration
+""",
+        [
+            (
+                'config.yaml:1: apiVersion: Invalid value: "1": must be '
+                '"kubescheduler.config.k8s.io/v1"'
+            )
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "messages"), CASES.values(), ids=CASES.keys())
+def test_says_what_is_wrong_and_where(tmp_path, text, messages):
+    assert messages_of(tmp_path, text) == messages

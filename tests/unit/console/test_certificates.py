@@ -1,0 +1,167 @@
+"""Serving certificates: made in memory, or read from files and read again when they change."""
+
+import asyncio
+import os
+import ssl
+import tempfile
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from k8s_scheduler.console import certificates
+from k8s_scheduler.console.certificates import CertificateError, CertificateFiles, SelfSigned
+
+
+def make_pair():
+    """Return certificate and key of a new pair, as PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    key_pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return certificates._self_sign(key, "127.0.0.1"), key_pem
+
+
+def handshake(context, trusted_pem):
+    """Shake hands in memory with a strict client; SSLError if it does not trust the server."""
+    client_context = ssl.create_default_context(cadata=trusted_pem.decode())
+    client_context.verify_flags |= ssl.VERIFY_X509_STRICT
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = context.wrap_bio(to_server, to_client, server_side=True)
+    client = client_context.wrap_bio(to_client, to_server, server_hostname="127.0.0.1")
+    waiting = [client, server]
+    for _ in range(10):
+        for side in list(waiting):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            waiting.remove(side)
+    assert waiting == []
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """Return a function that writes a pair to the files, and the files."""
+    cert_file, key_file = tmp_path / "tls.crt", tmp_path / "tls.key"
+
+    def write(cert_pem, key_pem):
+        for path, content in ((cert_file, cert_pem), (key_file, key_pem)):
+            path.with_suffix(".new").write_bytes(content)
+            path.with_suffix(".new").rename(path)
+
+    return write, cert_file, key_file
+
+
+class TestSelfSigned:
+    """A certificate that a strict client could trust, and no file."""
+
+    def test_a_client_that_trusts_it_can_connect(self):
+        made = SelfSigned()
+        handshake(made.context, made.certificate_pem)
+
+    def test_it_names_the_addresses_it_is_served_on(self):
+        made = SelfSigned(bind_address="192.0.2.7")
+        certificate = x509.load_pem_x509_certificate(made.certificate_pem)
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        addresses = {str(address) for address in names.get_values_for_type(x509.IPAddress)}
+        assert addresses == {"127.0.0.1", "::1", "192.0.2.7"}
+        assert "localhost" in names.get_values_for_type(x509.DNSName)
+
+    def test_any_address_is_not_named(self):
+        made = SelfSigned(bind_address="0.0.0.0")
+        certificate = x509.load_pem_x509_certificate(made.certificate_pem)
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        assert len(names.get_values_for_type(x509.IPAddress)) == 2
+
+    def test_it_needs_no_folder(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+        SelfSigned()
+
+    def test_without_files_in_memory_a_temporary_one_is_used_and_removed(
+        self, monkeypatch, tmp_path
+    ):
+        monkeypatch.delattr(os, "memfd_create")
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        made = SelfSigned()
+        handshake(made.context, made.certificate_pem)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_without_any_place_the_error_says_what_to_do(self, monkeypatch, tmp_path):
+        monkeypatch.delattr(os, "memfd_create")
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+        with pytest.raises(CertificateError) as caught:
+            SelfSigned()
+        assert "mount a writable directory at /tmp, or give --tls-cert-file" in str(caught.value)
+
+
+class TestFiles:
+    """Given files are served, and followed."""
+
+    def test_a_changed_pair_is_taken_into_use(self, pair):
+        write, *files = pair
+        first, second = make_pair(), make_pair()
+        write(*first)
+        served = CertificateFiles(*files)
+        handshake(served.context, first[0])
+        assert served.refresh() is False
+        write(*second)
+        assert served.refresh() is True
+        handshake(served.context, second[0])
+        with pytest.raises(ssl.SSLError):
+            handshake(served.context, first[0])
+
+    def test_a_pair_that_does_not_fit_never_replaces_one_that_does(self, pair, caplog):
+        write, *files = pair
+        first, second = make_pair(), make_pair()
+        write(*first)
+        served = CertificateFiles(*files)
+        write(second[0], first[1])
+        assert served.refresh() is False
+        handshake(served.context, first[0])
+        assert caplog.records[-1].message == "Serving certificate not renewed"
+        write(*second)
+        assert served.refresh() is True
+        handshake(served.context, second[0])
+
+    def test_files_that_vanish_leave_the_old_pair(self, pair):
+        write, *files = pair
+        first = make_pair()
+        write(*first)
+        served = CertificateFiles(*files)
+        files[1].unlink()
+        assert served.refresh() is False
+        handshake(served.context, first[0])
+
+    async def test_it_looks_again_and_again(self, pair):
+        write, *files = pair
+        write(*make_pair())
+        served = CertificateFiles(*files)
+        second = make_pair()
+        pauses = []
+
+        async def sleep(seconds):
+            pauses.append(seconds)
+            if len(pauses) == 1:
+                write(*second)
+            if len(pauses) == 3:
+                raise asyncio.CancelledError
+
+        with pytest.raises(asyncio.CancelledError):
+            await served.keep_current(sleep)
+        assert pauses == [10.0] * 3
+        handshake(served.context, second[0])
+
+    def test_missing_file_is_named(self, tmp_path):
+        with pytest.raises(CertificateError) as caught:
+            CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
+        assert str(caught.value) == f"{tmp_path}/tls.crt: No such file or directory"
+
+    def test_files_that_are_no_pair_are_named(self, pair):
+        write, *files = pair
+        write(b"no", b"pair")
+        with pytest.raises(CertificateError, match="are no certificate with its key"):
+            CertificateFiles(*files)

@@ -1,0 +1,175 @@
+"""Health and metrics over real TLS sockets on loopback."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import threading
+
+import aiohttp
+import pytest
+import uvloop
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.core import GaugeMetricFamily
+
+from k8s_scheduler.console.certificates import SelfSigned
+from k8s_scheduler.console.health import Check
+from k8s_scheduler.console.server import Endpoints, serve
+
+CERTIFICATE = SelfSigned()
+
+
+@contextlib.asynccontextmanager
+async def serving(**endpoints):
+    """Serve on a free port; yield a function that gets a path."""
+    endpoints.setdefault("registry", CollectorRegistry())
+    server = await serve(Endpoints(**endpoints), CERTIFICATE, bind_address="127.0.0.1", port=None)
+    trusting = ssl.create_default_context(cadata=CERTIFICATE.certificate_pem.decode())
+    try:
+        async with aiohttp.ClientSession(
+            f"https://127.0.0.1:{server.port}",
+            connector=aiohttp.TCPConnector(ssl=trusting),
+            timeout=aiohttp.ClientTimeout(total=20),
+        ) as session:
+
+            async def get(path, method="GET"):
+                async with session.request(method, path) as response:
+                    return response.status, await response.text(), response.headers
+
+            yield get
+    finally:
+        await server.close()
+
+
+class TestHealth:
+    """Probes get 200 or 503 and a page that says why."""
+
+    @pytest.mark.parametrize("path", ["/livez", "/healthz", "/readyz"])
+    async def test_without_checks_all_is_well(self, path):
+        async with serving() as get:
+            status, text, headers = await get(path)
+        assert (status, text) == (200, "ok")
+        assert headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert headers["Cache-Control"] == "no-store"
+
+    async def test_each_page_has_its_own_checks(self):
+        checks = {
+            name: [Check(f"{name}-check", lambda name=name: f"{name} is bad")]
+            for name in ("livez", "healthz", "readyz")
+        }
+        async with serving(**checks) as get:
+            for name in checks:
+                status, text, _ = await get(f"/{name}")
+                assert status == 503
+                assert text == f"[-]{name}-check failed: {name} is bad\n{name} check failed\n"
+
+    async def test_checks_are_asked_with_every_probe(self):
+        problems = ["handlers are not fully synchronized", None]
+        check = Check("sched-handler-sync", lambda: problems.pop(0))
+        async with serving(readyz=[check]) as get:
+            assert (await get("/readyz"))[0] == 503
+            assert (await get("/readyz"))[:2] == (200, "ok")
+
+    async def test_verbose_lists_the_checks(self):
+        async with serving(livez=[Check("ping", lambda: None)]) as get:
+            assert (await get("/livez?verbose"))[1] == "[+]ping ok\nlivez check passed\n"
+
+    async def test_only_readyz_says_the_role(self):
+        async with serving(role=lambda: "standby") as get:
+            assert (await get("/readyz"))[:2] == (200, "ok\nrole: standby\n")
+            assert (await get("/livez"))[1] == "ok"
+
+
+class TestMetrics:
+    """Prometheus text of the whole registry, off the loop."""
+
+    async def test_metrics_are_prometheus_text(self):
+        registry = CollectorRegistry()
+        Counter("things", "Things seen.", registry=registry).inc(3)
+        async with serving(registry=registry) as get:
+            status, text, headers = await get("/metrics")
+        assert status == 200
+        assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert "things_total 3.0\n" in text
+
+    async def test_a_slow_scrape_does_not_hold_the_loop(self):
+        collecting, go_on = threading.Event(), threading.Event()
+
+        class Slow:
+            def collect(self):
+                collecting.set()
+                assert go_on.wait(timeout=20)
+                yield GaugeMetricFamily("slow", "Took its time.", value=1)
+
+            def describe(self):
+                return []
+
+        registry = CollectorRegistry()
+        registry.register(Slow())
+        async with serving(registry=registry) as get:
+            scrape = asyncio.create_task(get("/metrics"))
+            await asyncio.to_thread(collecting.wait)
+            assert (await get("/livez"))[1] == "ok"
+            go_on.set()
+            assert "slow 1.0" in (await scrape)[1]
+
+
+class TestRest:
+    """Everything else is refused, and errors name the address."""
+
+    @pytest.mark.parametrize(
+        ("method", "path", "status"),
+        [
+            ("GET", "/", 404),
+            ("GET", "/debug/pprof/", 404),
+            ("POST", "/livez", 405),
+            ("HEAD", "/livez", 200),
+        ],
+    )
+    async def test_what_is_not_served(self, method, path, status):
+        async with serving() as get:
+            assert (await get(path, method))[0] == status
+
+    async def test_plain_http_gets_no_page(self):
+        registry = CollectorRegistry()
+        server = await serve(
+            Endpoints(registry=registry), CERTIFICATE, bind_address="127.0.0.1", port=None
+        )
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200" not in await reader.read()
+            writer.close()
+            await writer.wait_closed()
+        finally:
+            await server.close()
+
+    async def test_a_port_in_use_is_named(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            endpoints = Endpoints(registry=CollectorRegistry())
+            with pytest.raises(OSError, match="Address already in use") as caught:
+                await serve(endpoints, CERTIFICATE, bind_address="127.0.0.1", port=port)
+        assert f"cannot serve health and metrics on https://127.0.0.1:{port}: " in str(caught.value)
+        assert "--secure-port" in str(caught.value)
+
+    async def test_port_0_is_refused_because_it_means_off(self):
+        endpoints = Endpoints(registry=CollectorRegistry())
+        with pytest.raises(ValueError, match="use None for any free port"):
+            await serve(endpoints, CERTIFICATE, bind_address="127.0.0.1", port=0)
+
+    async def test_closed_means_closed_and_may_be_said_twice(self):
+        endpoints = Endpoints(registry=CollectorRegistry())
+        server = await serve(endpoints, CERTIFICATE, bind_address="127.0.0.1", port=None)
+        await server.close()
+        await server.close()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", server.port)
+
+    def test_it_runs_on_uvloop_too(self):
+        async def probe():
+            async with serving(role=lambda: "leader") as get:
+                return (await get("/readyz"))[:2]
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            assert runner.run(probe()) == (200, "ok\nrole: leader\n")

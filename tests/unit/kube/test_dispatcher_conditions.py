@@ -1,0 +1,243 @@
+"""PodScheduled=False on its way to the API server."""
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from k8s_scheduler.kube.errors import NotSent
+from tests.fakes.clock import settle, virtual_time
+from tests.fakes.transport import Late, Lost, status
+from tests.unit.kube.write_fakes import (
+    Desk,
+    bind,
+    binding_path,
+    condition,
+    loop_clock,
+    pod_path,
+    running,
+)
+
+STATUS = pod_path() + "/status"
+
+
+def messages(desk: Desk) -> list[str]:
+    return [
+        request.json()["status"]["conditions"][0]["message"] for request in desk.api.asked("PATCH")
+    ]
+
+
+class TestPatch:
+    """What is written."""
+
+    @virtual_time
+    async def test_is_a_strategic_merge_patch_of_the_status_with_the_uid(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.dispatcher.submit_condition(condition())
+        await desk.settled()
+        [request] = desk.api.asked("PATCH", STATUS)
+        assert request.content_type == "application/strategic-merge-patch+json"
+        assert request.json() == {
+            "metadata": {"uid": "uid-p"},
+            "status": {
+                "conditions": [
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "Unschedulable",
+                        "message": "no node",
+                        "lastProbeTime": None,
+                        "lastTransitionTime": "2026-01-02T03:04:05Z",
+                        "observedGeneration": 3,
+                    }
+                ]
+            },
+        }
+
+    @virtual_time
+    async def test_keeps_the_transition_time_it_is_given(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        kept = "2025-12-31T00:00:00Z"
+        desk.dispatcher.submit_condition(replace(condition(), last_transition_time=kept))
+        await desk.settled()
+        [request] = desk.api.asked("PATCH", STATUS)
+        assert request.json()["status"]["conditions"][0]["lastTransitionTime"] == kept
+
+    @pytest.mark.parametrize(("nominated", "written"), [("n1", "n1"), ("", None)])
+    @virtual_time
+    async def test_sets_or_clears_the_nomination(self, nominated: str, written: str | None) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.dispatcher.submit_condition(replace(condition(), nominated_node_name=nominated))
+        await desk.settled()
+        [request] = desk.api.asked("PATCH", STATUS)
+        assert request.json()["status"]["nominatedNodeName"] == written
+
+
+class TestQueue:
+    """Who waits, who goes."""
+
+    @virtual_time
+    async def test_latest_per_pod_wins_while_waiting(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        for message in ("first", "second", "third"):
+            desk.dispatcher.submit_condition(condition(message=message))
+        assert desk.metric("pending_writes", kind="condition") == 1
+        await desk.settled()
+        assert messages(desk) == ["third"]
+
+    @virtual_time
+    async def test_newer_one_follows_the_one_being_written(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.script("PATCH", STATUS, Late(2.0))
+        desk.dispatcher.submit_condition(condition(message="first"))
+        async with running(desk.dispatcher.run()):
+            await settle()
+            desk.dispatcher.submit_condition(condition(message="second"))
+            await asyncio.sleep(1.0)
+            assert messages(desk) == ["first"]
+            assert await desk.dispatcher.drain(10.0) == 0
+        assert messages(desk) == ["first", "second"]
+
+    @virtual_time
+    async def test_overflow_drops_the_oldest_and_counts(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        desk = Desk(condition_limit=2)
+        for name in "pqr":
+            desk.add_pod(name)
+            desk.dispatcher.submit_condition(condition(name, message=name))
+        await desk.settled()
+        assert messages(desk) == ["q", "r"]
+        assert desk.dispatcher.conditions_dropped == 1
+        assert "the oldest is dropped: a/p" in caplog.text
+
+    @virtual_time
+    async def test_slow_conditions_do_not_keep_binds_waiting(self) -> None:
+        desk = Desk(condition_workers=1)
+        for name in "pqr":
+            desk.add_pod(name)
+        desk.api.script("PATCH", "*", Late(3.0), Late(3.0))
+        desk.dispatcher.submit_condition(condition("q"))
+        desk.dispatcher.submit_condition(condition("r"))
+        async with running(desk.dispatcher.run()):
+            await settle()
+            desk.dispatcher.submit_bind(bind("p"))
+            await settle()
+            assert [outcome.bound for outcome in desk.outcomes] == [True]
+            assert loop_clock()() == 0.0
+
+
+class TestBindFirst:
+    """PodScheduled=False never lands on a pod after its binding."""
+
+    @virtual_time
+    async def test_bind_takes_the_place_of_a_waiting_condition(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.dispatcher.submit_condition(condition())
+        desk.dispatcher.submit_bind(bind())
+        desk.dispatcher.submit_condition(condition())
+        await desk.settled()
+        assert desk.api.asked("PATCH") == []
+        assert desk.node_of() == "n1"
+
+    @virtual_time
+    async def test_bind_waits_for_a_condition_being_written_but_not_for_its_retries(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.script("PATCH", STATUS, Lost(executed=False, after_seconds=2.0))
+        desk.dispatcher.submit_condition(condition())
+        async with running(desk.dispatcher.run()):
+            await settle()
+            desk.dispatcher.submit_bind(bind())
+            await asyncio.sleep(1.0)
+            assert desk.api.asked("POST", binding_path()) == []
+            assert await desk.dispatcher.drain(10.0) == 0
+        assert loop_clock()() == 2.0
+        assert [request.method for request in desk.api.requests] == ["PATCH", "POST"]
+        assert desk.outcomes[0].bound
+
+    @virtual_time
+    async def test_condition_after_a_failed_bind_is_written(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.script("POST", binding_path(), status(403, "Forbidden"))
+        desk.dispatcher.submit_bind(bind())
+        async with running(desk.dispatcher.run()):
+            await desk.dispatcher.drain(1.0)
+            desk.dispatcher.submit_condition(condition())
+            await desk.dispatcher.drain(1.0)
+        assert messages(desk) == ["no node"]
+
+
+class TestTrouble:
+    """A condition is worth a few tries."""
+
+    @virtual_time
+    async def test_is_tried_a_few_times_then_dropped(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.refusing = True
+        desk.dispatcher.submit_condition(condition())
+        await desk.settled()
+        assert len(desk.api.asked("PATCH")) == 4
+        assert desk.dispatcher.conditions_dropped == 1
+
+    @pytest.mark.parametrize("answer", [NotSent("x"), status(429, "x"), status(500, "x")])
+    @virtual_time
+    async def test_passing_trouble_is_overcome(self, answer: Any) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.script("PATCH", STATUS, answer)
+        desk.dispatcher.submit_condition(condition())
+        await desk.settled()
+        assert len(desk.api.asked("PATCH")) == 2
+        assert desk.dispatcher.conditions_dropped == 0
+
+    @pytest.mark.parametrize(("code", "dropped"), [(404, 0), (409, 0), (403, 1), (422, 1)])
+    @virtual_time
+    async def test_refusal_is_not_tried_again(self, code: int, dropped: int) -> None:
+        desk = Desk()
+        desk.api.script("PATCH", STATUS, status(code, "x"))
+        desk.dispatcher.submit_condition(condition())
+        await desk.settled()
+        assert len(desk.api.asked("PATCH")) == 1
+        assert desk.dispatcher.conditions_dropped == dropped
+
+    @virtual_time
+    async def test_pod_of_another_uid_is_no_trouble(self, caplog: pytest.LogCaptureFixture) -> None:
+        desk = Desk()
+        message = 'Pod "p" is invalid: metadata.uid: Invalid value: "uid-p": field is immutable'
+        desk.api.script("PATCH", STATUS, status(422, "Invalid", message))
+        desk.dispatcher.submit_condition(condition())
+        await desk.settled()
+        assert desk.dispatcher.conditions_dropped == 0
+        assert caplog.text == ""
+
+    @virtual_time
+    async def test_missing_permission_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        desk = Desk()
+        refusal = status(403, "Forbidden", 'User "u" cannot patch resource "pods/status"')
+        desk.api.script("PATCH", STATUS, refusal)
+        desk.dispatcher.submit_condition(condition())
+        with caplog.at_level(logging.WARNING):
+            await desk.settled()
+        assert "missing permission: patch pods/status in namespace a" in caplog.text
+
+    @virtual_time
+    async def test_nothing_is_written_when_not_leading_or_stopped(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.leading = False
+        desk.dispatcher.submit_condition(condition())
+        desk.dispatcher.stop_accepting()
+        desk.dispatcher.submit_condition(condition("q"))
+        await desk.settled()
+        assert desk.api.requests == []

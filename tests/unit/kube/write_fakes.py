@@ -1,0 +1,99 @@
+"""What tests of the writing half share: pods in a fake API server, and something that runs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.kube.binding import BindOutcome, BindRequest
+from k8s_scheduler.kube.conditions import ConditionPatch
+from k8s_scheduler.kube.dispatcher import Dispatcher, DispatcherConfig
+from k8s_scheduler.obs.metrics import KubeMetrics
+from tests.fakes.api import FakeApi
+
+PODS = "/api/v1/pods"
+WALL_NS = 1_767_323_045_000_006_000  # 2026-01-02T03:04:05.000006Z
+
+
+def loop_clock() -> Callable[[], float]:
+    """Return the clock of the running loop, virtual or not."""
+    return asyncio.get_running_loop().time
+
+
+@asynccontextmanager
+async def running(coroutine: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task[None]]:
+    """Run something beside the test; if it breaks, the test does."""
+    task = asyncio.create_task(coroutine)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        results = await asyncio.gather(task, return_exceptions=True)
+    error = results[0]
+    if error is not None and not isinstance(error, asyncio.CancelledError):
+        raise error
+
+
+def pod_path(name: str = "p") -> str:
+    return f"/api/v1/namespaces/a/pods/{name}"
+
+
+def binding_path(name: str = "p") -> str:
+    return f"{pod_path(name)}/binding"
+
+
+def bind(name: str = "p", *, node: str = "n1", attempt: int = 1) -> BindRequest:
+    return BindRequest(PodUid(f"uid-{name}"), "a", name, NodeName(node), attempt)
+
+
+def condition(name: str = "p", message: str = "no node") -> ConditionPatch:
+    return ConditionPatch(
+        uid=PodUid(f"uid-{name}"),
+        namespace="a",
+        name=name,
+        reason="Unschedulable",
+        message=message,
+        observed_generation=3,
+    )
+
+
+class Desk:
+    """A dispatcher on a fake API server, with everything it reports kept."""
+
+    def __init__(self, **config: Any) -> None:
+        self.api = FakeApi()
+        self.leading = True
+        self.outcomes: list[BindOutcome] = []
+        self.registry = CollectorRegistry()
+        self.dispatcher = Dispatcher(
+            self.api,
+            metrics=KubeMetrics(self.registry),
+            on_bind_outcome=self.outcomes.append,
+            may_write=lambda: self.leading,
+            config=DispatcherConfig(**config),
+            clock=loop_clock(),
+            wall_clock_ns=lambda: WALL_NS,
+            uniform=lambda: 0.5,
+        )
+
+    def add_pod(self, name: str = "p", **spec: Any) -> None:
+        metadata = {"namespace": "a", "name": name, "uid": f"uid-{name}"}
+        self.api.create(PODS, {"metadata": metadata, "spec": spec})
+
+    def node_of(self, name: str = "p") -> str:
+        pod = self.api.object(pod_path(name))
+        assert pod is not None
+        node: str = pod["spec"].get("nodeName", "")
+        return node
+
+    def metric(self, name: str, **labels: str) -> float:
+        return self.registry.get_sample_value(f"k8s_scheduler_{name}", labels) or 0.0
+
+    async def settled(self, timeout_seconds: float = 600.0) -> list[BindOutcome]:
+        """Run until nothing is pending; return the outcomes."""
+        async with running(self.dispatcher.run()):
+            await self.dispatcher.drain(timeout_seconds)
+        return self.outcomes
