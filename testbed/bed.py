@@ -13,7 +13,7 @@ Order matters at both ends: etcd, API server, then its clients; clients, API ser
 """
 
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -98,7 +98,7 @@ class Bed:
         if site is None:
             return
         try:
-            for group in stop_order(self.options.all_components):
+            for group in stop_order(tuple(site.components)):
                 site.crew.end(group, grace_seconds=GRACE_SECONDS)
         finally:
             site.client.close()
@@ -196,6 +196,25 @@ class Bed:
     def binary(self, component: str) -> Binary:
         """Return which program a component is."""
         return self._site.tools.binaries[component]
+
+    # -- programs of ours ------------------------------------------------------------------
+
+    def add_program(self, name: str, command: Sequence[str]) -> Component:
+        """Make a program part of the bed: recorded, stopped before the API server, removed."""
+        site = self._site
+        if name in site.components:
+            raise TestbedError(f"bed {self.name} has a {name} already")
+        program = Component(name, command, layout=site.plan.layout, owned=not self._detachable)
+        site.components[name] = program
+        return program
+
+    def start_program(self, name: str) -> None:
+        """Start a program that was added; it is not ready yet."""
+        self._site.crew.start(name)
+
+    def wait_program(self, name: str, *, timeout_seconds: float) -> int:
+        """Wait for a program to end by itself; return its exit code."""
+        return self._site.crew.wait(name, timeout_seconds=timeout_seconds)
 
     def _complaint(self, component: str) -> str:
         trouble = health.complaint(component, self._site.plan)

@@ -69,6 +69,12 @@ class Component:
                 raise self._failed(f"is not ready after {timeout_seconds:g} s: {trouble}")
             time.sleep(_POLL_SECONDS)
 
+    def wait(self, *, timeout_seconds: float) -> int:
+        """Wait for the process to end by itself; return its exit code."""
+        if self._child is None:
+            raise ComponentError(f"{self.name} is down")
+        return self._child.wait(timeout_seconds)
+
     def reap(self) -> None:
         """Collect a process that has been ended, so that no zombie stays."""
         if self._child is not None:

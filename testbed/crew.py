@@ -58,6 +58,12 @@ class Crew:
         end_all([known[name] for name in names if name in known], grace_seconds=grace_seconds)
         self._collect(names)
 
+    def wait(self, name: str, *, timeout_seconds: float) -> int:
+        """Wait for a component to end by itself; return its exit code."""
+        code = self._components[name].wait(timeout_seconds=timeout_seconds)
+        self._collect([name])
+        return code
+
     def kill(self, name: str) -> None:
         """Kill a component with SIGKILL, as a crash would."""
         if process := self._record.processes.get(name):

@@ -59,7 +59,7 @@ def nano(quantity: str | float) -> int:
         exponent = 9 - len(fraction) + _DECIMAL_EXPONENT[suffix]
     else:
         exponent = 9 - len(fraction) + _bounded_exponent(suffix[1:], text)
-    scaled = digits * 10**exponent if exponent >= 0 else -(-digits // 10**-exponent)
+    scaled: int = digits * 10**exponent if exponent >= 0 else -(-digits // 10**-exponent)
     if multiplier is not None:
         # The API caps binary quantities, and only those, at what 63 bits hold.
         scaled = min(scaled, _MAX_INT64 * NANO)

@@ -8,12 +8,11 @@ it has started can outlast the lease.
 """
 
 import asyncio
-import contextlib
 import gc
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator
+from typing import Any
 
 import uvloop
 
@@ -23,10 +22,11 @@ from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.watchdog import watch_loop
 from k8s_scheduler.app.wiring import Graph, wire
+from k8s_scheduler.console.certificates import CertificateError
 from k8s_scheduler.core.framework.profile import ProfileError
 from k8s_scheduler.kube.auth import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
-from k8s_scheduler.kube.transport import AiohttpTransport
+from k8s_scheduler.kube.transport import ApiTransport
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.obs.metrics import Metrics
 
@@ -50,35 +50,26 @@ async def _run(options: RunOptions) -> int:
     except CredentialsError as error:
         return _refuse(error, ExitCode.NO_CREDENTIALS)
     metrics = Metrics().with_process()
-    transport = AiohttpTransport(
-        credentials,
-        metrics=metrics.kube,
-        qps=connection.qps,
-        burst=connection.burst,
-    )
     try:
-        graph = wire(options, transport, metrics)
-        async with serving(options, graph, metrics):
-            logger.info(
-                "Starting k8s-scheduler",
-                extra={
-                    "fields": {
-                        "version": __version__,
-                        "server": credentials.server,
-                        "profiles": [p.scheduler_name for p in options.configuration.profiles],
-                    }
-                },
-            )
-            return await Daemon(graph, options).run(stop)
-    except (OSError, ProfileError) as error:
+        async with ApiTransport(credentials, metrics=metrics.kube) as transport:
+            graph = wire(options, transport, metrics)
+            async with serving(options, graph, metrics):
+                _say_hello(options, credentials.server)
+                return await Daemon(graph, options).run(stop)
+    except (OSError, ProfileError, CertificateError) as error:
         return _refuse(error, ExitCode.USAGE)
-    finally:
-        await transport.close()
+
+
+def _say_hello(options: RunOptions, server: str) -> None:
+    profiles = [profile.scheduler_name for profile in options.configuration.profiles]
+    fields = {"version": __version__, "server": server, "profiles": profiles}
+    logger.info("Starting k8s-scheduler", extra={"fields": fields})
 
 
 def _refuse(error: Exception, code: ExitCode) -> int:
     """Tell a user's mistake without a traceback."""
-    sys.stderr.write(f"{error}\n")
+    text = error.strerror if isinstance(error, OSError) and error.strerror else error
+    sys.stderr.write(f"{text}\n")
     return code
 
 
@@ -110,9 +101,8 @@ class Daemon:
     async def run(self, stop: asyncio.Event) -> int:
         """Run until stopped, lost or broken."""
         self._start_background()
-        self._tasks.start("leading", self._lead())
-        async with _first(stop.wait(), self._lease_lost.wait(), self._tasks.died):
-            pass
+        self._tasks.start("leading", self._lead(), may_end=True)
+        await self._end(stop)
         try:
             if self._tasks.died.done():
                 died = self._tasks.died.result()
@@ -127,6 +117,17 @@ class Daemon:
             await self._tasks.stop()
             if self._graph.recording is not None:
                 self._graph.recording.close()
+
+    async def _end(self, stop: asyncio.Event) -> None:
+        """Wait for whatever ends the run."""
+        reasons: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(stop.wait()),
+            asyncio.ensure_future(self._lease_lost.wait()),
+            self._tasks.died,
+        ]
+        await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)
+        for waiting in reasons[:2]:
+            waiting.cancel()
 
     def _start_background(self) -> None:
         graph = self._graph
@@ -143,10 +144,9 @@ class Daemon:
         if elector is None:
             await self._fill_caches()
             self._decide()
-            await asyncio.Event().wait()
             return
         if not self._delay_caches:
-            self._tasks.start("caches", self._keep(self._fill_caches()))
+            self._tasks.start("caches", self._fill_caches(), may_end=True)
         version = await elector.acquire()
         async with asyncio.TaskGroup() as group:
             holding = group.create_task(elector.hold())
@@ -155,7 +155,6 @@ class Daemon:
             self._graph.pump.forbid()
             deciding.cancel()
         self._lease_lost.set()
-        await asyncio.Event().wait()
 
     async def _take_over(self, version: str) -> None:
         """See all that the last leader did before deciding anything."""
@@ -171,11 +170,6 @@ class Daemon:
             if name not in self._tasks:
                 self._tasks.start(name, informer.run())
             await informer.synced.wait()
-
-    async def _keep(self, filling: "asyncio.Future[None] | object") -> None:
-        """Stay alive after the caches are full: a supervised task must not end."""
-        await filling  # type: ignore[misc]
-        await asyncio.Event().wait()
 
     def _decide(self) -> None:
         # What is in memory now stays for long: keep the collector from looking at it for ever.
@@ -204,20 +198,9 @@ class Daemon:
         dropped = await graph.recorder.drain(_EVENTS_SECONDS)
         if dropped:
             logger.warning("Events were not written", extra={"fields": {"events": dropped}})
+        led = graph.elector is not None and graph.elector.is_leading
         await self._tasks.stop("leading")
-        if graph.elector is not None and graph.elector.holder:
+        if led and graph.elector is not None:
             await graph.elector.release()
         logger.info("Stopped")
         return ExitCode.DRAIN_TIMED_OUT if unresolved else ExitCode.OK
-
-
-@contextlib.asynccontextmanager
-async def _first(*waiting: object) -> AsyncIterator[None]:
-    """Wait until the first of several is done, and cancel the rest."""
-    tasks = [asyncio.ensure_future(w) for w in waiting]  # type: ignore[call-overload]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()

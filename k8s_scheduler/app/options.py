@@ -40,7 +40,6 @@ class RunOptions:
 
     configuration: SchedulerConfiguration
     configuration_flags: ConfigurationFlags = ConfigurationFlags()
-    master: str | None = None
     bind_address: str = "0.0.0.0"  # noqa: S104  kube-scheduler's default: probes and scrapers come from outside
     secure_port: int = DEFAULT_SECURE_PORT
     tls_cert_file: Path | None = None

@@ -11,6 +11,7 @@ shown by a metric, and scheduling goes on without it.
 import asyncio
 import dataclasses
 import logging
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -60,7 +61,11 @@ class Recording:
         # Frames that wait for the checkpoint before them; None when nothing is in the way.
         self._behind: list[bytes] | None = None
         self._wake = asyncio.Event()
-        self._file: BinaryIO | None = self._open()
+        try:
+            self._file: BinaryIO | None = self._open()
+        except OSError as error:
+            message = f"cannot record to {path}: {os.strerror(error.errno or 0)}"
+            raise OSError(error.errno, message) from error
         self._rest: Iterator[bytes] = iter(())
         self._begin_segment()
 

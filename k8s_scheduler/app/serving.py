@@ -20,7 +20,7 @@ async def serving(options: RunOptions, graph: Graph, metrics: Metrics) -> AsyncI
     certificate = (
         CertificateFiles(options.tls_cert_file, options.tls_private_key_file)
         if options.tls_cert_file is not None and options.tls_private_key_file is not None
-        else SelfSigned(options.bind_address)
+        else SelfSigned(bind_address=options.bind_address)
     )
     server = await serve(
         endpoints_of(graph, metrics),

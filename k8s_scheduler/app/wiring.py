@@ -22,6 +22,7 @@ from k8s_scheduler.kube.leader import Elector
 from k8s_scheduler.kube.lease import LeaseConfig
 from k8s_scheduler.kube.recorder import EventRecorder
 from k8s_scheduler.kube.resources import NODES, PODS
+from k8s_scheduler.kube.throttle import throttled
 from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import Metrics
@@ -58,21 +59,26 @@ def setup_of(options: RunOptions) -> Setup:
 
 
 def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
-    """Join the parts. OSError if the recording can't be opened."""
+    """Join the parts. OSError if the recording can't be opened.
+
+    The rate limit is for pods' writes alone: a lease that waits behind them would be lost.
+    """
     setup = setup_of(options)
+    connection = options.configuration.settings.client_connection
+    limited = throttled(transport, qps=connection.qps, burst=connection.burst)
     clock = SteadyClock()
     meter = SliceMeter(metrics.report_slice)
     core = Scheduler(setup, metrics=metrics.scheduler, perf=time.perf_counter)
     pump = Pump(core, clock=clock, meter=meter)
     elector = _elector(options, transport, metrics)
     dispatcher = Dispatcher(
-        transport,
+        limited,
         metrics=metrics.kube,
         on_bind_outcome=pump.bind_ended,
         may_write=_always if elector is None else elector.may_write,
         config=DispatcherConfig(call_timeout_seconds=_write_seconds(options)),
     )
-    recorder = EventRecorder(transport, hostname=socket.gethostname(), metrics=metrics.kube)
+    recorder = EventRecorder(limited, hostname=socket.gethostname(), metrics=metrics.kube)
     recording = _recording(options, setup, core, clock=clock, meter=meter, metrics=metrics)
     pump.connect(Carrier(dispatcher, recorder), recording)
     nodes = Informer(transport, NODES, metrics=metrics.kube, meter=meter)

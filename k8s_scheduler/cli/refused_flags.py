@@ -23,6 +23,7 @@ _GO = "there is no Go runtime to profile"
 
 REFUSED_FLAGS: Final[Mapping[str, str]] = {
     "--write-config-to": "use `k8s-scheduler config check` to see whether a file is right",
+    "--master": "give --kubeconfig a file that names the API server's address",
     "--cert-dir": "give --tls-cert-file and --tls-private-key-file, or none for a self-signed one",
     "--tls-cipher-suites": _TLS,
     "--tls-curve-preferences": _TLS,

@@ -28,7 +28,6 @@ _SMALLEST_RECORD_BYTES = 1024 * 1024
 @click.command("run", cls=KubeSchedulerCommand)
 @click.option("--config", "config_file", help="Configuration file (KubeSchedulerConfiguration).")
 @click.option("--kubeconfig", help="Kubeconfig file; without one, in-cluster credentials.")
-@click.option("--master", help="Address of the API server; overrides the kubeconfig's.")
 @leader_election_options
 @click.option(
     "--bind-address",
@@ -114,7 +113,6 @@ def _check(parameters: dict[str, Any]) -> None:
         parameters["record_max_bytes"] = DEFAULT_RECORD_MAX_BYTES
     elif parameters["record_file"] is None:
         raise click.UsageError("--record-max-bytes needs --record")
-    parameters["master"] = parameters["master"] or None
 
 
 def _path(text: str | None) -> Path | None:

@@ -14,6 +14,9 @@ the same (from a pod that waited in Permit) is taken. How one bind goes its way 
 Order per pod: a bind overtakes a waiting condition of its pod and follows one that is being
 written. Otherwise PodScheduled=False could land on a pod that is bound.
 
+A server that has just started answers 403 until it has read its roles. So a 403 shortly after the
+connection was lost is no verdict: nothing was executed, and the bind is sent again.
+
 `may_write` is asked directly before every write; when it says no, none starts. An exception that
 is not of the Kubernetes tree is a bug: it ends `run` and with it the process, because a bind whose
 end is not known must not be forgotten quietly.
@@ -65,6 +68,7 @@ class DispatcherConfig:
     condition_limit: int = 4000
     condition_workers: int = 8
     call_timeout_seconds: float = 4.0
+    starting_seconds: float = 30.0
     bind_policy: BindPolicy = field(default_factory=BindPolicy)
 
 
@@ -96,6 +100,8 @@ class Dispatcher:
         self._ready: asyncio.Queue[BindMachine] = asyncio.Queue()
         self._held_back: dict[PodUid, BindMachine] = {}
         self._accepting = True
+        # When the server last did not answer, or not as a healthy one does.
+        self._trouble_at = float("-inf")
         self._idle = asyncio.Event()
         self._idle.set()
         self._conditions = ConditionWriter(
@@ -204,14 +210,18 @@ class Dispatcher:
                 "POST", f"{pod_path(request)}/binding", body=encode_binding(request)
             )
         except (NotSent, CredentialsError) as error:
+            self._trouble_at = self._clock()
             return PostAnswer(Posted.NOT_SENT, str(error))
         except OutcomeUnknown as error:
             answer = PostAnswer(Posted.UNKNOWN, str(error))
         else:
-            if response.status == 403:
-                self._forbidden("create", "pods/binding", request.namespace, response)
             answer = judge_post(response)
+            if response.status == 403:
+                if self._server_may_be_starting():
+                    return PostAnswer(Posted.NOT_SENT, answer.message)
+                self._forbidden("create", "pods/binding", request.namespace, response)
         if answer.kind is Posted.UNKNOWN:
+            self._trouble_at = self._clock()
             self._unknown.inc()
             self._log.warning(
                 "unknown",
@@ -236,6 +246,9 @@ class Dispatcher:
         return await self._transport.request(
             method, path, body=body, timeout_seconds=self._config.call_timeout_seconds
         )
+
+    def _server_may_be_starting(self) -> bool:
+        return self._clock() - self._trouble_at < self._config.starting_seconds
 
     def _finish(self, bind: BindMachine) -> None:
         outcome = bind.outcome

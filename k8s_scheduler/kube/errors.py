@@ -135,7 +135,7 @@ _decode_status = msgspec.json.Decoder(_Status).decode
 
 
 def api_error(status: int, body: bytes, *, retry_after: str | None = None) -> ApiError:
-    """Build the exception for an answer, from the `Status` object in its body where there is one."""
+    """Build the exception for an answer, from the `Status` in its body where there is one."""
     try:
         decoded = _decode_status(body)
     except msgspec.MsgspecError:

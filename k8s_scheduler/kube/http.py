@@ -71,5 +71,5 @@ class Transport(Protocol):
     def stream(
         self, path: str, *, query: Mapping[str, str] | None = None
     ) -> AbstractAsyncContextManager[Stream]:
-        """Open a GET that is read in chunks. It has no total deadline; the reader watches stalls."""
+        """Open a GET that is read in chunks; no total deadline, the reader watches for stalls."""
         ...

@@ -5,6 +5,7 @@ and why, and whoever runs the show waits for it.
 """
 
 import asyncio
+import functools
 from collections.abc import Coroutine
 from typing import Any
 
@@ -20,11 +21,14 @@ class Supervisor:
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self.died: asyncio.Future[TaskDiedError] = asyncio.get_running_loop().create_future()
 
-    def start(self, name: str, work: Coroutine[Any, Any, Any]) -> None:
-        """Run `work` until `stop`; its name appears in errors."""
+    def start(self, name: str, work: Coroutine[Any, Any, Any], *, may_end: bool = False) -> None:
+        """Run `work` until `stop`; one that `may_end` may return, but not raise."""
         task = asyncio.create_task(work, name=name)
         self._tasks[name] = task
-        task.add_done_callback(self._ended)
+        task.add_done_callback(functools.partial(self._ended, may_end=may_end))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tasks
 
     async def stop(self, *names: str) -> None:
         """Cancel the named tasks, or all, and wait for them to end."""
@@ -33,11 +37,11 @@ class Supervisor:
             task.cancel()
         await asyncio.gather(*stopping, return_exceptions=True)
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _ended(self, task: asyncio.Task[Any], *, may_end: bool) -> None:
         if task.cancelled() or self._tasks.get(task.get_name()) is not task:
             return
         error = task.exception()
-        if not self.died.done():
+        if (error is not None or not may_end) and not self.died.done():
             died = TaskDiedError(f"{task.get_name()} ended: {error!r}")
             died.__cause__ = error
             self.died.set_result(died)

@@ -50,9 +50,7 @@ class Slice:
 class SliceMeter:
     """Makes slices that report to one place."""
 
-    def __init__(
-        self, report: ReportSlice, clock: Callable[[], float] = time.thread_time
-    ) -> None:
+    def __init__(self, report: ReportSlice, clock: Callable[[], float] = time.thread_time) -> None:
         self._report = report
         self._clock = clock
 

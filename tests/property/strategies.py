@@ -45,7 +45,5 @@ def nodes(draw, name: str):
     if draw(st.integers(0, 3)) == 0:
         node.cordoned()
     for _ in range(draw(st.integers(0, 2)) if draw(st.booleans()) else 0):
-        node.taint(
-            draw(taint_key), value=draw(st.sampled_from(["", "v"])), effect=draw(effect)
-        )
+        node.taint(draw(taint_key), value=draw(st.sampled_from(["", "v"])), effect=draw(effect))
     return node

@@ -61,17 +61,15 @@ class TestDefaults:
         assert options.verbosity == 0
         assert options.logging_format == "text"
         assert options.pod_max_in_unschedulable_pods_seconds == 300.0
-        assert options.master is None
         assert options.record_file is None
         assert options.record_max_bytes == 256 * 1024 * 1024
         assert [p.scheduler_name for p in options.configuration.profiles] == ["default-scheduler"]
         assert options.configuration.settings.leader_election.leader_elect is True
 
     def test_empty_values_count_as_not_given(self, daemon):
-        options = options_of(daemon, "--config=", "--kubeconfig=", "--master=")
+        options = options_of(daemon, "--config=", "--kubeconfig=")
         assert options.configuration_flags.config_file is None
         assert options.configuration.settings.client_connection.kubeconfig == ""
-        assert options.master is None
 
 
 class TestValues:
@@ -85,7 +83,7 @@ class TestValues:
             (["--leader-elect=1"], True),
             (["--leader-elect=false"], False),
             (["--leader-elect=F"], False),
-            (["--leader-elect", "--master=x"], True),
+            (["--leader-elect", "--kubeconfig=x"], True),
             (["--leader-elect", "-v", "2"], True),
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -123,7 +121,6 @@ class TestValues:
             "--tls-private-key-file=/k",
             "--logging-format=json",
             "--pod-max-in-unschedulable-pods-duration=1h",
-            "--master=https://127.0.0.1:6443",
             "--record=/r",
             "--record-max-bytes=2000000",
         )
@@ -131,7 +128,6 @@ class TestValues:
         assert (options.tls_cert_file, options.tls_private_key_file) == (Path("/c"), Path("/k"))
         assert options.logging_format == "json"
         assert options.pod_max_in_unschedulable_pods_seconds == 3600.0
-        assert options.master == "https://127.0.0.1:6443"
         assert (options.record_file, options.record_max_bytes) == (Path("/r"), 2_000_000)
 
     @pytest.mark.parametrize(

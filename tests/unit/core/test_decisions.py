@@ -162,9 +162,7 @@ class TestDeletingPods:
         h.node(make_node("n1").obj())
         h.pod(make_pod("a").deleting().obj())
         assert only(Bind, h.schedule()) == []
-        assert h.events() == [
-            ("a", "FailedScheduling", "skip schedule deleting pod: default/a")
-        ]
+        assert h.events() == [("a", "FailedScheduling", "skip schedule deleting pod: default/a")]
 
 
 class TestPluginErrors:

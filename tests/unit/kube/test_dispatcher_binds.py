@@ -59,6 +59,20 @@ class TestAnswered:
         }
         assert request.timeout_seconds == 4.0
 
+    @virtual_time
+    async def test_a_server_that_just_started_may_refuse_everybody(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.script(
+            "POST",
+            binding_path(),
+            NotSent("refused"),
+            status(403, "Forbidden", 'User "u" cannot create resource "pods/binding"'),
+            status(403, "Forbidden", 'User "u" cannot create resource "pods/binding"'),
+        )
+        desk.dispatcher.submit_bind(bind())
+        assert await desk.settled() == [BOUND]
+
     @pytest.mark.parametrize(
         ("code", "reason"),
         [

@@ -1,0 +1,69 @@
+# Everything a developer or a CI machine runs. Needs Python >= 3.11, make, and a network to the
+# package registries; the rest is installed into .venv and a cache outside the tree.
+#
+#   make demo     a real control plane with 100 simulated nodes, the scheduler, and 500 pods
+#   make test     checks, unit, property and integration tests
+#   make help     all targets
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo down test check fix unit property integration testbed build image lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+install: $(STAMP) ## install what the project needs into .venv
+
+$(STAMP): requirements.lock requirements-dev.lock pyproject.toml tools/install.sh
+	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh tools/install.sh
+	@touch $(STAMP)
+
+demo: $(STAMP) ## show it at work (KEEP=1 leaves it running, ONCE=1 ends by itself)
+	@$(BIN)/python -m testbed.demo $(if $(KEEP),--keep) $(if $(ONCE),--once)
+
+down: $(STAMP) ## stop what KEEP=1 left running
+	@$(BIN)/python -m testbed down
+
+test: check unit property integration ## everything CI runs
+
+check: $(STAMP) ## format, lint, types, layers, manifests, Dockerfile
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/yamllint --strict .
+	$(BIN)/shellcheck .ci/run tools/*.sh
+	$(BIN)/hadolint Dockerfile
+
+fix: $(STAMP) ## format, and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+unit: $(STAMP) ## unit tests, under a minute
+	$(BIN)/pytest tests/unit
+
+property: $(STAMP) ## property tests
+	$(BIN)/pytest tests/property
+
+testbed: $(STAMP) ## build the control plane (once; cached outside the tree)
+	$(BIN)/python -m testbed build
+
+integration: testbed ## tests on a real API server
+	$(BIN)/pytest tests/integration
+
+build: $(STAMP) ## the wheel, into dist/
+	$(BIN)/uv build --wheel --out-dir dist
+
+image: ## the container image, with docker, podman or buildah
+	@sh tools/image.sh "$(IMAGE)"
+
+lock: $(STAMP) ## resolve the dependencies anew
+	@VENV="$(VENV)" sh tools/lock.sh
+
+clean: ## remove what was built here (not the cache of the test bed)
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,106 @@
+"""Attempts to get an answer: when one is lost, what that means, and whether to try again.
+
+aiohttp tells each attempt when it begins to send (`attempt_trace`). That is the border between
+NotSent and OutcomeUnknown: whatever fails before it was surely not executed.
+"""
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Final
+
+import aiohttp
+from yarl import URL
+
+from k8s_scheduler.kube.auth import Credentials
+from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown, TransportError
+
+FAILURES: Final = (TimeoutError, aiohttp.ClientError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is asked for, whatever number of attempts it takes."""
+
+    method: str
+    url: URL
+    body: bytes | None
+    content_type: str
+    deadline: float
+
+
+class Attempt:
+    """One attempt; `sent` from the moment its first byte may have left."""
+
+    __slots__ = ("sent",)
+
+    def __init__(self) -> None:
+        self.sent = False
+
+
+class Again:
+    """Decides whether a call is worth another attempt: once each for a loss and for a 401."""
+
+    __slots__ = ("_call", "_credentials", "_logged_in", "_resent", "_used")
+
+    def __init__(self, credentials: Credentials, call: Call) -> None:
+        self._credentials = credentials
+        self._call = call
+        self._resent = call.method != "GET"
+        self._logged_in = False
+        self._used: tuple[object, int] = (None, 0)
+
+    def begin(self) -> None:
+        """Remember what the attempt that begins now authenticates with."""
+        self._used = (self._credentials.headers(), self._credentials.generation)
+
+    def may_resend(self) -> bool:
+        """Return whether to send it again although its outcome is unknown: a GET, once."""
+        in_time = asyncio.get_running_loop().time() < self._call.deadline
+        first, self._resent = not self._resent, True
+        return first and in_time
+
+    async def may_log_in(self) -> bool:
+        """After a 401 read the credentials again; return whether they are others now."""
+        if self._logged_in:
+            return False
+        self._logged_in = True
+        headers, generation = self._used
+        if self._is_in_use(headers, generation):
+            await self._credentials.refresh(rejected=True)
+        return not self._is_in_use(headers, generation)
+
+    def _is_in_use(self, headers: object, generation: int) -> bool:
+        credentials = self._credentials
+        return credentials.headers() is headers and credentials.generation == generation
+
+
+def attempt_trace() -> aiohttp.TraceConfig:
+    """Let aiohttp tell each attempt when it begins to send."""
+
+    async def mark(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+        context.trace_request_ctx.sent = True
+
+    trace = aiohttp.TraceConfig()
+    trace.on_request_headers_sent.append(mark)
+    return trace
+
+
+def lost(error: Exception, attempt: Attempt) -> TransportError:
+    """Return what an attempt without an answer means."""
+    if isinstance(error, aiohttp.ClientConnectorError) or not attempt.sent:
+        return NotSent(words(error))
+    return OutcomeUnknown(words(error))
+
+
+def words(error: Exception) -> str:
+    """Say in one line why there is no answer."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    certificate = error
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        certificate = error.certificate_error
+    if isinstance(certificate, ssl.SSLCertVerificationError):
+        return f"the server's certificate is not trusted: {certificate.verify_message}"
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,107 @@
+"""Who we are to the API server, and where that is looked for.
+
+`--kubeconfig FILE` is taken at its word. Without it the order is: the pod's own service account,
+as kube-scheduler does; then $KUBECONFIG; then ~/.kube/config, for those who try it on a laptop.
+The first one that is there is taken. A service account that cannot be read counts as not there
+(pods may be made without one); a kubeconfig that is broken is an error, since silently going on
+might end at another cluster.
+"""
+
+import asyncio
+import os
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+from k8s_scheduler.kube.credentials import RotatingCredentials
+from k8s_scheduler.kube.errors import CredentialsError
+from k8s_scheduler.kube.incluster import SERVICE_ACCOUNT, InClusterSource
+from k8s_scheduler.kube.kubeconfig import KubeconfigSource
+from k8s_scheduler.kube.login import LoginSource
+
+# How often whoever keeps credentials valid should call `refresh`.
+CHECK_SECONDS: Final = 10.0
+
+_ADVICE: Final = (
+    "give --kubeconfig FILE, set KUBECONFIG, or run in a cluster as a pod with a service account"
+)
+
+
+class Credentials(Protocol):
+    """What a transport needs to know about who we are.
+
+    A 403 is an answer about rights and never a reason to refresh.
+    """
+
+    @property
+    def server(self) -> str:
+        """The API server's address, without a slash at its end."""
+        ...
+
+    @property
+    def tls_server_name(self) -> str:
+        """The name the server's certificate is checked against, if not the address's."""
+        ...
+
+    @property
+    def proxy_url(self) -> str:
+        """The HTTP proxy to go through, if any."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """Grows when connections must be made anew."""
+        ...
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers that authenticate a request; another object when they change."""
+        ...
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """Return the context for new connections; None for plain HTTP."""
+        ...
+
+    async def refresh(self, *, rejected: bool = False) -> None:
+        """Read again what may have changed; after a 401 everything. Never raises."""
+        ...
+
+
+async def load_credentials(
+    kubeconfig: str | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> Credentials:
+    """Find credentials and read them; raises CredentialsError that says what was tried."""
+    environ = os.environ if environ is None else environ
+    source = await asyncio.to_thread(_find, kubeconfig, environ, service_account)
+    return await RotatingCredentials.open(source)
+
+
+def _find(kubeconfig: str | None, environ: Mapping[str, str], service_account: Path) -> LoginSource:
+    if kubeconfig:
+        return KubeconfigSource([Path(kubeconfig).expanduser()])
+    tried: list[str] = []
+    try:
+        in_cluster = InClusterSource(environ, service_account)
+        in_cluster.read(renew=False)
+    except CredentialsError as error:
+        tried.append(f"in-cluster: {error}")
+    else:
+        return in_cluster
+    files = _kubeconfig_files(environ)
+    existing = [file for file in files if file.exists()]
+    if existing:
+        return KubeconfigSource(existing)
+    looked_at = ", ".join(f"{file} does not exist" for file in files)
+    origin = "KUBECONFIG names" if environ.get("KUBECONFIG") else "KUBECONFIG is not set and"
+    tried.append(f"kubeconfig: {origin} {looked_at}")
+    raise CredentialsError(f"no API server to talk to; tried {'; '.join(tried)}; {_ADVICE}")
+
+
+def _kubeconfig_files(environ: Mapping[str, str]) -> list[Path]:
+    listed = environ.get("KUBECONFIG", "")
+    if listed:
+        return [Path(name).expanduser() for name in listed.split(os.pathsep) if name]
+    return [Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"]

@@ -1,0 +1,137 @@
+"""Connections to the API server, and how they change hands when credentials rotate.
+
+    new ──► current ──generation moved on──► retired ──last user gone──► closed
+
+Requests and watches have connections of their own, so that long-lived watches never take the
+place of a binding. A retired pair takes no new work; what is under way on it comes to its end.
+
+The aiohttp settings are what measurements left standing: no cookies, no decompression (we ask
+for none), no timeouts of its own (one deadline around each call), and no retries of its own: it
+would send a PUT again whose answer was lost, and hide that from us.
+"""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import aiohttp
+from aiohttp.abc import AbstractCookieJar
+from aiohttp.connector import AddrInfoType
+
+from k8s_scheduler.kube.auth import Credentials
+from k8s_scheduler.kube.errors import NotSent
+
+REQUEST_CONNECTIONS: Final = 64
+# Below the 90 s after which the API server closes an idle connection, so that we are the one.
+KEEP_ALIVE_SECONDS: Final = 60.0
+# A peer that vanished without a word is noticed after about a minute of silence.
+_PROBE_AFTER_SECONDS: Final = 30
+_PROBE_EVERY_SECONDS: Final = 10
+_PROBES: Final = 3
+
+
+class Pair:
+    """The connections of one generation of credentials."""
+
+    def __init__(self, credentials: Credentials, trace: aiohttp.TraceConfig) -> None:
+        self.generation = credentials.generation
+        self.requests = _session(credentials, trace, limit=REQUEST_CONNECTIONS)
+        self.watches = _session(credentials, trace, limit=0)
+        self.users = 0
+        self.retired = False
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.requests.close()
+        await self.watches.close()
+
+
+class Sessions:
+    """The current pair, and the retired ones that are still in use."""
+
+    def __init__(self, credentials: Credentials, trace: aiohttp.TraceConfig) -> None:
+        self._credentials = credentials
+        self._trace = trace
+        self._current: Pair | None = None
+        self._pairs: set[Pair] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @contextmanager
+    def use(self) -> Iterator[Pair]:
+        """Work on the current pair; it stays open at least until the block ends."""
+        pair = self._up_to_date()
+        pair.users += 1
+        try:
+            yield pair
+        finally:
+            pair.users -= 1
+            self._close_if_done(pair)
+
+    async def close(self) -> None:
+        """Close everything, whoever still uses it; nothing can be sent any more."""
+        self._closed = True
+        pairs, self._pairs, self._current = self._pairs, set(), None
+        for pair in pairs:
+            await pair.close()
+        if self._closing:
+            await asyncio.gather(*self._closing)
+
+    def _up_to_date(self) -> Pair:
+        if self._closed:
+            raise NotSent("the transport is closed")
+        current = self._current
+        if current is not None and current.generation == self._credentials.generation:
+            return current
+        self._current = Pair(self._credentials, self._trace)
+        self._pairs.add(self._current)
+        if current is not None:
+            current.retired = True
+            self._close_if_done(current)
+        return self._current
+
+    def _close_if_done(self, pair: Pair) -> None:
+        if pair.retired and pair.users == 0 and pair in self._pairs:
+            self._pairs.discard(pair)
+            task = asyncio.get_running_loop().create_task(pair.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+
+def _session(
+    credentials: Credentials, trace: aiohttp.TraceConfig, *, limit: int
+) -> aiohttp.ClientSession:
+    context = credentials.ssl_context()
+    connector = aiohttp.TCPConnector(
+        ssl=True if context is None else context,
+        limit=limit,
+        keepalive_timeout=KEEP_ALIVE_SECONDS,
+        socket_factory=_probed_socket,
+    )
+    jar: AbstractCookieJar = aiohttp.DummyCookieJar()
+    session = aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=jar,
+        auto_decompress=False,
+        timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
+        skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent", "Content-Type"),
+        trace_configs=[trace],
+        proxy=credentials.proxy_url or None,
+    )
+    # There is no public switch for this; aiohttp's own test client sets it the same way.
+    session._retry_connection = False  # noqa: SLF001
+    return session
+
+
+def _probed_socket(address: AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_AFTER_SECONDS)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_EVERY_SECONDS)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+    return made

@@ -1,0 +1,189 @@
+"""HTTP to one API server on aiohttp; implements `http.Transport`.
+
+What a missing answer means is decided here, and bindings rest on it:
+
+    before the first byte left (refused, unresolved, TLS, no connection in time) → NotSent
+    anything later (reset, closed, deadline)                                    → OutcomeUnknown
+
+A kept-alive connection that the server closed before it read the request looks just like one
+closed after: OutcomeUnknown is the safe answer. Only a GET is sent a second time by itself.
+A 401 makes the credentials be read again and, if they are others now, the request be sent once
+more, which is safe: it was not executed. A 403 is an answer.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Final, Self
+from urllib.parse import urlencode
+
+import aiohttp
+from prometheus_client import Counter
+from yarl import URL
+
+from k8s_scheduler.kube.attempts import (
+    FAILURES,
+    Again,
+    Attempt,
+    Call,
+    attempt_trace,
+    lost,
+    words,
+)
+from k8s_scheduler.kube.auth import CHECK_SECONDS, Credentials
+from k8s_scheduler.kube.errors import OutcomeUnknown
+from k8s_scheduler.kube.http import JSON, Response
+from k8s_scheduler.kube.request_headers import RequestHeaders
+from k8s_scheduler.kube.sessions import Sessions
+from k8s_scheduler.obs.metrics import KubeMetrics
+
+# A watch has no deadline, but its first byte has: the server may queue it, not forget it.
+OPEN_SECONDS: Final = 60.0
+
+
+class ApiTransport:
+    """Requests and watches with one set of credentials. Use it as an async context manager."""
+
+    def __init__(self, credentials: Credentials, *, metrics: KubeMetrics) -> None:
+        self._credentials = credentials
+        self._base = URL(credentials.server, encoded=True)
+        self._prefix = self._base.raw_path.rstrip("/")
+        self._sessions = Sessions(credentials, attempt_trace())
+        self._headers = RequestHeaders()
+        self._requests = metrics.requests
+        self._counters: dict[tuple[str, str], Counter] = {}
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._keeper = asyncio.create_task(self._keep_credentials())
+        return self
+
+    async def __aexit__(self, *_exc_info: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection; requests under way end as OutcomeUnknown."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._keeper
+        await self._sessions.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        timeout_seconds: float = 30.0,
+    ) -> Response:
+        """Send one request and read its whole answer."""
+        deadline = asyncio.get_running_loop().time() + timeout_seconds
+        call = Call(method, self._url(path, query), body, content_type, deadline)
+        again = Again(self._credentials, call)
+        while True:
+            again.begin()
+            try:
+                with self._sessions.use() as pair:
+                    answer, content = await self._exchange(pair.requests, call, whole=True)
+            except OutcomeUnknown:
+                if not again.may_resend():
+                    raise
+                continue
+            if answer.status == 401 and await again.may_log_in():
+                continue
+            return Response(answer.status, content, answer.headers)
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, query: Mapping[str, str] | None = None
+    ) -> AsyncIterator["AnswerStream"]:
+        """Open a GET that is read in chunks."""
+        deadline = asyncio.get_running_loop().time() + OPEN_SECONDS
+        call = Call("GET", self._url(path, query), None, JSON, deadline)
+        again = Again(self._credentials, call)
+        while True:
+            again.begin()
+            with self._sessions.use() as pair:
+                try:
+                    answer, _ = await self._exchange(pair.watches, call, whole=False)
+                except OutcomeUnknown:
+                    if not again.may_resend():
+                        raise
+                    continue
+                try:
+                    if answer.status == 401 and await again.may_log_in():
+                        continue
+                    yield AnswerStream(answer)
+                finally:
+                    # Not `release`: what was not read would have to be read first.
+                    answer.close()
+                return
+
+    def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
+        # Paths are made of names that the API server allows, and those need no escaping.
+        url = self._base.with_path(self._prefix + path, encoded=True)
+        return URL(f"{url}?{urlencode(query)}", encoded=True) if query else url
+
+    async def _exchange(
+        self, session: aiohttp.ClientSession, call: Call, *, whole: bool
+    ) -> tuple[aiohttp.ClientResponse, bytes]:
+        attempt = Attempt()
+        content_type = "" if call.body is None else call.content_type
+        headers = self._headers.make(self._credentials.headers(), content_type=content_type)
+        try:
+            async with asyncio.timeout_at(call.deadline):
+                answer = await session.request(
+                    call.method,
+                    call.url,
+                    data=call.body,
+                    headers=headers,
+                    allow_redirects=False,
+                    server_hostname=self._credentials.tls_server_name or None,
+                    trace_request_ctx=attempt,
+                )
+                content = await answer.read() if whole else b""
+        except FAILURES as error:
+            self._count(call.method, "<error>")
+            raise lost(error, attempt) from error
+        self._count(call.method, str(answer.status))
+        return answer, content
+
+    def _count(self, method: str, code: str) -> None:
+        counter = self._counters.get((method, code))
+        if counter is None:
+            counter = self._requests.labels(code, method, self._base.authority)
+            self._counters[method, code] = counter
+        counter.inc()
+
+    async def _keep_credentials(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            await self._credentials.refresh()
+
+
+class AnswerStream:
+    """An answer that is read while it arrives."""
+
+    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+        self._answer = answer
+        self.status = answer.status
+        self.headers: Mapping[str, str] = answer.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield bytes as they arrive."""
+        try:
+            async for chunk in self._answer.content.iter_any():
+                yield chunk
+        except FAILURES as error:
+            raise OutcomeUnknown(f"the answer broke off: {words(error)}") from error
+
+    async def read(self) -> bytes:
+        """Read the whole body (of an error)."""
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                return await self._answer.read()
+        except FAILURES as error:
+            raise OutcomeUnknown(f"the answer broke off: {words(error)}") from error

@@ -1,0 +1,136 @@
+"""A recording holds every input, and any segment of it can be replayed alone."""
+
+import asyncio
+
+import pytest
+
+from k8s_scheduler.app.recording import Recording
+from k8s_scheduler.core.messages.incoming import Restore
+from k8s_scheduler.core.messages.recording import RecordingError, read_segment
+from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.lib.slices import silent_meter
+from k8s_scheduler.obs.metrics import Metrics
+from tests.builders import make_node, make_pod
+from tests.unit.core.harness import Harness, profile
+
+SETUP = Setup(profiles=(profile(),))
+
+
+class Tape:
+    """A harness whose messages are recorded."""
+
+    def __init__(self, path, *, max_bytes=1 << 20):
+        self.path = path
+        self.metrics = Metrics()
+        self.h = Harness(SETUP)
+        self.recording = Recording(
+            path,
+            setup=SETUP,
+            max_bytes=max_bytes,
+            checkpoint=self.h.core.checkpoint,
+            clock=lambda: self.h.now,
+            meter=silent_meter(),
+            metrics=self.metrics.recording,
+        )
+        inner = self.h.tell
+
+        def tell(message):
+            self.recording.write(message)
+            return inner(message)
+
+        self.h.tell = tell
+
+    @property
+    def is_active(self):
+        return self.metrics.registry.get_sample_value("k8s_scheduler_recording_active")
+
+
+def replay(path):
+    """Return the instructions of a segment, from its checkpoint on."""
+    core = Scheduler(SETUP)
+    messages = list(read_segment(path.read_bytes()).messages)
+    return messages, [i for m in messages for i in core.handle(m)]
+
+
+async def test_a_replay_decides_the_same(tmp_path):
+    tape = Tape(tmp_path / "tape")
+    for i in range(5):
+        tape.h.node(make_node(f"n{i}").obj())
+    for i in range(30):
+        tape.h.pod(make_pod(f"p{i}").request(cpu="1").obj())
+    for bind in tape.h.binds():
+        tape.h.result(bind)
+    tape.recording.close()
+    messages, out = replay(tmp_path / "tape")
+    assert isinstance(messages[0], Restore)
+    assert messages[1:] == tape.h.told
+    assert out == tape.h.out
+
+
+async def test_a_full_segment_is_rotated_and_the_next_one_stands_alone(tmp_path):
+    path = tmp_path / "tape"
+    tape = Tape(path, max_bytes=4000)
+    running = asyncio.create_task(tape.recording.run())
+    for i in range(60):
+        tape.h.node(make_node(f"n{i}").obj())
+        tape.h.pod(make_pod(f"p{i}").request(cpu="3").obj())
+        tape.h.schedule()
+        await asyncio.sleep(0)
+    tape.recording.close()
+    running.cancel()
+    segments = sorted(p.name for p in tmp_path.iterdir())
+    assert segments == ["tape", "tape.1", "tape.2", "tape.3"]
+    told, out = [], []
+    for name in reversed(segments):
+        messages, instructions = replay(tmp_path / name)
+        told += messages[1:]
+        out += instructions
+    assert told == tape.h.told[-len(told) :]
+    assert out == tape.h.out[-len(out) :]
+
+
+async def test_messages_wait_for_the_checkpoint_before_them(tmp_path):
+    path = tmp_path / "tape"
+    tape = Tape(path, max_bytes=1 << 20)
+    tape.h.node(make_node("n0").obj())
+    tape.recording.close()
+    messages, _ = replay(path)
+    assert [type(m).__name__ for m in messages] == ["Restore", "NodeChanged"]
+
+
+async def test_a_full_disk_stops_the_recording_and_nothing_else(tmp_path, caplog):
+    tape = Tape(tmp_path / "tape")
+    assert tape.is_active == 1
+    tape.recording._file.close()
+    tape.recording._file = (tmp_path / "full").open("wb")
+    full = open("/dev/full", "wb", buffering=0)  # noqa: SIM115 - the recording closes it
+    tape.recording._file.close()
+    tape.recording._file = full
+    tape.recording._behind = None
+    tape.h.node(make_node("n0").obj())
+    tape.h.pod(make_pod("p").obj())
+    assert len(tape.h.binds()) == 1
+    assert tape.is_active == 0
+    assert "Recording stopped; scheduling goes on" in caplog.text
+    tape.recording.close()
+
+
+async def test_a_file_that_cannot_be_opened_is_named(tmp_path):
+    with pytest.raises(OSError, match="cannot record to .*/missing/tape: No such file"):
+        Tape(tmp_path / "missing" / "tape")
+
+
+async def test_a_torn_end_is_read_as_far_as_it_goes(tmp_path):
+    tape = Tape(tmp_path / "tape")
+    tape.h.node(make_node("n0").obj())
+    tape.h.node(make_node("n1").obj())
+    tape.recording.close()
+    data = (tmp_path / "tape").read_bytes()
+    assert len(list(read_segment(data).messages)) == 3
+    assert len(list(read_segment(data[:-3]).messages)) == 2
+
+
+@pytest.mark.parametrize("data", [b"", b"something else", b"k8s-scheduler recording 1\n"])
+def test_what_is_no_recording_is_refused(data):
+    with pytest.raises(RecordingError):
+        list(read_segment(data).messages)
