@@ -1,16 +1,17 @@
 """Attempts to get an answer: when one is lost, what that means, and whether to try again.
 
-aiohttp tells each attempt when it begins to send (`attempt_trace`). That is the border between
-NotSent and OutcomeUnknown: whatever fails before it was surely not executed.
+Each attempt learns when sending begins (`MarkingRequest`). That is the border between NotSent and
+OutcomeUnknown: whatever fails before it was surely not executed.
 """
 
 import asyncio
 import ssl
+from contextvars import ContextVar
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Final
 
 import aiohttp
+from aiohttp.connector import Connection
 from yarl import URL
 
 from k8s_scheduler.kube.auth import Credentials
@@ -37,6 +38,22 @@ class Attempt:
 
     def __init__(self) -> None:
         self.sent = False
+        _current.set(self)
+
+
+class MarkingRequest(aiohttp.ClientRequest):
+    """Tells the attempt of the task it runs in when a connection is there and sending begins.
+
+    aiohttp's tracing could tell the same, but costs every request more.
+    """
+
+    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+        """Send the request."""
+        _current.get().sent = True
+        return await super().send(conn)
+
+
+_current: ContextVar[Attempt] = ContextVar("attempt")
 
 
 class Again:
@@ -76,17 +93,6 @@ class Again:
         return credentials.headers() is headers and credentials.generation == generation
 
 
-def attempt_trace() -> aiohttp.TraceConfig:
-    """Let aiohttp tell each attempt when it begins to send."""
-
-    async def mark(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
-        context.trace_request_ctx.sent = True
-
-    trace = aiohttp.TraceConfig()
-    trace.on_request_headers_sent.append(mark)
-    return trace
-
-
 def lost(error: Exception, attempt: Attempt) -> TransportError:
     """Return what an attempt without an answer means."""
     if isinstance(error, aiohttp.ClientConnectorError) or not attempt.sent:
@@ -98,6 +104,8 @@ def words(error: Exception) -> str:
     """Say in one line why there is no answer."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the connection was closed before the answer was complete"
     certificate = error
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         certificate = error.certificate_error

@@ -95,8 +95,8 @@ def _find(kubeconfig: str | None, environ: Mapping[str, str], service_account: P
     if existing:
         return KubeconfigSource(existing)
     looked_at = ", ".join(f"{file} does not exist" for file in files)
-    origin = "KUBECONFIG names" if environ.get("KUBECONFIG") else "KUBECONFIG is not set and"
-    tried.append(f"kubeconfig: {origin} {looked_at}")
+    setting = "is set, but" if environ.get("KUBECONFIG") else "is not set and"
+    tried.append(f"kubeconfig: KUBECONFIG {setting} {looked_at}")
     raise CredentialsError(f"no API server to talk to; tried {'; '.join(tried)}; {_ADVICE}")
 
 

@@ -61,6 +61,8 @@ class RotatingCredentials:
         self._rejected_at = float("-inf")
         self._generation = 0
         self._headers: Mapping[str, str] = {}
+        self._expires_at: float | None = None
+        self._renew_at: float | None = None
         self._reading = reading
         self._take(reading)
 
@@ -145,10 +147,17 @@ class RotatingCredentials:
             self._headers = {"Authorization": authorization} if authorization else {}
         self._reading = reading
         self._read_at = self._clock()
-        self._renew_at = None
-        if (expires_at := reading.login.expires_at) is not None:
-            lifetime_seconds = max(0.0, expires_at - self._wall_clock())
-            self._renew_at = expires_at - min(EXPIRY_MARGIN_SECONDS, lifetime_seconds / 5)
+        expires_at = reading.login.expires_at
+        if expires_at != self._expires_at:
+            # Only for a new end: counted anew at each reading, the margin would melt away.
+            self._expires_at = expires_at
+            self._renew_at = self._renewal_before(expires_at)
+
+    def _renewal_before(self, expires_at: float | None) -> float | None:
+        if expires_at is None:
+            return None
+        lifetime_seconds = max(0.0, expires_at - self._wall_clock())
+        return expires_at - min(EXPIRY_MARGIN_SECONDS, lifetime_seconds / 5)
 
 
 def _read(source: LoginSource, before: _Reading | None, *, renew: bool) -> _Reading:

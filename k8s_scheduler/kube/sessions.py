@@ -20,6 +20,7 @@ import aiohttp
 from aiohttp.abc import AbstractCookieJar
 from aiohttp.connector import AddrInfoType
 
+from k8s_scheduler.kube.attempts import MarkingRequest
 from k8s_scheduler.kube.auth import Credentials
 from k8s_scheduler.kube.errors import NotSent
 
@@ -35,10 +36,10 @@ _PROBES: Final = 3
 class Pair:
     """The connections of one generation of credentials."""
 
-    def __init__(self, credentials: Credentials, trace: aiohttp.TraceConfig) -> None:
+    def __init__(self, credentials: Credentials) -> None:
         self.generation = credentials.generation
-        self.requests = _session(credentials, trace, limit=REQUEST_CONNECTIONS)
-        self.watches = _session(credentials, trace, limit=0)
+        self.requests = _session(credentials, limit=REQUEST_CONNECTIONS)
+        self.watches = _session(credentials, limit=0)
         self.users = 0
         self.retired = False
 
@@ -51,9 +52,8 @@ class Pair:
 class Sessions:
     """The current pair, and the retired ones that are still in use."""
 
-    def __init__(self, credentials: Credentials, trace: aiohttp.TraceConfig) -> None:
+    def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        self._trace = trace
         self._current: Pair | None = None
         self._pairs: set[Pair] = set()
         self._closing: set[asyncio.Task[None]] = set()
@@ -85,7 +85,7 @@ class Sessions:
         current = self._current
         if current is not None and current.generation == self._credentials.generation:
             return current
-        self._current = Pair(self._credentials, self._trace)
+        self._current = Pair(self._credentials)
         self._pairs.add(self._current)
         if current is not None:
             current.retired = True
@@ -100,9 +100,7 @@ class Sessions:
             task.add_done_callback(self._closing.discard)
 
 
-def _session(
-    credentials: Credentials, trace: aiohttp.TraceConfig, *, limit: int
-) -> aiohttp.ClientSession:
+def _session(credentials: Credentials, *, limit: int) -> aiohttp.ClientSession:
     context = credentials.ssl_context()
     connector = aiohttp.TCPConnector(
         ssl=True if context is None else context,
@@ -117,7 +115,7 @@ def _session(
         auto_decompress=False,
         timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
         skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent", "Content-Type"),
-        trace_configs=[trace],
+        request_class=MarkingRequest,
         proxy=credentials.proxy_url or None,
     )
     # There is no public switch for this; aiohttp's own test client sets it the same way.

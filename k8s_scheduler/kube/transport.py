@@ -26,7 +26,6 @@ from k8s_scheduler.kube.attempts import (
     Again,
     Attempt,
     Call,
-    attempt_trace,
     lost,
     words,
 )
@@ -48,7 +47,7 @@ class ApiTransport:
         self._credentials = credentials
         self._base = URL(credentials.server, encoded=True)
         self._prefix = self._base.raw_path.rstrip("/")
-        self._sessions = Sessions(credentials, attempt_trace())
+        self._sessions = Sessions(credentials)
         self._headers = RequestHeaders()
         self._requests = metrics.requests
         self._counters: dict[tuple[str, str], Counter] = {}
@@ -142,7 +141,6 @@ class ApiTransport:
                     headers=headers,
                     allow_redirects=False,
                     server_hostname=self._credentials.tls_server_name or None,
-                    trace_request_ctx=attempt,
                 )
                 content = await answer.read() if whole else b""
         except FAILURES as error:
@@ -178,7 +176,7 @@ class AnswerStream:
             async for chunk in self._answer.content.iter_any():
                 yield chunk
         except FAILURES as error:
-            raise OutcomeUnknown(f"the answer broke off: {words(error)}") from error
+            raise OutcomeUnknown(words(error)) from error
 
     async def read(self) -> bytes:
         """Read the whole body (of an error)."""
@@ -186,4 +184,4 @@ class AnswerStream:
             async with asyncio.timeout(OPEN_SECONDS):
                 return await self._answer.read()
         except FAILURES as error:
-            raise OutcomeUnknown(f"the answer broke off: {words(error)}") from error
+            raise OutcomeUnknown(words(error)) from error

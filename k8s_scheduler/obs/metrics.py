@@ -6,7 +6,13 @@ bound where they are used, once: a label lookup costs more than the observation 
 
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+)
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
@@ -195,6 +201,8 @@ class Metrics:
 
     def with_process(self) -> "Metrics":
         """Add what describes the process itself; only the daemon wants it."""
+        # kube-scheduler shows no `_created` samples, and they double the page.
+        disable_created_metrics()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)

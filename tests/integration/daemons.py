@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from testbed.bed import Bed
 from testbed.daemon import Daemon
+from testbed.options import API_SERVER, CONTROLLER_MANAGER
 from testbed.sandbox import Sandbox
 from testbed.waiting import eventually
 
@@ -28,6 +29,21 @@ def running(bed: Bed, **options) -> Iterator[Daemon]:
         assert daemon.stop() == 0, daemon.log_tail()
     text = daemon.log.read_text()
     assert "Traceback" not in text, text[-3000:]
+
+
+@contextmanager
+def api_server_away(bed: Bed, *, kill: bool) -> Iterator[None]:
+    """Take the API server away for as long as the body, and bring it back.
+
+    The controller manager is restarted with it: by itself it takes up to a minute to notice, and
+    the next test would wait for its service account.
+    """
+    (bed.kill if kill else bed.stop)(API_SERVER)
+    try:
+        yield
+    finally:
+        bed.start(API_SERVER)
+        bed.restart(CONTROLLER_MANAGER)
 
 
 def node_of(sandbox: Sandbox, name: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from testbed.waiting import eventually
 from testbed.workload import make_node, make_pod
-from tests.integration.daemons import SCHEDULER, running, wait_bound
+from tests.integration.daemons import SCHEDULER, api_server_away, running, wait_bound
 
 FLAGS = (
     "--leader-elect=true",
@@ -45,9 +45,6 @@ def test_a_leader_that_cannot_renew_stops_by_itself(sandbox):
     bed = sandbox.bed
     with running(bed, flags=FLAGS) as daemon:
         eventually(lambda: role(daemon) == "role: leader", 15, "it leads")
-        bed.kill("kube-apiserver")
-        try:
+        with api_server_away(bed, kill=True):
             assert daemon.wait(timeout_seconds=20) == 1
-        finally:
-            bed.start("kube-apiserver")
         assert "Leaderelection lost" in daemon.log.read_text()

@@ -7,13 +7,20 @@ import pytest
 
 from k8s_scheduler.core.messages.recording import read_segment
 from k8s_scheduler.core.scheduler import Scheduler, Setup
-from testbed.daemon import PROGRAM
-from testbed.options import API_SERVER
+from testbed.daemon import PROGRAM, Daemon
 from testbed.waiting import eventually
 from testbed.workload import make_node, make_pod
-from tests.integration.daemons import SCHEDULER, running, wait_bound
+from tests.integration.daemons import SCHEDULER, api_server_away, running, wait_bound
 from tests.unit.core.harness import profile
 
+UNKNOWN_PLUGIN = """\
+profiles:
+- schedulerName: a
+  plugins:
+    filter:
+      enabled:
+      - name: NodeResourceFit
+"""
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
@@ -31,10 +38,9 @@ def run(*arguments, environment=None):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("parallelism: 4\nparalellism: 5\n", ["config.yaml:4: paralellism", "parallelism"]),
+        ("paralellism: 5\n", ["config.yaml:3: paralellism", 'did you mean "parallelism"']),
         (
-            "profiles:\n- schedulerName: a\n  plugins:\n    filter:\n      enabled:\n"
-            "      - name: NodeResourceFit\n",
+            UNKNOWN_PLUGIN,
             ["config.yaml:8: profiles[0].plugins.filter.enabled[0].name", "NodeResourcesFit"],
         ),
         (
@@ -83,40 +89,21 @@ def test_a_server_that_is_not_there_yet_is_waited_for(sandbox):
     bed = sandbox.bed
     sandbox.create_nodes([make_node("n1")])
     sandbox.create_pods([make_pod("p", scheduler_name=SCHEDULER)])
-    with running(bed) as first:
-        kubeconfig = first.folder / "kubeconfig"
-        wait_bound(sandbox, 1)
-    bed.stop(API_SERVER)
-    from testbed.daemon import Daemon
-
-    daemon = Daemon.__new__(Daemon)
-    del daemon
-    try:
-        ended = subprocess.Popen(
-            [
-                PROGRAM,
-                "run",
-                f"--kubeconfig={kubeconfig}",
-                "--leader-elect=false",
-                "--secure-port=0",
-            ],
-            stderr=subprocess.PIPE,
-            text=True,
+    daemon = Daemon(bed, name="early-bird")
+    with api_server_away(bed, kill=False):
+        daemon.start(wait=False)
+        eventually(
+            lambda: (
+                'reason="unreachable"' in daemon.log.read_text()
+                and daemon.get("/livez")[0] == 200
+                and daemon.get("/readyz")[0] == 503
+            ),
+            20,
+            "it says that the server can't be reached, lives, and is not ready",
         )
-        line = ""
-        while "server" not in line or "Starting" in line:
-            line = ended.stderr.readline()
-            assert line, "ended early"
-        assert ended.poll() is None
-    finally:
-        bed.start(API_SERVER)
-    while "scheduling" not in line:
-        assert "Traceback" not in line
-        line = ended.stderr.readline()
-        assert line, "ended early"
-    ended.terminate()
-    assert ended.wait(30) == 0
-    ended.stderr.close()
+    wait_bound(sandbox, 1)
+    assert daemon.stop() == 0
+    assert "Traceback" not in daemon.log.read_text()
 
 
 def test_a_recording_of_a_real_run_replays_to_the_same_decisions(sandbox, tmp_path):

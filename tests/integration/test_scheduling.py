@@ -75,7 +75,7 @@ def test_without_nodes(sandbox):
 
 def test_pods_of_other_schedulers_count_and_are_left_alone(sandbox):
     sandbox.create_nodes([make_node("n1", cpu="2")])
-    foreign, waiting = sandbox.create_pods(
+    foreign, _ = sandbox.create_pods(
         [
             make_pod("foreign", cpu="1500m", scheduler_name="somebody-else"),
             make_pod("waiting", cpu="100m", scheduler_name="somebody-else"),

@@ -11,6 +11,7 @@ from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.framework.views import PodView
 from k8s_scheduler.core.state.cache import Cache
+from tests.builders import make_node, make_pod
 from tests.property.strategies import nodes, pods
 from tests.reference import scalar
 from tests.unit.core.harness import profile
@@ -67,8 +68,6 @@ def test_weights_multiply_scores():
     heavy.points["score"] = (PluginUse("NodeResourcesFit", 7),)
     compiled = compile_profile(heavy, {n: r.factory for n, r in BUILT_INS.items()})
     cache = Cache()
-    from tests.builders import make_node, make_pod
-
     cache.put_node(make_node("n").obj())
     runtime = Runtime(cache.nodes, VerdictTable())
     pod = PodView(make_pod("p").request(cpu="1", memory="2Gi").obj())

@@ -1,6 +1,7 @@
 """A recording holds every input, and any segment of it can be replayed alone."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,10 @@ from tests.builders import make_node, make_pod
 from tests.unit.core.harness import Harness, profile
 
 SETUP = Setup(profiles=(profile(),))
+
+
+def full_disk():
+    return Path("/dev/full").open("wb", buffering=0)
 
 
 class Tape:
@@ -102,10 +107,7 @@ async def test_a_full_disk_stops_the_recording_and_nothing_else(tmp_path, caplog
     tape = Tape(tmp_path / "tape")
     assert tape.is_active == 1
     tape.recording._file.close()
-    tape.recording._file = (tmp_path / "full").open("wb")
-    full = open("/dev/full", "wb", buffering=0)  # noqa: SIM115 - the recording closes it
-    tape.recording._file.close()
-    tape.recording._file = full
+    tape.recording._file = full_disk()
     tape.recording._behind = None
     tape.h.node(make_node("n0").obj())
     tape.h.pod(make_pod("p").obj())
@@ -116,7 +118,7 @@ async def test_a_full_disk_stops_the_recording_and_nothing_else(tmp_path, caplog
 
 
 async def test_a_file_that_cannot_be_opened_is_named(tmp_path):
-    with pytest.raises(OSError, match="cannot record to .*/missing/tape: No such file"):
+    with pytest.raises(OSError, match=r"cannot record to .*/missing/tape: No such file"):
         Tape(tmp_path / "missing" / "tape")
 
 

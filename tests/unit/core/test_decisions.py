@@ -2,7 +2,11 @@
 
 import pytest
 
+from k8s_scheduler.core.builtins import BUILT_INS
+from k8s_scheduler.core.framework.registry import Registration, without_arguments
 from k8s_scheduler.core.messages.outgoing import Bind, EventType, PatchCondition, RecordEvent
+from k8s_scheduler.core.plugins.node_name import NodeName
+from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
 from k8s_scheduler.core.scheduler import Setup
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import Harness, only, profile
@@ -170,9 +174,6 @@ class TestPluginErrors:
 
     @pytest.fixture
     def broken(self):
-        from k8s_scheduler.core.builtins import BUILT_INS
-        from k8s_scheduler.core.framework.registry import Registration, without_arguments
-        from k8s_scheduler.core.plugins.node_name import NodeName
 
         class Broken(NodeName):
             def prepare(self, pod):
@@ -192,9 +193,6 @@ class TestPluginErrors:
         assert note == 'running Filter plugin "NodeName": RuntimeError: boom'
 
     def test_an_undeclared_read_is_an_error(self):
-        from k8s_scheduler.core.builtins import BUILT_INS
-        from k8s_scheduler.core.framework.registry import Registration, without_arguments
-        from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
 
         class Curious(NodeUnschedulable):
             def filter(self, term, rows):

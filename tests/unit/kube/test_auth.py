@@ -101,7 +101,7 @@ class TestNothingFound:
             await load_credentials(None, environ=environ, service_account=tmp_path)
         message = str(caught.value)
         assert f"token {tmp_path}/token: No such file or directory" in message
-        assert "KUBECONFIG names /no/such/file does not exist" in message
+        assert "KUBECONFIG is set, but /no/such/file does not exist" in message
 
     async def test_in_a_cluster_without_a_ca(self, service_account: Path) -> None:
         (service_account / "ca.crt").unlink()
@@ -112,7 +112,7 @@ class TestNothingFound:
     async def test_with_an_empty_token(self, service_account: Path) -> None:
         (service_account / "token").write_text("\n")
         environ = IN_CLUSTER | {"HOME": str(service_account)}
-        with pytest.raises(CredentialsError, match="token .* is empty"):
+        with pytest.raises(CredentialsError, match=r"token .* is empty"):
             await load_credentials(None, environ=environ, service_account=service_account)
 
     async def test_an_explicit_file_that_is_not_there_is_named(self, tmp_path: Path) -> None:
