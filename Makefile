@@ -12,7 +12,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed build image lock clean
+.PHONY: help install demo down test check fix unit property integration testbed bench build image lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -56,8 +56,11 @@ testbed: $(STAMP) ## build the control plane (once; cached outside the tree)
 integration: testbed ## tests on a real API server
 	$(BIN)/pytest tests/integration
 
+bench: testbed ## this scheduler beside kube-scheduler: 1,000 nodes, 5,000 pods
+	$(BIN)/python -m testbed.bench --nodes $(or $(NODES),1000) --pods $(or $(PODS),5000)
+
 build: $(STAMP) ## the wheel, into dist/
-	$(BIN)/uv build --wheel --out-dir dist
+	$(BIN)/uv build --wheel --no-build-isolation --out-dir dist
 
 image: ## the container image, with docker, podman or buildah
 	@sh tools/image.sh "$(IMAGE)"

@@ -9,9 +9,9 @@ venv=${VENV:-.venv}
   echo "Name another one: make PYTHON=/path/to/python3.12" >&2
   exit 1
 }
-if [ ! -x "$venv/bin/python" ]; then
+if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
   echo "making $venv with $("$python" --version)"
-  "$python" -m venv "$venv" || {
+  "$python" -m venv --clear "$venv" || {
     echo "Python's venv module is needed (on Debian: the package python3-venv)." >&2
     exit 1
   }

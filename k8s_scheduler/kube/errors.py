@@ -4,7 +4,8 @@
     ├── CredentialsError       no usable kubeconfig, token or certificate
     ├── TransportError         no HTTP answer
     │   ├── NotSent            the request never left: refused, unresolved, TLS failed
-    │   └── OutcomeUnknown     it may have been executed: timeout, reset after the first byte
+    │   ├── OutcomeUnknown     it may have been executed: timeout, reset after the first byte
+    │   └── StreamError        a watch that answered and was of no use (streams.py)
     └── ApiError               an HTTP answer that is not a success
         ├── Unauthorized 401   ├── Forbidden 403   ├── NotFound 404
         ├── Conflict 409       ├── Gone 410        ├── Invalid 422

@@ -37,7 +37,8 @@ from k8s_scheduler.obs.metrics import KubeMetrics
 
 log = logging.getLogger(__name__)
 
-QUEUE_LIMIT = 1000
+# Room for the `Scheduled` events of a large burst of binds, which go first; about a kilobyte each.
+QUEUE_LIMIT = 10_000
 # A `Scheduled` event per bind passes through here as well: it must not push out, within seconds,
 # the series of pods that keep failing.
 SERIES_LIMIT = 16384

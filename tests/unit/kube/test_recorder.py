@@ -238,7 +238,10 @@ class TestBounds:
     """Events never pile up."""
 
     @virtual_time
-    async def test_queue_of_1000_drops_the_oldest_and_counts(self) -> None:
+    async def test_full_queue_drops_the_oldest_and_counts(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(recorder_module, "QUEUE_LIMIT", 1000)
         booth = Booth()
         for number in range(1010):
             booth.recorder.record(note(f"p{number}"))
