@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the virtual environment and installs exactly what the lock files name, checked by hash.
-# uv comes by pip, from the same registry as everything else.
+# uv comes by pip, from the same registry as everything else, and trusts what the system trusts.
 set -eu
 python=${PYTHON:-python3}
 venv=${VENV:-.venv}
@@ -19,7 +19,7 @@ fi
 echo "installing dependencies (about a minute the first time)"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes \
   --requirement tools/uv.lock.txt
-"$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --require-hashes \
+"$venv/bin/uv" pip install --system-certs --quiet --python "$venv/bin/python" --require-hashes \
   --requirement requirements.lock --requirement requirements-dev.lock
-"$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation \
+"$venv/bin/uv" pip install --system-certs --quiet --python "$venv/bin/python" --no-deps --no-build-isolation \
   --editable .
