@@ -1,6 +1,5 @@
 """What the demo shows: one picture of the cluster, drawn over and over."""
 
-import re
 import shutil
 import sys
 from collections import Counter
@@ -13,7 +12,6 @@ _BAR_WIDTH = 40
 _REASONS_SHOWN = 3
 # Without a terminal, a line every so often is enough.
 _QUIET_SECONDS = 2.0
-_REASON = re.compile(r"\d+ ([^,]+?)(?=, \d|\.$|\. )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,11 @@ def why_pending(pod: Object) -> str:
     for condition in pod["status"].get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             message = condition.get("message") or condition.get("reason") or "not scheduled"
-            return ", ".join(sorted(set(_REASON.findall(message)))) or message
+            _, found, histogram = message.partition("nodes are available: ")
+            if not found:
+                return str(message)
+            counted = histogram.partition(". ")[0].rstrip(".").split(", ")
+            return ", ".join(sorted(reason.partition(" ")[2] for reason in counted))
     return "in the queue"
 
 

@@ -1,0 +1,203 @@
+"""Who leads decides, after having caught up; who loses the lease ends."""
+
+import asyncio
+from types import SimpleNamespace
+
+from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.lifecycle import Daemon
+
+
+class Informer:
+    def __init__(self, log, name):
+        self.log, self.name = log, name
+        self.synced = asyncio.Event()
+        self.caught_up = asyncio.Event()
+        self.store = {}
+
+    async def run(self):
+        self.log.append(f"{self.name} start")
+        await asyncio.Event().wait()
+
+    async def catch_up(self, version):
+        self.log.append(f"{self.name} catch up to {version}")
+        await self.caught_up.wait()
+
+
+class Elector:
+    def __init__(self, log):
+        self.log = log
+        self.acquired, self.lost = asyncio.Event(), asyncio.Event()
+        self.is_leading = False
+
+    async def acquire(self):
+        await self.acquired.wait()
+        self.is_leading = True
+        return "42"
+
+    async def hold(self):
+        try:
+            await self.lost.wait()
+        finally:
+            self.is_leading = False
+
+    async def release(self):
+        self.log.append("release")
+
+
+class Pump:
+    def __init__(self, log):
+        self.log = log
+
+    def allow(self):
+        self.log.append("allow")
+
+    def forbid(self):
+        self.log.append("forbid")
+
+    async def run(self):
+        await asyncio.Event().wait()
+
+    tick = run
+
+
+class Writer:
+    def __init__(self, log, name, left=0):
+        self.log, self.name, self.left = log, name, left
+
+    async def run(self):
+        await asyncio.Event().wait()
+
+    def stop_accepting(self):
+        self.log.append(f"{self.name} stop accepting")
+
+    async def drain(self, _timeout_seconds):
+        self.log.append(f"{self.name} drain")
+        return self.left
+
+
+class Scene:
+    def __init__(self, *, elect=True, delay=False, left=0):
+        self.log = []
+        self.nodes, self.pods = Informer(self.log, "nodes"), Informer(self.log, "pods")
+        self.elector = Elector(self.log) if elect else None
+        graph = SimpleNamespace(
+            pump=Pump(self.log),
+            nodes=self.nodes,
+            pods=self.pods,
+            dispatcher=Writer(self.log, "dispatcher", left),
+            recorder=Writer(self.log, "recorder"),
+            recording=None,
+            elector=self.elector,
+        )
+        settings = SimpleNamespace(delay_cache_until_active=delay)
+        options = SimpleNamespace(configuration=SimpleNamespace(settings=settings))
+        self.stop = asyncio.Event()
+        self.running = asyncio.create_task(Daemon(graph, options).run(self.stop))
+
+    async def turn(self):
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def sync(self):
+        await self.turn()
+        self.nodes.synced.set()
+        await self.turn()
+        self.pods.synced.set()
+        await self.turn()
+
+
+async def test_nodes_are_read_before_pods_and_both_before_anything_is_decided():
+    scene = Scene(elect=False)
+    await scene.turn()
+    assert scene.log == ["nodes start"]
+    scene.nodes.synced.set()
+    await scene.turn()
+    assert scene.log == ["nodes start", "pods start"]
+    scene.pods.synced.set()
+    await scene.turn()
+    assert scene.log[-1] == "allow"
+    scene.stop.set()
+    assert await scene.running == ExitCode.OK
+
+
+async def test_a_standby_fills_its_caches_and_a_new_leader_catches_up_before_it_decides():
+    scene = Scene()
+    await scene.sync()
+    assert scene.log == ["nodes start", "pods start"]
+    scene.elector.acquired.set()
+    await scene.turn()
+    assert scene.log[2:] == ["nodes catch up to 42", "pods catch up to 42"]
+    scene.nodes.caught_up.set()
+    await scene.turn()
+    assert "allow" not in scene.log
+    scene.pods.caught_up.set()
+    await scene.turn()
+    assert scene.log[-1] == "allow"
+    scene.stop.set()
+    await scene.running
+
+
+async def test_caches_may_wait_for_leadership():
+    scene = Scene(delay=True)
+    await scene.turn()
+    assert scene.log == []
+    scene.elector.acquired.set()
+    await scene.turn()
+    assert scene.log == ["nodes start"]
+    scene.stop.set()
+    await scene.running
+
+
+async def test_stopping_drains_while_the_lease_is_held_and_then_gives_it_back():
+    scene = Scene()
+    scene.elector.acquired.set()
+    scene.nodes.caught_up.set()
+    scene.pods.caught_up.set()
+    await scene.sync()
+    assert scene.log[-1] == "allow"
+    scene.stop.set()
+    assert await scene.running == ExitCode.OK
+    assert scene.log[scene.log.index("allow") + 1 :] == [
+        "forbid",
+        "dispatcher stop accepting",
+        "dispatcher drain",
+        "recorder drain",
+        "release",
+        "forbid",
+    ]
+
+
+async def test_a_standby_that_stops_has_nothing_to_give_back():
+    scene = Scene()
+    await scene.sync()
+    scene.stop.set()
+    assert await scene.running == ExitCode.OK
+    assert "release" not in scene.log
+
+
+async def test_a_drain_that_leaves_binds_in_doubt_says_so():
+    scene = Scene(elect=False, left=2)
+    await scene.sync()
+    scene.stop.set()
+    assert await scene.running == ExitCode.DRAIN_TIMED_OUT
+
+
+async def test_a_lost_lease_ends_the_process_without_a_drain():
+    scene = Scene()
+    scene.elector.acquired.set()
+    await scene.sync()
+    scene.elector.lost.set()
+    assert await scene.running == ExitCode.FAILURE
+    assert "dispatcher drain" not in scene.log
+    assert "allow" not in scene.log
+
+
+async def test_a_lease_lost_while_deciding_stops_the_decisions_first():
+    scene = Scene()
+    scene.elector.acquired.set()
+    scene.nodes.caught_up.set()
+    scene.pods.caught_up.set()
+    await scene.sync()
+    scene.elector.lost.set()
+    assert await scene.running == ExitCode.FAILURE
+    assert scene.log[-2:] == ["forbid", "forbid"]

@@ -1,0 +1,116 @@
+"""The pump lets the core decide when it may, when there is room, and not otherwise."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from k8s_scheduler.app.carrier import Carrier
+from k8s_scheduler.app.pump import Pump
+from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.kube.binding import BindOutcome
+from k8s_scheduler.lib.slices import silent_meter
+from tests.builders import make_node, make_pod
+from tests.unit.core.harness import profile
+
+
+class Desk:
+    """Stands for dispatcher and recorder: takes what comes, has as much room as it says."""
+
+    def __init__(self, room=1000):
+        self.room = room
+        self.binds = []
+        self.conditions = []
+        self.events = []
+
+    def bind_room(self):
+        return self.room - len(self.binds)
+
+    def submit_bind(self, request):
+        self.binds.append(request)
+
+    def submit_condition(self, patch):
+        self.conditions.append(patch)
+
+    def record(self, note):
+        self.events.append(note)
+
+
+@asynccontextmanager
+async def pumping(desk):
+    core = Scheduler(Setup(profiles=(profile(),)))
+    pump = Pump(core, clock=lambda: 1000.0, meter=silent_meter())
+    pump.connect(Carrier(desk, desk), None)
+    task = asyncio.create_task(pump.run())
+    try:
+        yield pump
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def turn():
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_nothing_is_decided_before_it_is_allowed():
+    desk = Desk()
+    async with pumping(desk) as pump:
+        pump.node_changed(None, make_node("n1").obj())
+        pump.pod_changed(None, make_pod("a").obj())
+        await turn()
+        assert desk.binds == []
+        pump.allow()
+        await turn()
+        assert [b.name for b in desk.binds] == ["a"]
+        pump.forbid()
+        pump.pod_changed(None, make_pod("b").obj())
+        await turn()
+        assert len(desk.binds) == 1
+
+
+async def test_decisions_stop_without_room_and_go_on_when_a_bind_ends():
+    desk = Desk(room=2)
+    async with pumping(desk) as pump:
+        pump.allow()
+        pump.node_changed(None, make_node("n1").obj())
+        for i in range(4):
+            pump.pod_changed(None, make_pod(f"p{i}").obj())
+        await turn()
+        assert [b.name for b in desk.binds] == ["p0", "p1"]
+        done = desk.binds.pop(0)
+        pump.bind_ended(BindOutcome(done.uid, done.attempt, done.node, bound=True))
+        await turn()
+        assert [b.name for b in desk.binds] == ["p1", "p2"]
+        assert [(e.reason, e.reporting_controller) for e in desk.events] == [
+            ("Scheduled", "default-scheduler")
+        ]
+
+
+async def test_rejections_become_conditions_and_events():
+    desk = Desk()
+    async with pumping(desk) as pump:
+        pump.allow()
+        pump.pod_changed(None, make_pod("a").obj())
+        await turn()
+        assert [c.reason for c in desk.conditions] == ["Unschedulable"]
+        assert [(e.type, e.reason, e.regarding.name) for e in desk.events] == [
+            ("Warning", "FailedScheduling", "a")
+        ]
+
+
+async def test_a_deleted_object_is_told_by_its_last_version():
+    desk = Desk()
+    async with pumping(desk) as pump:
+        pump.allow()
+        node, pod = make_node("n1").offers(cpu="1", memory="1Gi", pods="1").obj(), make_pod("a")
+        pump.node_changed(None, node)
+        pump.pod_changed(None, pod.obj())
+        await turn()
+        pump.pod_changed(pod.obj(), None)
+        pump.pod_changed(None, make_pod("b").obj())
+        await turn()
+        assert [b.name for b in desk.binds] == ["a", "b"]
+        pump.node_changed(node, None)
+        pump.pod_changed(None, make_pod("c").obj())
+        await turn()
+        assert desk.events[-1].note == "no nodes available to schedule pods"
