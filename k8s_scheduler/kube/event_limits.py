@@ -1,37 +1,9 @@
-"""How many events may be written: per object, and in all. Pure arithmetic on a given time."""
+"""How many events may be written about one object. Pure arithmetic on a given time."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass
 
-
-@dataclass(slots=True)
-class TokenBucket:
-    """Tokens that come back at a rate, up to a burst."""
-
-    rate_per_second: float
-    burst: float
-    tokens: float
-    updated_at: float
-
-    def take(self, now: float) -> bool:
-        """Take a token if there is one."""
-        self._refill(now)
-        if self.tokens < 1.0:
-            return False
-        self.tokens -= 1.0
-        return True
-
-    def reserve(self, now: float) -> float:
-        """Take a token now or on credit; return the seconds until it is really there."""
-        self._refill(now)
-        self.tokens -= 1.0
-        return max(0.0, -self.tokens / self.rate_per_second)
-
-    def _refill(self, now: float) -> None:
-        elapsed = max(0.0, now - self.updated_at)
-        self.tokens = min(self.burst, self.tokens + elapsed * self.rate_per_second)
-        self.updated_at = now
+from k8s_scheduler.lib.token_bucket import TokenBucket
 
 
 class ObjectLimits:
@@ -52,7 +24,7 @@ class ObjectLimits:
         """Return whether one more event about this object may be written, and count it."""
         bucket = self._buckets.get(key)
         if bucket is None:
-            bucket = TokenBucket(self._rate_per_second, self._burst, self._burst, now)
+            bucket = TokenBucket(self._rate_per_second, self._burst, now)
             self._buckets[key] = bucket
             if len(self._buckets) > self._objects:
                 self._buckets.popitem(last=False)

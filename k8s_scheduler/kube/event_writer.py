@@ -8,7 +8,6 @@ from enum import Enum, auto
 
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import KubeError
-from k8s_scheduler.kube.event_limits import TokenBucket
 from k8s_scheduler.kube.event_series import Series
 from k8s_scheduler.kube.events import encode_event, encode_series, event_namespace, events_path
 from k8s_scheduler.kube.http import MERGE_PATCH, Response, Transport
@@ -37,7 +36,6 @@ class EventWriter:
         transport: Transport,
         *,
         hostname: str,
-        queries_per_second: float | None,
         log: BoundedLog,
         clock: Callable[[], float] = time.monotonic,
         sleep: Sleep = asyncio.sleep,
@@ -49,27 +47,17 @@ class EventWriter:
         self._clock = clock
         self._sleep = sleep
         self._uniform = uniform
-        self._rate: TokenBucket | None = None
-        if queries_per_second is not None:
-            burst = max(1.0, 2 * queries_per_second)
-            self._rate = TokenBucket(queries_per_second, burst, burst, clock())
 
     async def write(self, series: Series) -> Written:
         """Bring the server up to date about a series, in a few tries."""
         backoff = Backoff(1.0, 10.0, uniform=self._uniform)
         for left in reversed(range(TRIES)):
-            await self._keep_to_rate()
             ended = await self._try(series)
             if isinstance(ended, Written):
                 return ended
             if left:
                 await self._sleep(max(ended, backoff.next_seconds()))
         return Written.NO_ANSWER
-
-    async def _keep_to_rate(self) -> None:
-        wait_seconds = self._rate.reserve(self._clock()) if self._rate else 0.0
-        if wait_seconds > 0.0:
-            await self._sleep(wait_seconds)
 
     async def _try(self, series: Series) -> Written | float:
         """Return how it ended, or the least number of seconds to wait before another try."""

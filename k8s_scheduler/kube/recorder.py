@@ -73,7 +73,6 @@ class EventRecorder:
         *,
         hostname: str,
         metrics: KubeMetrics,
-        queries_per_second: float | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock_ns: Callable[[], int] = time.time_ns,
         sleep: Sleep = asyncio.sleep,
@@ -88,7 +87,6 @@ class EventRecorder:
         self._writer = EventWriter(
             transport,
             hostname=hostname,
-            queries_per_second=queries_per_second,
             log=BoundedLog(log, clock),
             clock=clock,
             sleep=sleep,

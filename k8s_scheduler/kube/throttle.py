@@ -10,33 +10,16 @@ from contextlib import AbstractAsyncContextManager
 
 from k8s_scheduler.kube.errors import NotSent
 from k8s_scheduler.kube.http import JSON, Response, Stream, Transport
+from k8s_scheduler.lib.token_bucket import TokenBucket
 
 
 def throttled(transport: Transport, *, qps: float, burst: int) -> Transport:
     """Return a transport that sends at most `qps` requests a second; `qps <= 0` is no limit."""
-    return transport if qps <= 0 else _Throttled(transport, TokenBucket(qps, max(burst, 1)))
+    return transport if qps <= 0 else _Throttled(transport, _bucket(qps, burst))
 
 
-class TokenBucket:
-    """Tokens that come back at a steady rate, up to a number that may be taken at once."""
-
-    def __init__(self, per_second: float, size: int) -> None:
-        self._per_second = per_second
-        self._size = size
-        self._tokens = float(size)
-        self._counted_at = asyncio.get_running_loop().time()
-
-    def reserve(self, longest_seconds: float) -> float | None:
-        """Take a token and return how long to wait for it; None, and none taken, if too long."""
-        now = asyncio.get_running_loop().time()
-        gained = (now - self._counted_at) * self._per_second
-        self._tokens = min(self._size, self._tokens + gained)
-        self._counted_at = now
-        wait_seconds = max(0.0, (1.0 - self._tokens) / self._per_second)
-        if wait_seconds > longest_seconds:
-            return None
-        self._tokens -= 1.0
-        return wait_seconds
+def _bucket(qps: float, burst: int) -> TokenBucket:
+    return TokenBucket(qps, max(burst, 1), asyncio.get_running_loop().time())
 
 
 class _Throttled:
@@ -54,7 +37,8 @@ class _Throttled:
         content_type: str = JSON,
         timeout_seconds: float = 30.0,
     ) -> Response:
-        wait_seconds = self._bucket.reserve(timeout_seconds)
+        now = asyncio.get_running_loop().time()
+        wait_seconds = self._bucket.reserve(now, longest_seconds=timeout_seconds)
         if wait_seconds is None:
             raise NotSent(f"the rate limit leaves no room within {timeout_seconds:g} s")
         if wait_seconds > 0:

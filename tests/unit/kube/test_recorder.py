@@ -288,15 +288,6 @@ class TestBounds:
         assert booth.dropped("spam") == 5
 
     @virtual_time
-    async def test_global_rate_is_kept(self) -> None:
-        booth = Booth(queries_per_second=10.0)
-        for number in range(60):
-            booth.recorder.record(note(f"p{number}"))
-        await booth.drained()
-        assert len(booth.events()) == 60
-        assert 3.9 <= loop_clock()() <= 4.2  # 20 at once, 40 more at ten per second
-
-    @virtual_time
     async def test_at_most_eight_are_under_way(self) -> None:
         booth = Booth()
         booth.api.script("POST", EVENTS, *[Late(5.0)] * 50)

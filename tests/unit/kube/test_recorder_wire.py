@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from k8s_scheduler.api.meta import ObjectReference
-from k8s_scheduler.kube.event_limits import ObjectLimits, TokenBucket
+from k8s_scheduler.kube.event_limits import ObjectLimits
 from k8s_scheduler.kube.event_series import Series, SeriesCache
 from k8s_scheduler.kube.events import EventNote, event_name, series_key, shorten_note
 from k8s_scheduler.kube.timestamps import micro_time, second_time
@@ -120,15 +120,6 @@ class TestLimits:
         assert limits.allows("r", 0.0)
         assert not limits.allows("p", 0.0)
         assert limits.allows("q", 0.0)
-
-    def test_reservation_says_how_long_to_wait(self) -> None:
-        bucket = TokenBucket(2.0, 2.0, 2.0, 0.0)
-        assert [bucket.reserve(0.0) for _ in range(4)] == [0.0, 0.0, 0.5, 1.0]
-        assert bucket.reserve(10.0) == 0.0
-
-    def test_clock_that_goes_back_gives_no_tokens(self) -> None:
-        bucket = TokenBucket(1.0, 1.0, 0.0, 10.0)
-        assert not bucket.take(5.0)
 
 
 class TestSeries:
