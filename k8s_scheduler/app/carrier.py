@@ -52,6 +52,9 @@ class Carrier:
         return self._dispatcher.bind_room()
 
     def _bind(self, bind: Bind) -> None:
+        if logger.isEnabledFor(logging.DEBUG):
+            fields = {"pod": _pod(bind), "node": bind.node, "attempt": bind.attempt}
+            logger.debug("Attempting to bind pod to node", extra={"fields": fields})
         self._dispatcher.submit_bind(
             BindRequest(
                 uid=bind.uid,
@@ -75,6 +78,9 @@ class Carrier:
         )
 
     def _record(self, event: RecordEvent) -> None:
+        if logger.isEnabledFor(logging.DEBUG):
+            fields = {"pod": _pod(event), "note": event.note, "attempt": event.attempt}
+            logger.debug(event.reason, extra={"fields": fields})
         self._recorder.record(
             EventNote(
                 regarding=ObjectReference(
@@ -90,3 +96,7 @@ class Carrier:
 
     def _log(self, line: Log) -> None:
         logger.log(_LEVELS[line.severity], line.event, extra={"fields": line.fields})
+
+
+def _pod(instruction: Bind | RecordEvent) -> str:
+    return f"{instruction.namespace}/{instruction.name}"

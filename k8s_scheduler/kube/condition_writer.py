@@ -10,6 +10,8 @@ import random
 import time
 from collections.abc import Callable
 
+from prometheus_client import Counter
+
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.conditions import (
@@ -35,6 +37,7 @@ class ConditionWriter:
         self,
         transport: Transport,
         *,
+        dropped: Counter,
         may_write: Callable[[], bool],
         on_done: Callable[[PodUid], None],
         limit: int,
@@ -44,7 +47,7 @@ class ConditionWriter:
         sleep: Sleep = asyncio.sleep,
         uniform: Callable[[], float] = random.random,
     ) -> None:
-        self.dropped = 0
+        self._dropped = dropped
         self._transport = transport
         self._may_write = may_write
         self._on_done = on_done
@@ -61,9 +64,9 @@ class ConditionWriter:
 
     def put(self, patch: ConditionPatch) -> None:
         """Take a patch; the oldest waiting one goes when there is no room."""
-        dropped = self._queue.put(patch)
-        if dropped is not None:
-            self._drop("queue", "too many conditions wait, the oldest is dropped: %s/%s", dropped)
+        oldest = self._queue.put(patch)
+        if oldest is not None:
+            self._drop("queue", "too many conditions wait, the oldest is dropped: %s/%s", oldest)
 
     def give_way(self, uid: PodUid) -> bool:
         """Forget what waits for a pod that is now bound; return whether nothing is under way."""
@@ -118,7 +121,7 @@ class ConditionWriter:
     def _refused(self, patch: ConditionPatch, response: Response) -> None:
         error = response.error()
         if response.status == 403:
-            self.dropped += 1
+            self._dropped.inc()
             self._log.forbidden("patch", "pods/status", namespace=patch.namespace, error=error)
         else:
             self._drop("refused", "the condition of pod %s/%s was refused: %s", patch, error)
@@ -127,7 +130,7 @@ class ConditionWriter:
         return uid in self._overtaken or self._queue.is_waiting(uid)
 
     def _drop(self, key: str, text: str, patch: ConditionPatch, *args: object) -> None:
-        self.dropped += 1
+        self._dropped.inc()
         self._log.warning(key, text, patch.namespace, patch.name, *args)
 
 

@@ -106,6 +106,7 @@ class Dispatcher:
         self._idle.set()
         self._conditions = ConditionWriter(
             transport,
+            dropped=metrics.conditions_dropped,
             may_write=may_write,
             on_done=self._condition_done,
             limit=self._config.condition_limit,
@@ -122,11 +123,6 @@ class Dispatcher:
         self._duration = metrics.bind_duration_seconds
         metrics.pending_writes.labels(kind="bind").set_function(lambda: len(self._binds))
         metrics.pending_writes.labels(kind="condition").set_function(lambda: len(self._conditions))
-
-    @property
-    def conditions_dropped(self) -> int:
-        """How many conditions were given up: no room, refused, or no answer after some tries."""
-        return self._conditions.dropped
 
     def bind_room(self) -> int:
         """Return how many more binds are welcome; the caller stops deciding at 0."""

@@ -88,6 +88,11 @@ class KubeMetrics:
             ["reason"],
             registry=registry,
         )
+        self.conditions_dropped = Counter(
+            "k8s_scheduler_conditions_dropped",
+            "PodScheduled conditions given up: no room, refused, or no answer after some tries.",
+            registry=registry,
+        )
         self.leader_status = Gauge(
             "leader_election_master_status",
             "Gauge of if the reporting system is master of the relevant lease, 0 indicates "

@@ -115,7 +115,7 @@ class TestQueue:
             desk.dispatcher.submit_condition(condition(name, message=name))
         await desk.settled()
         assert messages(desk) == ["q", "r"]
-        assert desk.dispatcher.conditions_dropped == 1
+        assert desk.metric("conditions_dropped_total") == 1
         assert "the oldest is dropped: a/p" in caplog.text
 
     @virtual_time
@@ -188,7 +188,7 @@ class TestTrouble:
         desk.dispatcher.submit_condition(condition())
         await desk.settled()
         assert len(desk.api.asked("PATCH")) == 4
-        assert desk.dispatcher.conditions_dropped == 1
+        assert desk.metric("conditions_dropped_total") == 1
 
     @pytest.mark.parametrize("answer", [NotSent("x"), status(429, "x"), status(500, "x")])
     @virtual_time
@@ -199,7 +199,7 @@ class TestTrouble:
         desk.dispatcher.submit_condition(condition())
         await desk.settled()
         assert len(desk.api.asked("PATCH")) == 2
-        assert desk.dispatcher.conditions_dropped == 0
+        assert desk.metric("conditions_dropped_total") == 0
 
     @pytest.mark.parametrize(("code", "dropped"), [(404, 0), (409, 0), (403, 1), (422, 1)])
     @virtual_time
@@ -209,7 +209,7 @@ class TestTrouble:
         desk.dispatcher.submit_condition(condition())
         await desk.settled()
         assert len(desk.api.asked("PATCH")) == 1
-        assert desk.dispatcher.conditions_dropped == dropped
+        assert desk.metric("conditions_dropped_total") == dropped
 
     @virtual_time
     async def test_pod_of_another_uid_is_no_trouble(self, caplog: pytest.LogCaptureFixture) -> None:
@@ -218,7 +218,7 @@ class TestTrouble:
         desk.api.script("PATCH", STATUS, status(422, "Invalid", message))
         desk.dispatcher.submit_condition(condition())
         await desk.settled()
-        assert desk.dispatcher.conditions_dropped == 0
+        assert desk.metric("conditions_dropped_total") == 0
         assert caplog.text == ""
 
     @virtual_time
