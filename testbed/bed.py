@@ -75,6 +75,11 @@ class Bed:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether something runs that `close` would stop."""
+        return self._open is not None
+
     # -- the whole bed ---------------------------------------------------------------------
 
     def open(self) -> None:

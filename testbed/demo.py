@@ -16,7 +16,7 @@ from testbed.bed import DETACHED, Bed
 from testbed.client import Object
 from testbed.daemon import Daemon
 from testbed.demo_view import Picture, View
-from testbed.errors import TestbedError
+from testbed.errors import BedExistsError, TestbedError
 from testbed.options import CONTROLLER_MANAGER, KWOK, BedOptions
 from testbed.workload import create_all, make_nodes, make_pods
 
@@ -43,15 +43,15 @@ def main(arguments: list[str]) -> int:
         return show.run()
     except TestbedError as error:
         print(f"demo: {error}", file=sys.stderr)
-        if options.keep:
-            print("demo: stop what runs with: make down", file=sys.stderr)
+        if isinstance(error, BedExistsError):
+            print("demo: one is running already; make down stops it", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 0 if show.all_bound else 130
     finally:
-        if not show.kept:
+        if bed.is_open:
             print("\nstopping everything ...", flush=True)
-            bed.close()
+        bed.close()
 
 
 class Demo:
@@ -62,7 +62,6 @@ class Demo:
         self._options = options
         self._live = sys.stdout.isatty() and not options.once
         self.all_bound = False
-        self.kept = False
 
     def run(self) -> int:
         """Set the stage, create the load, watch it being placed."""
@@ -134,7 +133,6 @@ class Demo:
     def _keep(self) -> None:
         kubeconfig = self._bed.kubeconfig
         self._bed.detach()
-        self.kept = True
         print("everything keeps running. Look at it with:")
         print(f"  export KUBECONFIG={kubeconfig}")
         print("  kubectl get nodes; kubectl get pods -o wide; kubectl get events")

@@ -22,7 +22,7 @@ class ComponentStatus:
     component: str
     pid: int | None
     rss_bytes: int
-    port: int
+    port: int | None
     trouble: str
 
     @property
@@ -32,7 +32,7 @@ class ComponentStatus:
             self.component,
             str(self.pid or "-"),
             f"{self.rss_bytes // 2**20} MiB" if self.pid else "-",
-            str(self.port),
+            str(self.port or "-"),
             self.trouble or "ok",
         )
 
@@ -50,7 +50,12 @@ def plan_of(record: Record) -> Plan:
 def inspect(record: Record) -> list[ComponentStatus]:
     """Ask every component of a bed."""
     plan = plan_of(record)
-    return [_inspect(record, plan, name) for name in plan.options.all_components]
+    components = plan.options.all_components
+    programs = [name for name in record.processes if name not in components]
+    return [
+        *(_inspect(record, plan, name) for name in components),
+        *(_inspect_program(record, name) for name in programs),
+    ]
 
 
 def table(lines: Iterable[ComponentStatus]) -> Iterator[str]:
@@ -71,4 +76,17 @@ def _inspect(record: Record, plan: Plan, name: str) -> ComponentStatus:
         rss_bytes=process.rss_bytes(),
         port=record.ports[name],
         trouble=health.complaint(name, plan),
+    )
+
+
+def _inspect_program(record: Record, name: str) -> ComponentStatus:
+    """Look at a program that somebody added to the bed; only it knows what health is."""
+    process = record.processes[name]
+    alive = process.is_alive()
+    return ComponentStatus(
+        name,
+        process.pid if alive else None,
+        rss_bytes=process.rss_bytes(),
+        port=None,
+        trouble="" if alive else "down",
     )
