@@ -26,6 +26,8 @@ _PROJECT = Path(__file__).parents[2]
 # Opens a bed, tells about it, and then waits for its end.
 _OWNER = """
 import json, signal, sys
+# A shell's background jobs ignore Ctrl-C, and so do their children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from testbed.bed import Bed
 from testbed.options import BedOptions
