@@ -4,10 +4,10 @@ Sums are made in nano-units and rounded once (see `quantity`). The result is in 
 units: thousandths for cpu, whole units for everything else.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from k8s_scheduler.api.names import is_extended_resource_name
 from k8s_scheduler.api.pod import Container, ContainerStatus, Pod, ResourceList
 from k8s_scheduler.api.quantity import milli, nano, whole
 
@@ -20,8 +20,6 @@ PODS = "pods"
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
 _DEFAULT_NANO = {CPU: nano("100m"), MEMORY: nano("200Mi")}
-
-_QUALIFIED_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +82,7 @@ def is_scalar(resource: str) -> bool:
     """Return whether the name is an extended, huge-page, native or attachable resource."""
     if resource.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in resource:
         return True
-    return is_extended(resource)
-
-
-def is_extended(resource: str) -> bool:
-    """Return whether the name belongs to a vendor's domain, such as `example.com/gpu`."""
-    if "/" not in resource or "kubernetes.io/" in resource or resource.startswith("requests."):
-        return False
-    domain, _, name = f"requests.{resource}".partition("/")
-    return len(domain) <= 253 and _QUALIFIED_NAME.fullmatch(name) is not None
+    return is_extended_resource_name(resource)
 
 
 def _order(resource: str) -> tuple[int, str]:

@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from k8s_scheduler.api.names import is_extended_resource_name
 from k8s_scheduler.api.resources import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
     PODS,
-    is_extended,
     is_scalar,
 )
 from k8s_scheduler.core.framework.dependencies import Row
@@ -112,7 +112,7 @@ class NodeResourcesFit:
         return _codes(rows, short, hopeless, reasons)
 
     def _ignores(self, resource: str) -> bool:
-        return is_extended(resource) and (
+        return is_extended_resource_name(resource) and (
             resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
         )
 
