@@ -47,8 +47,8 @@ fix: $(STAMP) ## format, and mend what can be mended
 unit: $(STAMP) ## unit tests, under a minute
 	$(BIN)/pytest tests/unit
 
-property: $(STAMP) ## property tests
-	$(BIN)/pytest tests/property
+property: $(STAMP) ## property tests, and recorded decisions of kube-scheduler
+	$(BIN)/pytest tests/property tests/conformance
 
 testbed: $(STAMP) ## build the control plane (once; cached outside the tree)
 	$(BIN)/python -m testbed build

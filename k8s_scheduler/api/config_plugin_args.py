@@ -12,6 +12,7 @@ from k8s_scheduler.api.config_decode import decode
 from k8s_scheduler.api.field_errors import (
     FieldError,
     FieldPath,
+    duplicate,
     forbidden,
     invalid,
     not_covered,
@@ -26,8 +27,6 @@ REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
 SCORING_STRATEGIES: Final = frozenset(
     {LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO}
 )
-# What NodeResourcesFit can score so far; equal to SCORING_STRATEGIES once it can do them all.
-BUILT_SCORING_STRATEGIES: Final = frozenset({LEAST_ALLOCATED})
 
 
 class ResourceSpec(Configured, frozen=True):
@@ -89,9 +88,6 @@ def _scoring_strategy(strategy: ScoringStrategy, path: FieldPath) -> list[FieldE
     errors = []
     if strategy.type not in SCORING_STRATEGIES:
         errors.append(unsupported((*path, "type"), strategy.type, SCORING_STRATEGIES))
-    elif strategy.type not in BUILT_SCORING_STRATEGIES:
-        message = f'scoring strategy "{strategy.type}" is not supported yet'
-        errors.append(FieldError((*path, "type"), message))
     for i, resource in enumerate(strategy.resources):
         at = (*path, "resources", i)
         if not resource.name:
@@ -129,3 +125,28 @@ def validate_shape(shape: tuple[UtilizationShapePoint, ...], path: FieldPath) ->
         if not 0 <= point.score <= 10:
             errors.append(invalid((*path, i, "score"), point.score, "not in valid range [0, 10]"))
     return errors
+
+
+class NodeResourcesBalancedAllocationArgs(Configured, frozen=True):
+    """Arguments of NodeResourcesBalancedAllocation. No resources: cpu and memory."""
+
+    resources: tuple[ResourceSpec, ...] = ()
+
+
+def validate_balanced_allocation(args: dict[str, Any], path: FieldPath) -> list[FieldError]:
+    """Return what is wrong with the arguments of NodeResourcesBalancedAllocation."""
+    balanced, wrong = decode(NodeResourcesBalancedAllocationArgs, args, path)
+    errors: list[FieldError] = []
+    seen: list[str] = []
+    for i, resource in enumerate(balanced.resources):
+        at = (*path, "resources", i)
+        if not resource.name:
+            errors.append(required((*at, "name")))
+        elif resource.name in seen:
+            first = (*path, "resources", seen.index(resource.name), "name")
+            errors.append(duplicate((*at, "name"), resource.name, first=first))
+        if resource.weight not in (0, 1):
+            detail = f"resource weight of {resource.name} should be 1"
+            errors.append(invalid((*at, "weight"), resource.weight, detail))
+        seen.append(resource.name)
+    return wrong + not_covered(errors, wrong)

@@ -20,6 +20,11 @@ def is_qualified_name(text: str) -> bool:
     return len(name) <= 63 and _NAME.fullmatch(name) is not None
 
 
+def is_label_value(text: str) -> bool:
+    """Return whether the text can be the value of a label; an empty one can."""
+    return not text or (len(text) <= 63 and _NAME.fullmatch(text) is not None)
+
+
 def is_extended_resource_name(text: str) -> bool:
     """Return whether the text names a resource that Kubernetes itself knows nothing of."""
     if "/" not in text or "kubernetes.io/" in text or text.startswith("requests."):

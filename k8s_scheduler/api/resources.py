@@ -42,10 +42,15 @@ class Requests:
         return 0
 
 
-def pod_requests(pod: Pod, *, from_status: bool = False) -> Requests:
-    """Return what a pod takes; `from_status` counts what a bound pod was really given."""
-    totals = _total(pod, from_status=from_status, defaults=None)
-    non_zero = _total(pod, from_status=from_status, defaults=_DEFAULT_NANO)
+def pod_requests(pod: Pod, *, from_status: bool = False, with_pod_level: bool = True) -> Requests:
+    """Return what a pod takes.
+
+    `from_status` counts what a bound pod was really given; `with_pod_level` off leaves out
+    requests of the pod as a whole, as one of kube-scheduler's scores does.
+    """
+    pod_level = _pod_level(pod, from_status=from_status) if with_pod_level else {}
+    totals = _total(pod, pod_level, from_status=from_status, defaults=None)
+    non_zero = _total(pod, pod_level, from_status=from_status, defaults=_DEFAULT_NANO)
     amounts = {name: in_units(name, value) for name, value in totals.items() if is_tracked(name)}
     return Requests(
         amounts=tuple(
@@ -90,13 +95,18 @@ def _order(resource: str) -> tuple[int, str]:
     return (native.index(resource), "") if resource in native else (len(native), resource)
 
 
-def _total(pod: Pod, *, from_status: bool, defaults: Mapping[str, int] | None) -> dict[str, int]:
+def _total(
+    pod: Pod,
+    pod_level: Mapping[str, int],
+    *,
+    from_status: bool,
+    defaults: Mapping[str, int] | None,
+) -> dict[str, int]:
     """Return nano-units by resource: containers, init containers, pod level, overhead."""
     spec = pod.spec
-    pod_level = _pod_level(pod, from_status=from_status)
     if defaults is not None and pod_level:
         # With pod-level requests a default fills in only what the plain total lacks altogether.
-        plain = _total(pod, from_status=from_status, defaults=None)
+        plain = _total(pod, pod_level, from_status=from_status, defaults=None)
         defaults = {name: value for name, value in defaults.items() if name not in plain}
     statuses = _statuses(pod) if from_status else {}
     infeasible = from_status and _resize_is_infeasible(pod)

@@ -17,6 +17,7 @@ from k8s_scheduler.core.engine.attempts import Attempts
 from k8s_scheduler.core.engine.binding import Flights
 from k8s_scheduler.core.engine.checkpoints import restore, take_checkpoint
 from k8s_scheduler.core.engine.cycle import Cycle
+from k8s_scheduler.core.engine.judging import Judge, Judgement
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.framework.profile import Profile, ProfileError, compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -72,6 +73,7 @@ class Scheduler:
         self._flights = Flights()
         self._meter = Meter(metrics or Metrics().scheduler, tuple(self._profiles))
         runtime = Runtime(self._cache.nodes, verdicts)
+        self._judge = Judge(self._cache.nodes, runtime, verdicts)
         self._queue = SchedulingQueue(
             sort_key=next(iter(self._profiles.values())).queue_sort.sort_key,
             is_gated=self._is_gated,
@@ -124,6 +126,13 @@ class Scheduler:
     def pending_count(self) -> int:
         """Return how many pods wait, wherever they do."""
         return len(self._queue)
+
+    def judge(self, pod: Pod) -> Judgement:
+        """Return what this scheduler would think of a pod now; nothing changes.
+
+        Raises KeyError if no profile serves the pod, PluginError and QuantityError as a cycle does.
+        """
+        return self._judge.judge(self._profiles[pod.spec.scheduler_name], pod)
 
     def checkpoint(self) -> Checkpoint:
         """Return the whole state as data; it shares the objects and copies none."""

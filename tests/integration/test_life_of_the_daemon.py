@@ -3,15 +3,16 @@
 import os
 import subprocess
 
+import msgspec
 import pytest
 
+from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.core.messages.recording import read_segment
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from testbed.daemon import PROGRAM, Daemon
 from testbed.waiting import eventually
 from testbed.workload import make_node, make_pod
 from tests.integration.daemons import SCHEDULER, api_server_away, running, wait_bound
-from tests.unit.core.harness import profile
 
 UNKNOWN_PLUGIN = """\
 profiles:
@@ -114,9 +115,11 @@ def test_a_recording_of_a_real_run_replays_to_the_same_decisions(sandbox, tmp_pa
             [make_pod(f"p{i}", cpu="1", scheduler_name=SCHEDULER) for i in range(20)]
         )
         placed = wait_bound(sandbox, 16)
-    core = Scheduler(Setup(profiles=(profile(SCHEDULER),)))
+    segment = read_segment(tape.read_bytes())
+    profiles = msgspec.convert(segment.header.profiles, tuple[ResolvedProfile, ...])
+    core = Scheduler(Setup(profiles=profiles))
     decided = {}
-    for message in read_segment(tape.read_bytes()).messages:
+    for message in segment.messages:
         for instruction in core.handle(message):
             if type(instruction).__name__ == "Bind":
                 decided[instruction.name] = instruction.node

@@ -1,22 +1,28 @@
 """Whole columns decide what the scalar rules decide, node by node."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from k8s_scheduler.api.config import PluginUse
-from k8s_scheduler.core.builtins import BUILT_INS
+from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
 from k8s_scheduler.core.framework.profile import compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.runtime import Runtime
-from k8s_scheduler.core.framework.views import PodView
+from k8s_scheduler.core.framework.views import PodView, RowsView
+from k8s_scheduler.core.plugins.node_resources_fit import NodeResourcesFit
+from k8s_scheduler.core.plugins.scoring import broken_linear
 from k8s_scheduler.core.state.cache import Cache
 from tests.builders import make_node, make_pod
 from tests.property.strategies import nodes, pods
 from tests.reference import scalar
 from tests.unit.core.harness import profile
 
-PROFILE = compile_profile(profile(), {n: r.factory for n, r in BUILT_INS.items()})
+FACTORIES = {name: registration.factory for name, registration in BUILT_INS.items()}
+PROFILE = compile_profile(default_configuration(known_plugins()).profiles[0], FACTORIES)
+WEIGHTS = {step.name: step.weight for step in PROFILE.scores}
 
 
 @st.composite
@@ -59,16 +65,56 @@ def test_filters_and_scores_equal_the_scalar_reference(cluster, pod, wanted):
         node.metadata.name for node, _ in feasible
     ]
     if feasible:
-        totals = runtime.run_scores(PROFILE, PodView(pod), filtered.feasible)
-        assert totals.tolist() == scalar.total_scores(pod, feasible)
+        scored = runtime.run_scores(PROFILE, PodView(pod), filtered.feasible)
+        expected = scalar.scores_by_plugin(pod, feasible, [node for node, _ in cluster])
+        assert {
+            name: [score // WEIGHTS[name] for score in column.tolist()]
+            for name, column in scored.by_plugin.items()
+        } == expected
+        assert scored.totals.tolist() == [
+            sum(WEIGHTS[name] * column[i] for name, column in expected.items())
+            for i in range(len(feasible))
+        ]
+
+
+@given(
+    points=st.lists(st.integers(0, 100), min_size=1, max_size=4, unique=True).map(sorted),
+    scores=st.lists(st.integers(0, 10), min_size=4, max_size=4),
+    used=st.lists(st.tuples(st.integers(0, 150), st.integers(1, 100)), min_size=1, max_size=8),
+)
+def test_shapes_equal_the_scalar_reference(points, scores, used):
+    shape = [(u, 10 * s) for u, s in zip(points, scores, strict=False)]
+    requested, capacity = (np.array(column) for column in zip(*used, strict=True))
+    assert broken_linear(shape)(requested, capacity).tolist() == [
+        scalar.ratio(shape, r, c) for r, c in used
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("LeastAllocated", 75), ("MostAllocated", 25), (None, 75)]
+)
+def test_strategies(kind, expected):
+    strategy = {"scoringStrategy": {"type": kind}} if kind else {}
+    fit = NodeResourcesFit(strategy)
+    cache = Cache()
+    cache.put_node(make_node("n").obj())
+    view = RowsView(
+        cache.nodes,
+        np.array([0]),
+        plugin=fit.name,
+        dependencies=fit.depends_on,
+        verdicts=VerdictTable(),
+    )
+    term = fit.pre_score(PodView(make_pod("p").request(cpu="1", memory="2Gi").obj()), view)
+    assert fit.score(term, view).tolist() == [expected]
 
 
 def test_weights_multiply_scores():
     heavy = profile()
     heavy.points["score"] = (PluginUse("NodeResourcesFit", 7),)
-    compiled = compile_profile(heavy, {n: r.factory for n, r in BUILT_INS.items()})
+    compiled = compile_profile(heavy, FACTORIES)
     cache = Cache()
     cache.put_node(make_node("n").obj())
     runtime = Runtime(cache.nodes, VerdictTable())
     pod = PodView(make_pod("p").request(cpu="1", memory="2Gi").obj())
-    assert runtime.run_scores(compiled, pod, np.array([0])).tolist() == [7 * 75]
+    assert runtime.run_scores(compiled, pod, np.array([0])).totals.tolist() == [7 * 75]

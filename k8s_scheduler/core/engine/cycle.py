@@ -45,10 +45,10 @@ class Cycle:
         filtered = self._runtime.run_filters(profile, pod, rows)
         feasible = filtered.feasible
         if not len(feasible):
-            return diagnose(filtered.codes, self._verdicts)
+            return diagnose(filtered.codes, self._verdicts, pre_filter=filtered.pre_filter)
         if len(feasible) == 1:
             return Placement(NodeRow(int(feasible[0])), 1)
-        totals = self._runtime.run_scores(profile, pod, feasible)
+        totals = self._runtime.run_scores(profile, pod, feasible).totals
         best = feasible[totals == totals.max()]
         row = _pick(best, start=_seed(queued.pod, queued.attempts) % self._table.row_count)
         return Placement(row, len(feasible))

@@ -2,7 +2,8 @@
 
 `0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable.` Each reason is
 counted once per node that has it, so counts may add up to more than the nodes there are; the
-"count reason" strings are sorted as strings, as upstream sorts them.
+"count reason" strings are sorted as strings, as upstream sorts them. A pod that PreFilter rejects
+has no counts: what was said is said of all nodes.
 """
 
 from collections.abc import Iterable
@@ -22,16 +23,20 @@ class Diagnosis:
 
     node_count: int
     verdicts: tuple[tuple[Verdict, int], ...]
+    pre_filter: Verdict | None = None
 
     @property
     def rejectors(self) -> tuple[str, ...]:
         """Return the plugins that rejected at least one node, sorted."""
-        return tuple(sorted({verdict.plugin for verdict, _ in self.verdicts}))
+        return tuple(sorted({name for verdict, _ in self.verdicts for name in verdict.blamed}))
 
     def message(self) -> str:
         """Return the text of the event and of the condition."""
         if self.node_count == 0:
             return NO_NODES
+        if self.pre_filter is not None:
+            said = ", ".join(reason.text for reason in self.pre_filter.reasons)
+            return f"0/{self.node_count} nodes are available: {said}."
         counts: dict[str, int] = {}
         for verdict, nodes in self.verdicts:
             for reason in verdict.reasons:
@@ -39,7 +44,9 @@ class Diagnosis:
         return f"0/{self.node_count} nodes are available: {_histogram(counts.items())}."
 
 
-def diagnose(codes: Codes, verdicts: VerdictTable) -> Diagnosis:
+def diagnose(
+    codes: Codes, verdicts: VerdictTable, *, pre_filter: Verdict | None = None
+) -> Diagnosis:
     """Count the codes of all nodes; none of them is 0."""
     distinct, counts = np.unique(codes, return_counts=True)
     return Diagnosis(
@@ -47,6 +54,7 @@ def diagnose(codes: Codes, verdicts: VerdictTable) -> Diagnosis:
         verdicts=tuple(
             (verdicts[int(code)], int(count)) for code, count in zip(distinct, counts, strict=True)
         ),
+        pre_filter=pre_filter,
     )
 
 

@@ -4,20 +4,23 @@ A plugin takes part in the points whose methods it has; names and meaning are ku
 
 * `pre_enqueue(pod) -> str | None`: why the pod may not enter the queue yet, or None.
 * `sort_key(queued) -> tuple`: QueueSort; smaller is sooner.
-* `prepare(pod) -> term | SKIP`: once per decision, what `filter` needs of the pod; `SKIP` means
-  this plugin has nothing to reject.
+* `prepare(pod, rows) -> term | SKIP | Reject | Narrow`: PreFilter, once per decision and before any
+  filter, with all nodes in view. A term is what `filter` needs of the pod; `SKIP` means that this
+  plugin has nothing to reject; `Reject` that no node can do; `Narrow` that only named nodes can.
 * `filter(term, rows) -> codes`: a code per row, 0 where the node passes. Called only with rows
   that passed the plugins before it.
-* `pre_score(pod) -> term | SKIP`, `score(term, rows) -> int64 per row` in 0..100 after
-  `normalize(scores)`, which a plugin may leave out.
+* `pre_score(pod, rows) -> term | SKIP` with the feasible nodes in view, `score(term, rows) -> int64
+  per row` in 0..100 after `normalize(scores)`, which a plugin may leave out.
 * `bind` is a marker: the plugin hands the pod over by a Binding.
 
 Whole columns in, whole columns out: no Python loop over nodes.
 """
 
 import enum
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
+from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.dependencies import Row
 from k8s_scheduler.core.framework.reasons import Reason
@@ -33,8 +36,27 @@ class Skip(enum.Enum):
 
 SKIP: Final = Skip.SKIP
 
-# What `prepare` returns is the plugin's own business; only its `filter` looks inside.
+# What a plugin prepares is its own business; only its `filter` or `score` looks inside.
 Term: TypeAlias = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """PreFilter's no: whatever the node, the pod can't go there."""
+
+    reasons: tuple[Reason, ...]
+    resolvable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """PreFilter's node set: only these nodes come into question, by name and sorted."""
+
+    term: Term
+    names: tuple[NodeName, ...]
+
+
+Prepared: TypeAlias = Term | Skip | Reject | Narrow
 
 MAX_SCORE = 100
 
@@ -62,8 +84,8 @@ class PreEnqueuePlugin(Protocol):
 class FilterPlugin(Protocol):
     """Rejects nodes."""
 
-    def prepare(self, pod: PodView) -> Term | Skip:
-        """Return what `filter` needs of the pod."""
+    def prepare(self, pod: PodView, rows: RowsView) -> Prepared:
+        """Return what `filter` needs of the pod; `rows` are all nodes."""
         ...
 
     def filter(self, term: Term, rows: RowsView) -> Codes:
@@ -75,8 +97,8 @@ class FilterPlugin(Protocol):
 class ScorePlugin(Protocol):
     """Prefers nodes."""
 
-    def pre_score(self, pod: PodView) -> Term | Skip:
-        """Return what `score` needs of the pod."""
+    def pre_score(self, pod: PodView, rows: RowsView) -> Term | Skip:
+        """Return what `score` needs of the pod; `rows` are the feasible nodes."""
         ...
 
     def score(self, term: Term, rows: RowsView) -> Scores:

@@ -15,11 +15,13 @@ from k8s_scheduler.core.framework.dependencies import Row
 from k8s_scheduler.core.framework.plugin import (
     BindPlugin,
     FilterPlugin,
+    NormalizePlugin,
     Plugin,
     PreEnqueuePlugin,
     QueueSortPlugin,
     ScorePlugin,
 )
+from k8s_scheduler.core.framework.views import Scores
 from k8s_scheduler.core.state.changes import Change
 
 PluginFactory = Callable[[Mapping[str, Any]], Plugin]
@@ -43,6 +45,7 @@ class ScoreStep:
     plugin: ScorePlugin
     depends_on: tuple[Row, ...]
     weight: int
+    normalize: Callable[[Scores], Scores] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,14 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
         queue_sort=queue_sorts[0][1],
         filters=tuple(FilterStep(n, p, made[n].depends_on) for n, p, _ in filters),
         scores=tuple(
-            ScoreStep(n, p, made[n].depends_on, w or 1) for n, p, w in at("score", ScorePlugin)
+            ScoreStep(
+                n,
+                p,
+                made[n].depends_on,
+                weight=w or 1,
+                normalize=p.normalize if isinstance(p, NormalizePlugin) else None,
+            )
+            for n, p, w in at("score", ScorePlugin)
         ),
         binds=tuple((n, p) for n, p, _ in binds),
         helped_by=functools.reduce(

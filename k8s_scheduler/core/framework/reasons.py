@@ -28,11 +28,21 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One plugin's rejection of one node: `resolvable` by preemption or not."""
+    """One plugin's rejection of one node: `resolvable` by preemption or not.
+
+    Nodes outside a PreFilter node set are nobody's in particular: `plugin` is then
+    `PreFilterResult`, and `narrowed_by` names the plugins whose set it was.
+    """
 
     plugin: str
     reasons: tuple[Reason, ...]
     resolvable: bool
+    narrowed_by: tuple[str, ...] = ()
+
+    @property
+    def blamed(self) -> tuple[str, ...]:
+        """Return the plugins that have to change their mind."""
+        return self.narrowed_by or (self.plugin,)
 
 
 class VerdictTable:

@@ -23,16 +23,18 @@ def shape_of(pod: Pod) -> ShapeKey:
             (
                 spec.scheduler_name,
                 spec.node_name,
-                [_requests_of(c) for c in spec.containers or ()],
-                [_requests_of(c) for c in spec.init_containers or ()],
+                [_facts_of(c) for c in spec.containers or ()],
+                [_facts_of(c) for c in spec.init_containers or ()],
                 spec.resources.requests if spec.resources else None,
                 spec.overhead,
                 spec.tolerations,
+                spec.node_selector,
+                spec.affinity,
             )
         )
     )
 
 
-def _requests_of(container: Container) -> tuple[object, ...]:
+def _facts_of(container: Container) -> tuple[object, ...]:
     requests = container.resources.requests if container.resources else None
-    return (requests, container.restart_policy)
+    return (requests, container.restart_policy, container.image, container.ports)

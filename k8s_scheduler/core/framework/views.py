@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.pod import NodeAffinity, Pod
+from k8s_scheduler.api.ports import HostPort, host_ports
 from k8s_scheduler.api.resources import Requests, pod_requests
 from k8s_scheduler.api.taints import Taint, Toleration
 from k8s_scheduler.core.framework.dependencies import Row
@@ -40,9 +41,39 @@ class PodView:
         self.requests: Requests = pod_requests(pod)
 
     @property
+    def container_requests(self) -> Requests:
+        """What the containers request, without what is set for the pod as a whole."""
+        if self._pod.spec.resources is None:
+            return self.requests
+        return pod_requests(self._pod, with_pod_level=False)
+
+    @property
     def node_name(self) -> NodeName:
         """The node the pod asks for by name; empty for nearly all."""
         return NodeName(self._pod.spec.node_name)
+
+    @property
+    def node_selector(self) -> Mapping[str, str]:
+        """The labels a node must have."""
+        return self._pod.spec.node_selector or {}
+
+    @property
+    def node_affinity(self) -> NodeAffinity | None:
+        """What the pod demands and prefers of nodes."""
+        affinity = self._pod.spec.affinity
+        return None if affinity is None else affinity.node_affinity
+
+    @property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """The ports of the node itself that the pod needs."""
+        return host_ports(self._pod)
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images of init containers and containers, as written, in this order."""
+        spec = self._pod.spec
+        containers = (*(spec.init_containers or ()), *(spec.containers or ()))
+        return tuple(container.image for container in containers)
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
@@ -81,6 +112,43 @@ class RowsView:
         """Return a declared column of these rows."""
         self._check(name)
         return self._table.column(name)[self._rows]
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are in all, not only in this view."""
+        self._check("node_count")
+        return len(self._table)
+
+    def label(self, key: str) -> npt.NDArray[np.int64]:
+        """Return the ids of each row's value of a label; negative where the label is absent."""
+        self._check(f"label/{key}")
+        return self._table.labels.column(key)[self._rows]
+
+    def label_id(self, value: str) -> int:
+        """Return the id of a label value; no row has it if nobody ever had that value."""
+        return self._table.labels.known_id(value)
+
+    def label_value(self, value_id: int) -> str:
+        """Return the label value with an id."""
+        return self._table.labels.value(value_id)
+
+    def port_users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
+        """Return row -> address -> count of the pods that use a host port."""
+        self._check("ports")
+        return self._table.ports.users(protocol, port)
+
+    def image_sizes(self, name: str) -> Mapping[NodeRow, int]:
+        """Return row -> size of an image, for all nodes that hold it."""
+        self._check("images")
+        return self._table.images.sizes(name)
+
+    def spread_out(self, by_row: Mapping[NodeRow, int]) -> npt.NDArray[np.int64]:
+        """Return a column of what `by_row` says of each row; 0 where it says nothing."""
+        if not by_row:
+            return np.zeros(len(self._rows), dtype=np.int64)
+        full = np.zeros(self._table.row_count, dtype=np.int64)
+        full[list(by_row.keys())] = list(by_row.values())
+        return full[self._rows]
 
     def taint_sets(self) -> Iterable[tuple[int, tuple[Taint, ...]]]:
         """Return the live (id, taints) pairs that the column `taint_set` refers to."""

@@ -16,6 +16,6 @@ class DefaultBinder:
     depends_on: ClassVar[tuple[Row, ...]] = ()
     helped_by: ClassVar[Change] = Change(0)
 
-    def binds(self, pod: Pod) -> bool:  # noqa: ARG002 - other binders look at the pod
+    def binds(self, pod: Pod) -> bool:
         """Never passes a pod on."""
         return True

@@ -26,7 +26,7 @@ class NodeName:
     depends_on: ClassVar[tuple[Row, ...]] = ()
     helped_by: ClassVar[Change] = Change.NODE_ADD
 
-    def prepare(self, pod: PodView) -> Name | Skip:
+    def prepare(self, pod: PodView, rows: RowsView) -> Name | Skip:
         """Nothing to reject unless the pod names a node."""
         return pod.node_name or SKIP
 

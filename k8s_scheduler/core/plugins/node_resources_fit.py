@@ -4,10 +4,11 @@ Filter. A node is rejected if it has no pod slot left or lacks any requested res
 shortages are reported together. A shortage that even the empty node would have can't be resolved
 by preemption. `ignoredResources` and `ignoredResourceGroups` leave extended resources out.
 
-Score, LeastAllocated. Assumptions: the pod runs on the node, containers without requests count
-100m and 200Mi. Formula: per resource `(allocatable - requested) * 100 / allocatable`, weighted
-mean, all in integers rounded down; a resource the node does not offer is left out with its
-weight. Ties are left to the engine.
+Score. Assumptions: the pod runs on the node, containers without requests count 100m and 200Mi.
+Formula: per resource the strategy's score (LeastAllocated: the share that is left; MostAllocated:
+the share that is used; RequestedToCapacityRatio: the used share through a shape), weighted mean,
+in integers rounded down (the last one: to the nearest); a resource the node does not offer is left
+out with its weight. Ties are left to the engine.
 """
 
 from collections.abc import Mapping
@@ -26,9 +27,14 @@ from k8s_scheduler.api.resources import (
     is_scalar,
 )
 from k8s_scheduler.core.framework.dependencies import Row
-from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, PodView, RowsView, Scores
+from k8s_scheduler.core.plugins.scoring import (
+    Strategy,
+    broken_linear,
+    least_allocated,
+    most_allocated,
+)
 from k8s_scheduler.core.state.changes import Change
 
 TOO_MANY_PODS = Reason(code="NodeResourcesFit/TooManyPods", text="Too many pods")
@@ -42,6 +48,12 @@ _NATIVE = {
     MEMORY: INSUFFICIENT_MEMORY,
     EPHEMERAL_STORAGE: INSUFFICIENT_EPHEMERAL_STORAGE,
 }
+
+LEAST_ALLOCATED = "LeastAllocated"
+MOST_ALLOCATED = "MostAllocated"
+REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
+# Configuration gives scores of 0..10 at the points of a shape.
+_SHAPE_SCALE = 10
 
 
 def insufficient(resource: str) -> Reason:
@@ -66,7 +78,7 @@ class ScoreTerm:
 
 
 class NodeResourcesFit:
-    """Rejects full nodes and prefers empty ones."""
+    """Rejects full nodes, and prefers empty or full ones as the strategy says."""
 
     name: ClassVar[str] = "NodeResourcesFit"
     reasons: ClassVar[tuple[Reason, ...]] = (TOO_MANY_PODS, *_NATIVE.values())
@@ -90,10 +102,14 @@ class NodeResourcesFit:
         strategy = args.get("scoringStrategy") or {}
         scored = strategy.get("resources") or [{"name": CPU}, {"name": MEMORY}]
         self._scored = tuple((r["name"], int(r.get("weight") or 1)) for r in scored)
+        kind = strategy.get("type") or LEAST_ALLOCATED
+        # This one leaves resources out that score nothing, and rounds where the others cut.
+        self._rounds = kind == REQUESTED_TO_CAPACITY_RATIO
+        self._strategy = _strategy(kind, strategy)
 
     # Filter
 
-    def prepare(self, pod: PodView) -> FitTerm:
+    def prepare(self, pod: PodView, rows: RowsView) -> FitTerm:
         """Take what counts of the pod's requests. Never skips: every pod needs a pod slot."""
         return FitTerm(
             tuple((name, value) for name, value in pod.requests.amounts if not self._ignores(name))
@@ -118,32 +134,54 @@ class NodeResourcesFit:
 
     # Score
 
-    def pre_score(self, pod: PodView) -> ScoreTerm:
-        """Take what the pod adds; an extended resource it does not ask for is not scored."""
+    def pre_score(self, pod: PodView, rows: RowsView) -> ScoreTerm:
+        """Take what the pod adds; an extended resource it does not ask for is not scored.
+
+        As upstream, requests of the pod as a whole do not count here, though they do in `filter`.
+        """
+        requests = pod.container_requests
         non_zero = {
-            CPU: pod.requests.non_zero_milli_cpu,
-            MEMORY: pod.requests.non_zero_memory_bytes,
+            CPU: requests.non_zero_milli_cpu,
+            MEMORY: requests.non_zero_memory_bytes,
         }
         resources = []
         for name, weight in self._scored:
-            amount = non_zero.get(name, pod.requests.amount(name))
+            amount = non_zero.get(name, requests.amount(name))
             if amount or not is_scalar(name):
                 resources.append((name, weight, amount))
         return ScoreTerm(tuple(resources))
 
     def score(self, term: ScoreTerm, rows: RowsView) -> Scores:
-        """Return LeastAllocated."""
+        """Return the weighted mean of the strategy's score of each resource."""
         total = np.zeros(len(rows), dtype=np.int64)
         weights = np.zeros(len(rows), dtype=np.int64)
         for name, weight, amount in term.resources:
             allocatable = rows.column(f"allocatable/{name}")
             family = "non_zero" if name in (CPU, MEMORY) else "requested"
-            free = allocatable - rows.column(f"{family}/{name}") - amount
-            offered = allocatable > 0
-            share = np.maximum(free, 0) * MAX_SCORE // np.where(offered, allocatable, 1)
-            total += np.where(offered, share * weight, 0)
-            weights += np.where(offered, weight, 0)
-        return total // np.maximum(weights, 1)
+            scores = self._strategy(rows.column(f"{family}/{name}") + amount, allocatable)
+            counts = allocatable > 0
+            if self._rounds:
+                counts &= scores > 0
+            total += np.where(counts, scores * weight, 0)
+            weights += np.where(counts, weight, 0)
+        if not self._rounds:
+            return total // np.maximum(weights, 1)
+        # Halves away from zero, and nothing here is negative.
+        return np.floor(total / np.maximum(weights, 1) + 0.5).astype(np.int64)
+
+
+def _strategy(kind: str, strategy: Mapping[str, Any]) -> Strategy:
+    if kind == MOST_ALLOCATED:
+        return most_allocated
+    if kind == REQUESTED_TO_CAPACITY_RATIO:
+        shape = (strategy.get("requestedToCapacityRatio") or {}).get("shape") or ()
+        return broken_linear(
+            [
+                (int(point.get("utilization") or 0), _SHAPE_SCALE * int(point.get("score") or 0))
+                for point in shape
+            ]
+        )
+    return least_allocated
 
 
 def _codes(

@@ -28,10 +28,10 @@ class NodeUnschedulable:
     depends_on: ClassVar[tuple[Row, ...]] = (Row("unschedulable"),)
     helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_TAINT
 
-    def prepare(self, pod: PodView) -> Skip | None:
+    def prepare(self, pod: PodView, rows: RowsView) -> Skip | None:
         """Nothing to reject for a pod that tolerates cordoned nodes."""
         return SKIP if pod.tolerates(CORDON_TAINT) else None
 
-    def filter(self, term: None, rows: RowsView) -> Codes:  # noqa: ARG002 - the contract's term
+    def filter(self, term: None, rows: RowsView) -> Codes:
         """Reject what is cordoned."""
         return rows.where(rows.column("unschedulable"), UNSCHEDULABLE, resolvable=False)

@@ -1,4 +1,11 @@
-"""Normalisation that several score plugins share: kube-scheduler's default."""
+"""Arithmetic of scores: the default normalisation, and the strategies of NodeResourcesFit.
+
+A strategy is given columns of what is requested (the pod included) and of what is allocatable, and
+returns 0..100 per row, in integers as kube-scheduler computes them.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,3 +20,37 @@ def default_normalize(scores: Scores, *, reverse: bool) -> Scores:
         return np.full_like(scores, MAX_SCORE) if reverse else scores
     scaled = scores * MAX_SCORE // highest
     return MAX_SCORE - scaled if reverse else scaled
+
+
+Strategy = Callable[[Scores, Scores], Scores]
+
+
+def least_allocated(requested: Scores, allocatable: Scores) -> Scores:
+    """Return how much is left; nothing where more is requested than there is."""
+    left: Scores = np.maximum(allocatable - requested, 0)
+    return left * MAX_SCORE // np.maximum(allocatable, 1)
+
+
+def most_allocated(requested: Scores, allocatable: Scores) -> Scores:
+    """Return how much is used; all where more is requested than there is."""
+    return np.minimum(requested, allocatable) * MAX_SCORE // np.maximum(allocatable, 1)
+
+
+def broken_linear(points: Sequence[tuple[int, int]]) -> Strategy:
+    """Return a strategy that follows straight lines between (utilisation, score) points."""
+
+    def score(requested: Scores, allocatable: Scores) -> Scores:
+        used = np.where(
+            requested > allocatable,
+            MAX_SCORE,
+            requested * MAX_SCORE // np.maximum(allocatable, 1),
+        )
+        scores = np.full_like(used, points[-1][1])
+        for (u0, s0), (u1, s1) in reversed(list(itertools.pairwise(points))):
+            rise = (s1 - s0) * (used - u0)
+            # Go divides towards zero.
+            step = np.sign(rise) * (np.abs(rise) // (u1 - u0))
+            scores = np.where(used <= u1, s0 + step, scores)
+        return np.where(used <= points[0][0], points[0][1], scores)
+
+    return score

@@ -32,7 +32,7 @@ class TaintToleration:
     depends_on: ClassVar[tuple[Row, ...]] = (Row("taint_set"),)
     helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_TAINT
 
-    def prepare(self, pod: PodView) -> tuple[Toleration, ...]:
+    def prepare(self, pod: PodView, rows: RowsView) -> tuple[Toleration, ...]:
         """Take the pod's tolerations; a pod without any is rejected by every hard taint."""
         return pod.tolerations
 
@@ -46,7 +46,7 @@ class TaintToleration:
         }
         return rows.translate("taint_set", by_set) if by_set else rows.passed()
 
-    def pre_score(self, pod: PodView) -> tuple[Toleration, ...]:
+    def pre_score(self, pod: PodView, rows: RowsView) -> tuple[Toleration, ...]:
         """Take the tolerations that speak of soft taints."""
         return tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.ports import HostPort, host_ports
 from k8s_scheduler.api.resources import Requests, pod_requests
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
 from k8s_scheduler.core.state.node_table import NodeTable
@@ -36,6 +37,7 @@ class _Placed:
     pod: Pod
     row: NodeRow
     requests: Requests
+    ports: tuple[HostPort, ...]
     assumed: bool
 
 
@@ -137,14 +139,17 @@ class Cache:
         requests: Requests | None = None,
     ) -> None:
         requests = requests or pod_requests(pod)
+        ports = host_ports(pod)
         self.nodes.add_requests(row, requests)
-        self._pods[uid] = _Placed(pod, row, requests, assumed)
+        self.nodes.ports.add(row, ports)
+        self._pods[uid] = _Placed(pod, row, requests, ports, assumed)
         self._assumed_count += assumed
 
     def _displace(self, uid: PodUid, placed: _Placed) -> None:
         del self._pods[uid]
         self._assumed_count -= placed.assumed
         self.nodes.remove_requests(placed.row, placed.requests)
+        self.nodes.ports.remove(placed.row, placed.ports)
         self.changes.note(placed.row, Change.ASSIGNED_POD_DELETE)
         self.nodes.free_if_empty(placed.row)
 

@@ -6,8 +6,10 @@ without node and pods is freed and used again for the next newcomer, lowest row 
 equal histories give equal tables.
 
 Column names: `allocatable/<resource>`, `requested/<resource>`, `non_zero/cpu`,
-`non_zero/memory`, `pod_count`, `unschedulable`, `taint_set`. Cpu is in thousandths, the rest in
-whole units. Columns of resources are born when a node offers or a pod asks for the first one.
+`non_zero/memory`, `pod_count`, `unschedulable`, `taint_set`, `label/<key>`. Cpu is in thousandths,
+the rest in whole units. Columns of resources are born when a node offers or a pod asks for the
+first one, columns of labels when somebody reads the key. Images and host ports are indexes beside
+the columns.
 """
 
 import heapq
@@ -29,7 +31,10 @@ from k8s_scheduler.api.resources import (
 from k8s_scheduler.api.taints import Taint
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
+from k8s_scheduler.core.state.images import ImageIndex
 from k8s_scheduler.core.state.interning import Interner
+from k8s_scheduler.core.state.labels import LabelColumns
+from k8s_scheduler.core.state.ports import PortIndex
 
 Rows = npt.NDArray[np.int64]
 
@@ -51,6 +56,9 @@ class NodeTable:
         self._free: list[NodeRow] = []
         self._present: Rows | None = None
         self.taint_sets: Interner[TaintSet] = Interner(first=())
+        self.labels = LabelColumns(self._columns)
+        self.images = ImageIndex()
+        self.ports = PortIndex()
         for resource in (CPU, MEMORY, EPHEMERAL_STORAGE):
             self._add_resource(resource)
         self._columns.add(ALLOCATABLE + PODS, np.int64)
@@ -110,6 +118,9 @@ class NodeTable:
             change = Change.NODE_ADD
         elif known.metadata.labels != node.metadata.labels:
             change |= Change.NODE_LABEL
+        if known is None or change & Change.NODE_LABEL:
+            self.labels.put(row, node.metadata.labels)
+        self.images.put(row, node.status.images)
         if change:
             self._log.note(row, change)
         return row
@@ -123,6 +134,8 @@ class NodeTable:
         self._write_resources(row, {})
         self._columns["unschedulable"][row] = False
         self._set_taints(row, ())
+        self.labels.put(row, None)
+        self.images.put(row, None)
         self._log.note(row, Change.NODE_DELETE)
         self.free_if_empty(row)
 

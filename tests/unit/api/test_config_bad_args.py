@@ -2,6 +2,7 @@
 
 import pytest
 
+from k8s_scheduler.core.builtins import known_plugins
 from tests.unit.api.config_cases import HEADER, messages_of
 
 CASES = {
@@ -171,18 +172,45 @@ profiles:
             )
         ],
     ),
-    "strategy not built yet": (
+    "balance of unequal weights": (
         """\
 profiles:
 - pluginConfig:
-  - name: NodeResourcesFit
+  - name: NodeResourcesBalancedAllocation
     args:
-      scoringStrategy: {type: MostAllocated}
+      resources:
+      - {name: cpu, weight: 2}
+      - {name: cpu}
 """,
         [
             (
-                "config.yaml:7: profiles[0].pluginConfig[0].args.scoringStrategy.type: scoring "
-                'strategy "MostAllocated" is not supported yet'
+                "config.yaml:8: profiles[0].pluginConfig[0].args.resources[0].weight: "
+                "Invalid value: 2: resource weight of cpu should be 1"
+            ),
+            (
+                "config.yaml:9: profiles[0].pluginConfig[0].args.resources[1].name: "
+                'Duplicate value: "cpu": also at '
+                "profiles[0].pluginConfig[0].args.resources[0].name"
+            ),
+        ],
+    ),
+    "added affinity that picks nothing": (
+        """\
+profiles:
+- pluginConfig:
+  - name: NodeAffinity
+    args:
+      addedAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms:
+          - matchExpressions:
+            - {key: zone, operator: Inn, values: [a]}
+""",
+        [
+            (
+                "config.yaml:11: profiles[0].pluginConfig[0].args.addedAffinity."
+                "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]."
+                "matchExpressions[0]: 'Inn' is not an operator"
             )
         ],
     ),
@@ -249,10 +277,6 @@ profiles:
                 "profiles[0].pluginConfig[0].args.scoringStrategy.requestedToCapacityRatio: "
                 "Required value: must be specified when type is RequestedToCapacityRatio"
             ),
-            (
-                "config.yaml:8: profiles[0].pluginConfig[0].args.scoringStrategy.type: scoring "
-                'strategy "RequestedToCapacityRatio" is not supported yet'
-            ),
         ],
     ),
     "empty shape": (
@@ -266,10 +290,6 @@ profiles:
         requestedToCapacityRatio: {}
 """,
         [
-            (
-                "config.yaml:8: profiles[0].pluginConfig[0].args.scoringStrategy.type: scoring "
-                'strategy "RequestedToCapacityRatio" is not supported yet'
-            ),
             (
                 "config.yaml:9: "
                 "profiles[0].pluginConfig[0].args.scoringStrategy.requestedToCapacityRatio.shape:"
@@ -292,10 +312,6 @@ profiles:
           - {utilization: 101, score: -1}
 """,
         [
-            (
-                "config.yaml:8: profiles[0].pluginConfig[0].args.scoringStrategy.type: scoring "
-                'strategy "RequestedToCapacityRatio" is not supported yet'
-            ),
             (
                 "config.yaml:11: "
                 "profiles[0].pluginConfig[0].args.scoringStrategy.requestedToCapacityRatio.shape["
@@ -323,4 +339,4 @@ profiles:
 
 @pytest.mark.parametrize(("text", "messages"), CASES.values(), ids=CASES.keys())
 def test_says_what_is_wrong_and_where(tmp_path, text, messages):
-    assert messages_of(tmp_path, HEADER + text) == messages
+    assert messages_of(tmp_path, HEADER + text, known=known_plugins()) == messages

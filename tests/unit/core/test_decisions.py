@@ -176,10 +176,10 @@ class TestPluginErrors:
     def broken(self):
 
         class Broken(NodeName):
-            def prepare(self, pod):
+            def prepare(self, pod, rows):
                 if pod.requests.amount("memory"):
                     raise RuntimeError("boom")
-                return super().prepare(pod)
+                return super().prepare(pod, rows)
 
         plugins = dict(BUILT_INS, NodeName=Registration(Broken, without_arguments(Broken)))
         return Harness(Setup(profiles=(profile(),), plugins=plugins))
@@ -190,7 +190,7 @@ class TestPluginErrors:
         broken.pod(make_pod("fine").obj())
         assert [b.name for b in broken.binds()] == ["fine"]
         ((_, _, note),) = [e for e in broken.events() if e[0] == "victim"]
-        assert note == 'running Filter plugin "NodeName": RuntimeError: boom'
+        assert note == 'running PreFilter plugin "NodeName": RuntimeError: boom'
 
     def test_an_undeclared_read_is_an_error(self):
 

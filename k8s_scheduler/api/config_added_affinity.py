@@ -1,0 +1,97 @@
+"""The arguments of NodeAffinity: affinity that a profile adds to every pod of it."""
+
+from typing import Any, Final
+
+import msgspec
+
+from k8s_scheduler.api.config import Configured, Int32
+from k8s_scheduler.api.config_decode import decode
+from k8s_scheduler.api.field_errors import FieldError, FieldPath, invalid, not_covered, required
+from k8s_scheduler.api.node_selectors import expression_problem, field_problem
+from k8s_scheduler.api.selectors import SelectorRequirement
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class Requirement(Configured, frozen=True):
+    """One `key operator values` expression."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+    def on_the_wire(self) -> SelectorRequirement:
+        """Return the same as pods have it."""
+        return SelectorRequirement(self.key, self.operator, list(self.values))
+
+
+class Term(Configured, frozen=True):
+    """Expressions and fields that must all hold."""
+
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+
+class Selector(Configured, frozen=True):
+    """Terms of which one must match."""
+
+    node_selector_terms: tuple[Term, ...] = ()
+
+
+class Preferred(Configured, frozen=True):
+    """A weighted wish about nodes."""
+
+    weight: Int32 = 0
+    preference: Term = Term()
+
+
+class AddedAffinity(Configured, frozen=True):
+    """Node affinity, as pods have it."""
+
+    required: Selector | None = msgspec.field(default=None, name=_REQUIRED)
+    preferred: tuple[Preferred, ...] = msgspec.field(default=(), name=_PREFERRED)
+
+
+class NodeAffinityArgs(Configured, frozen=True):
+    """Arguments of NodeAffinity."""
+
+    added_affinity: AddedAffinity | None = None
+
+
+def validate_node_affinity(args: dict[str, Any], path: FieldPath) -> list[FieldError]:
+    """Return what is wrong with the arguments of NodeAffinity."""
+    affinity, wrong = decode(NodeAffinityArgs, args, path)
+    errors: list[FieldError] = []
+    added = affinity.added_affinity
+    if added is not None:
+        at = (*path, "addedAffinity")
+        if added.required is not None:
+            errors += _selector(added.required, (*at, _REQUIRED, "nodeSelectorTerms"))
+        for i, preferred in enumerate(added.preferred):
+            errors += _term(preferred.preference, (*at, _PREFERRED, i, "preference"))
+            if not 1 <= preferred.weight <= 100:
+                detail = "must be in the range 1-100"
+                errors.append(invalid((*at, _PREFERRED, i, "weight"), preferred.weight, detail))
+    return wrong + not_covered(errors, wrong)
+
+
+def _selector(selector: Selector, path: FieldPath) -> list[FieldError]:
+    if not selector.node_selector_terms:
+        return [required(path, "must have at least one node selector term")]
+    return [
+        error
+        for i, term in enumerate(selector.node_selector_terms)
+        for error in _term(term, (*path, i))
+    ]
+
+
+def _term(term: Term, path: FieldPath) -> list[FieldError]:
+    errors = []
+    for i, expression in enumerate(term.match_expressions):
+        if problem := expression_problem(expression.on_the_wire()):
+            errors.append(FieldError((*path, "matchExpressions", i), problem))
+    for i, field in enumerate(term.match_fields):
+        if problem := field_problem(field.on_the_wire()):
+            errors.append(FieldError((*path, "matchFields", i), problem))
+    return errors

@@ -1,0 +1,32 @@
+"""Host ports: which a pod asks for, and when two of them get in each other's way."""
+
+from typing import NamedTuple
+
+from k8s_scheduler.api.pod import Pod
+
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the API's word for "all addresses of the node"
+
+
+class HostPort(NamedTuple):
+    """A port of the node itself."""
+
+    ip: str
+    protocol: str
+    port: int
+
+    def conflicts(self, other: "HostPort") -> bool:
+        """Return whether both can't be had on one node."""
+        if (self.protocol, self.port) != (other.protocol, other.port):
+            return False
+        return self.ip == other.ip or ANY_ADDRESS in (self.ip, other.ip)
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """Return the host ports of containers and sidecars; plain init containers do not count."""
+    sidecars = (c for c in pod.spec.init_containers or () if c.restart_policy == "Always")
+    return tuple(
+        HostPort(port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
+        for container in (*(pod.spec.containers or ()), *sidecars)
+        for port in container.ports or ()
+        if port.host_port > 0
+    )

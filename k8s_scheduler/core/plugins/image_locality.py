@@ -1,0 +1,56 @@
+"""ImageLocality: rather a node that has the pod's images already.
+
+Score. Assumptions: an image on few nodes is worth little, so that pods do not pile up there.
+Formula: the sum, over the pod's images on the node, of size times the share of nodes that hold
+the image (each rounded down), clamped to 23 MiB .. 1000 MiB per image and scaled to 0..100.
+Ties are left to the engine.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.plugin import MAX_SCORE
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import PodView, RowsView, Scores
+from k8s_scheduler.core.state.changes import Change
+
+_MIB = 1024 * 1024
+MIN_BYTES = 23 * _MIB
+MAX_BYTES_PER_IMAGE = 1000 * _MIB
+
+
+class ImageLocality:
+    """Prefers nodes that need to pull less."""
+
+    name: ClassVar[str] = "ImageLocality"
+    reasons: ClassVar[tuple[Reason, ...]] = ()
+    depends_on: ClassVar[tuple[Row, ...]] = (Row("images"), Row("node_count"))
+    helped_by: ClassVar[Change] = Change(0)
+
+    def pre_score(self, pod: PodView, rows: RowsView) -> tuple[str, ...]:
+        """Take the images' full names. Never skips."""
+        return tuple(normalized(image) for image in pod.images)
+
+    def score(self, term: tuple[str, ...], rows: RowsView) -> Scores:
+        """Return the share of what is there."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for name in term:
+            sizes = rows.image_sizes(name)
+            share = len(sizes) / rows.node_count
+            total += (rows.spread_out(sizes).astype(np.float64) * share).astype(np.int64)
+        most = MAX_BYTES_PER_IMAGE * len(term)
+        clamped = np.where(total < MIN_BYTES, MIN_BYTES, np.minimum(total, most))
+        # Towards zero, as Go divides: a pod without images has nothing to clamp to.
+        return _truncated(MAX_SCORE * (clamped - MIN_BYTES), most - MIN_BYTES)
+
+
+def normalized(image: str) -> str:
+    """Return the image's name with its tag; one without tag or digest means `latest`."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+def _truncated(dividend: Scores, divisor: int) -> Scores:
+    quotient = np.abs(dividend) // abs(divisor)
+    return quotient if divisor > 0 else -quotient

@@ -1,0 +1,131 @@
+"""NodeAffinity: a pod goes to nodes that its selector and affinity pick, rather to preferred ones.
+
+Filter: `nodeSelector` and required affinity, and the `addedAffinity` of the profile, which holds
+for every pod. A pod that names its nodes (every required term has `metadata.name In [...]`, as
+DaemonSet pods do) narrows the search to them. Preemption can't help.
+
+Score. Assumption: weights say how much a preference is worth. Formula: the sum of the weights of
+the preferred terms that match, the pod's and the added ones, scaled so that the best node gets
+100. Ties are left to the engine.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.api.node_selectors import NAME_FIELD, is_empty, term_problem
+from k8s_scheduler.api.pod import NodeAffinity as Affinity
+from k8s_scheduler.api.pod import PreferredSchedulingTerm
+from k8s_scheduler.api.selectors import NodeSelector
+from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.node_selection import match_labels, match_selector, match_term
+from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Skip
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import Codes, PodView, RowsView, Scores
+from k8s_scheduler.core.plugins.scoring import default_normalize
+from k8s_scheduler.core.state.changes import Change
+
+NOT_SELECTED = Reason(
+    code="NodeAffinity/NotSelected",
+    text="node(s) didn't match Pod's node affinity/selector",
+)
+NOT_ENFORCED = Reason(
+    code="NodeAffinity/NotEnforced",
+    text="node(s) didn't match scheduler-enforced node affinity",
+)
+CONFLICT = Reason(code="NodeAffinity/Conflict", text="pod affinity terms conflict")
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """What a node has to match."""
+
+    labels: Mapping[str, str]
+    required: NodeSelector | None
+
+
+class NodeAffinity:
+    """Rejects nodes that are not picked, and prefers those that are preferred."""
+
+    name: ClassVar[str] = "NodeAffinity"
+    reasons: ClassVar[tuple[Reason, ...]] = (NOT_SELECTED, NOT_ENFORCED, CONFLICT)
+    depends_on: ClassVar[tuple[Row, ...]] = (Row("label/"),)
+    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_LABEL
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        """Take kube-scheduler's NodeAffinityArgs, checked before."""
+        added = msgspec.convert(args.get("addedAffinity") or {}, Affinity)
+        self._added_required = added.required
+        self._added_preferred = tuple(added.preferred or ())
+
+    def prepare(self, pod: PodView, rows: RowsView) -> AffinityTerm | Skip | Reject | Narrow:
+        """Take the pod's demands; those that name nodes narrow the search."""
+        affinity = pod.node_affinity
+        required = None if affinity is None else affinity.required
+        if required is None and self._added_required is None and not pod.node_selector:
+            return SKIP
+        term = AffinityTerm(pod.node_selector, required)
+        names = _named_nodes(required)
+        if names is None:
+            return term
+        return Narrow(term, names) if names else Reject((CONFLICT,), resolvable=False)
+
+    def filter(self, term: AffinityTerm, rows: RowsView) -> Codes:
+        """Reject what the profile, and then what the pod, does not pick."""
+        picked = match_labels(term.labels, rows)
+        if term.required is not None:
+            picked &= match_selector(term.required, rows)
+        codes = rows.where(~picked, NOT_SELECTED, resolvable=False)
+        if self._added_required is not None:
+            enforced = match_selector(self._added_required, rows)
+            codes[~enforced] = rows.code((NOT_ENFORCED,), resolvable=False)
+        return codes
+
+    def pre_score(self, pod: PodView, rows: RowsView) -> tuple[PreferredSchedulingTerm, ...] | Skip:
+        """Take the preferred terms; one that can't be parsed is an error of the pod."""
+        affinity = pod.node_affinity
+        preferred = tuple((affinity.preferred if affinity is not None else None) or ())
+        if not preferred and not self._added_preferred:
+            return SKIP
+        terms = tuple(
+            term
+            for term in (*preferred, *self._added_preferred)
+            if term.weight and not is_empty(term.preference)
+        )
+        for term in terms:
+            if problem := term_problem(term.preference):
+                raise ValueError(problem)
+        return terms
+
+    def score(self, term: tuple[PreferredSchedulingTerm, ...], rows: RowsView) -> Scores:
+        """Add up the weights of what matches."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for preferred in term:
+            total += np.where(match_term(preferred.preference, rows), preferred.weight, 0)
+        return total
+
+    def normalize(self, scores: Scores) -> Scores:
+        """Scale to the best node."""
+        return default_normalize(scores, reverse=False)
+
+
+def _named_nodes(required: NodeSelector | None) -> tuple[NodeName, ...] | None:
+    """Return the nodes that the terms name, if every term names some; None if one does not."""
+    if required is None or not required.node_selector_terms:
+        return None
+    names: dict[NodeName, None] = {}
+    for term in required.node_selector_terms:
+        lists = [
+            field.values or []
+            for field in term.match_fields or ()
+            if field.key == NAME_FIELD and field.operator == "In"
+        ]
+        if not lists:
+            return None
+        common = [name for name in lists[0] if all(name in others for others in lists[1:])]
+        names.update((NodeName(name), None) for name in common)
+    return tuple(sorted(names))

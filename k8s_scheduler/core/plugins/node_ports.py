@@ -1,0 +1,44 @@
+"""NodePorts: a pod that needs ports of the node goes only where they are free.
+
+Two ports collide if protocol and number are equal and the addresses are equal or one of them is
+all addresses. Evicting whoever holds the port helps.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from k8s_scheduler.api.ports import HostPort
+from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.plugin import SKIP, Skip
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import Codes, PodView, RowsView
+from k8s_scheduler.core.state.changes import Change, NodeRow
+
+TAKEN = Reason(
+    code="NodePorts/Taken",
+    text="node(s) didn't have free ports for the requested pod ports",
+)
+
+
+class NodePorts:
+    """Rejects nodes on which a wanted port is taken."""
+
+    name: ClassVar[str] = "NodePorts"
+    reasons: ClassVar[tuple[Reason, ...]] = (TAKEN,)
+    depends_on: ClassVar[tuple[Row, ...]] = (Row("ports"),)
+    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.ASSIGNED_POD_DELETE
+
+    def prepare(self, pod: PodView, rows: RowsView) -> tuple[HostPort, ...] | Skip:
+        """Nothing to reject for a pod without host ports."""
+        return pod.host_ports or SKIP
+
+    def filter(self, term: tuple[HostPort, ...], rows: RowsView) -> Codes:
+        """Reject by every port that is taken."""
+        taken: dict[NodeRow, int] = {}
+        for wanted in term:
+            for row, addresses in rows.port_users(wanted.protocol, wanted.port).items():
+                held = (HostPort(ip, wanted.protocol, wanted.port) for ip in addresses)
+                if any(wanted.conflicts(other) for other in held):
+                    taken[row] = 1
+        return rows.where(rows.spread_out(taken).astype(np.bool_), TAKEN, resolvable=True)
