@@ -1,0 +1,51 @@
+"""Rules of the house that no linter knows."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from k8s_scheduler.core.builtins import BUILT_INS
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(p for d in ("k8s_scheduler", "testbed", "tests") for p in (ROOT / d).rglob("*.py"))
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+REASONS = [reason for r in BUILT_INS.values() for reason in r.kind.reasons]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_hold_one_idea(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
+
+
+def test_every_dependency_has_its_why():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    listed = re.findall(r'^  "[a-z][\w-]*(?:\[\w+\])?[><=~].*$', text, re.MULTILINE)
+    assert len(listed) > 15
+    assert [line for line in listed if " # " not in line] == []
+
+
+def test_reason_codes_are_unique_and_name_their_plugin():
+    codes = [reason.code for reason in REASONS]
+    assert len(codes) == len(set(codes))
+    for name, registration in BUILT_INS.items():
+        assert all(reason.plugin == name for reason in registration.kind.reasons)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
+        assert (path.parent / target).exists(), target
+
+
+def test_lock_files_name_no_address():
+    for name in ("requirements.lock", "requirements-dev.lock", "tools/uv.lock.txt"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert "--hash=sha256:" in text
+        assert "://" not in text
+
+
+def test_make_targets_named_in_the_readme_exist():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    named = set(re.findall(r"make ([a-z]+)", (ROOT / "README.md").read_text("utf-8")))
+    assert named - {"it", "sure"} <= targets
