@@ -74,6 +74,7 @@ class Carrier:
                 reason=patch.reason,
                 message=patch.message,
                 observed_generation=patch.observed_generation,
+                last_transition_time=patch.last_transition_time,
             )
         )
 

@@ -7,7 +7,7 @@ write per attempt.
 
 from collections.abc import Iterator
 
-from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.api.meta import Condition, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.messages.outgoing import (
     EventType,
@@ -23,16 +23,20 @@ def tell_failure(pod: Pod, *, attempt: int, reason: str, message: str) -> Iterat
     """Yield the event and, if it differs from what the pod says already, the condition."""
     metadata = pod.metadata
     yield warn(pod, attempt=attempt, note=message)
-    if not _says_already(pod, reason=reason, message=message):
-        yield PatchCondition(
-            uid=PodUid(metadata.uid),
-            namespace=metadata.namespace,
-            name=metadata.name,
-            attempt=attempt,
-            reason=reason,
-            message=message,
-            observed_generation=metadata.generation,
-        )
+    standing = next((c for c in pod.status.conditions or () if c.type == POD_SCHEDULED), None)
+    was_false = standing is not None and standing.status == "False"
+    if standing is not None and was_false and _says(standing, pod, reason, message):
+        return
+    yield PatchCondition(
+        uid=PodUid(metadata.uid),
+        namespace=metadata.namespace,
+        name=metadata.name,
+        attempt=attempt,
+        reason=reason,
+        message=message,
+        observed_generation=metadata.generation,
+        last_transition_time=standing.last_transition_time if standing and was_false else None,
+    )
 
 
 def warn(pod: Pod, *, attempt: int, note: str) -> RecordEvent:
@@ -50,12 +54,10 @@ def warn(pod: Pod, *, attempt: int, note: str) -> RecordEvent:
     )
 
 
-def _says_already(pod: Pod, *, reason: str, message: str) -> bool:
-    return any(
-        condition.type == POD_SCHEDULED
-        and condition.status == "False"
-        and condition.reason == reason
-        and condition.message == message
-        and (condition.observed_generation or 0) == pod.metadata.generation
-        for condition in pod.status.conditions or ()
+def _says(standing: Condition, pod: Pod, reason: str, message: str) -> bool:
+    """Return whether the pod's condition says just this already."""
+    return (
+        standing.reason == reason
+        and standing.message == message
+        and (standing.observed_generation or 0) == pod.metadata.generation
     )

@@ -46,7 +46,13 @@ class Verdict:
 
 
 class VerdictTable:
-    """Gives each distinct verdict a code. Codes are never reused."""
+    """Gives each distinct verdict a code, for as long as one decision lasts.
+
+    Reasons name what pods ask for, so there is no end to them: `forget` starts over between
+    decisions once there are many.
+    """
+
+    LIMIT = 10_000
 
     def __init__(self) -> None:
         self._codes: dict[Verdict, Code] = {}
@@ -60,6 +66,12 @@ class VerdictTable:
             self._codes[verdict] = found
             self._verdicts.append(verdict)
         return found
+
+    def forget(self) -> None:
+        """Start over if there are too many; only while nobody holds a code."""
+        if len(self._verdicts) > self.LIMIT:
+            self._codes.clear()
+            del self._verdicts[1:]
 
     def __getitem__(self, code: int) -> Verdict:
         verdict = self._verdicts[code]

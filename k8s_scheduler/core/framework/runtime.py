@@ -106,7 +106,8 @@ class Runtime:
         return PreFiltered(tuple(steps), None, names, tuple(sorted(narrowed_by)))
 
     def run_filters(self, profile: Profile, pod: PodView, rows: Rows) -> Filtered:
-        """Judge the pod on each of the rows."""
+        """Judge the pod on each of the rows; codes of earlier judgements are void."""
+        self._verdicts.forget()
         before = self.run_pre_filters(profile, pod)
         if before.rejection is not None:
             code = self._verdicts.code(before.rejection)

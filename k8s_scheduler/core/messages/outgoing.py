@@ -40,6 +40,8 @@ class PatchCondition(_Instruction):
     reason: str
     message: str
     observed_generation: int
+    # When the condition became False, if it is that already; None: it becomes so now.
+    last_transition_time: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -191,15 +191,17 @@ def _codes(
     reasons: list[Reason],
 ) -> Codes:
     """Fold one mask per reason into one code per row; the sets of shortages are few."""
-    key = np.zeros(len(rows), dtype=np.int64)
-    for bit, mask in enumerate(short):
-        key |= mask.astype(np.int64) << bit
-    if not key.any():
-        return rows.passed()
-    key |= hopeless.astype(np.int64) << len(short)
     codes = rows.passed()
-    for value in np.unique(key[key > 0]).tolist():
-        named = tuple(reason for bit, reason in enumerate(reasons) if value >> bit & 1)
-        resolvable = not value >> len(short) & 1
-        codes[key == value] = rows.code(named, resolvable=resolvable)
+    failing = np.flatnonzero(np.logical_or.reduce(short))
+    if not len(failing):
+        return codes
+    # One byte string per row: a pod may ask for any number of resources.
+    patterns = np.packbits(np.stack([*short, hopeless])[:, failing], axis=0)
+    packed = np.ascontiguousarray(patterns.T).view(f"V{patterns.shape[0]}").ravel()
+    _, first, which = np.unique(packed, return_index=True, return_inverse=True)
+    for number, position in enumerate(first.tolist()):
+        row = failing[position]
+        named = tuple(reason for mask, reason in zip(short, reasons, strict=True) if mask[row])
+        code = rows.code(named, resolvable=not hopeless[row])
+        codes[failing[which == number]] = code
     return codes

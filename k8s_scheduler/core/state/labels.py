@@ -22,22 +22,32 @@ class LabelColumns:
         self._columns = columns
         self._keys: list[str] = []
         self._labels: dict[NodeRow, Labels] = {}
+        self._holders: dict[str, int] = {}
         self._ids: dict[str, int] = {}
         self._values: list[str] = []
 
     def put(self, row: NodeRow, labels: Labels | None) -> None:
         """Take a node's labels; None takes them away."""
+        for key in self._labels.pop(row, ()):
+            self._holders[key] -= 1
+            if not self._holders[key]:
+                del self._holders[key]
         if labels:
             self._labels[row] = labels
-        else:
-            self._labels.pop(row, None)
+            for key in labels:
+                self._holders[key] = self._holders.get(key, 0) + 1
         for key in self._keys:
             self._columns[PREFIX + key][row] = self._id_of((labels or {}).get(key))
 
     def column(self, key: str) -> AnyColumn:
-        """Return the value ids of a key, ABSENT where a node does not have it."""
+        """Return the value ids of a key, ABSENT where a node does not have it.
+
+        A key that no node has gets no column: selectors may name anything.
+        """
         name = PREFIX + key
         if name not in self._columns:
+            if key not in self._holders:
+                return np.full(self._columns.capacity, ABSENT, dtype=np.int64)
             column = self._columns.add(name, np.int64, fill=ABSENT)
             self._keys.append(key)
             for row, labels in self._labels.items():

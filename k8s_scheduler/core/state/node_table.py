@@ -71,13 +71,15 @@ class NodeTable:
     # Reading
 
     def column(self, name: str) -> AnyColumn:
-        """Return a column; an unknown resource is one that nobody offers or has asked for."""
-        if name not in self._columns:
-            prefix, _, resource = name.partition("/")
-            if not resource or f"{prefix}/" not in (ALLOCATABLE, REQUESTED):
-                raise KeyError(name)
-            self._add_resource(resource)
-        return self._columns[name]
+        """Return a column to read; a resource nobody offers or uses is zero everywhere.
+
+        Pods may ask for any name: asking makes no column, or they could fill the memory.
+        """
+        if name in self._columns:
+            return self._columns[name]
+        if not name.startswith((ALLOCATABLE, REQUESTED)):
+            raise KeyError(name)
+        return np.zeros(self._columns.capacity, dtype=np.int64)
 
     def row_of(self, name: NodeName) -> NodeRow | None:
         """Return the row of a node or ghost."""
@@ -175,7 +177,8 @@ class NodeTable:
 
     def _count(self, row: NodeRow, requests: Requests, *, sign: int) -> None:
         for resource, amount in requests.amounts:
-            self.column(REQUESTED + resource)[row] += sign * amount
+            self._add_resource(resource)
+            self._columns[REQUESTED + resource][row] += sign * amount
         self._columns[NON_ZERO + CPU][row] += sign * requests.non_zero_milli_cpu
         self._columns[NON_ZERO + MEMORY][row] += sign * requests.non_zero_memory_bytes
         self._columns["pod_count"][row] += sign
@@ -208,7 +211,7 @@ class NodeTable:
 
     def _write_resources(self, row: NodeRow, offered: dict[str, int]) -> Change:
         for resource in offered:
-            self.column(ALLOCATABLE + resource)
+            self._add_resource(resource)
         changed = Change(0)
         for name in self._columns.family(ALLOCATABLE):
             amount = offered.get(name.removeprefix(ALLOCATABLE), 0)

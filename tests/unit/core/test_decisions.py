@@ -3,6 +3,7 @@
 import pytest
 
 from k8s_scheduler.core.builtins import BUILT_INS
+from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.registry import Registration, without_arguments
 from k8s_scheduler.core.messages.outgoing import Bind, EventType, PatchCondition, RecordEvent
 from k8s_scheduler.core.plugins.node_name import NodeName
@@ -207,3 +208,62 @@ class TestPluginErrors:
         assert h.binds() == []
         ((_, _, note),) = h.events()
         assert "without declaring it in depends_on" in note
+
+
+class TestManyResources:
+    """A pod may ask for any number of resources, of any name."""
+
+    @pytest.mark.parametrize("count", [3, 61, 62, 63, 64, 70, 200])
+    def test_every_shortage_counts(self, count):
+        h = Harness()
+        h.node(make_node("n1").obj())
+        names = [f"example.com/r{i:03d}" for i in range(count)]
+        h.pod(make_pod("a").request(**{name.replace("/", "__"): "1" for name in names}).obj())
+        assert h.binds() == []
+        ((_, _, note),) = h.events()
+        assert note == (
+            "0/1 nodes are available: " + ", ".join(f"1 Insufficient {n}" for n in names) + "."
+        )
+
+    def test_names_nobody_offers_leave_nothing_behind(self):
+        h = Harness()
+        h.node(make_node("n1").label(zone="a").obj())
+        columns = h.core._cache.nodes._columns._columns
+        before = len(columns)
+        for i in range(50):
+            pod = make_pod(f"p{i}").request(**{f"example.com__r{i}": "1"})
+            pod.raw["spec"]["nodeSelector"] = {f"key{i}": "x"}
+            h.pod(pod.obj())
+        h.schedule()
+        assert len(columns) == before
+
+    def test_reasons_are_forgotten_between_decisions(self, monkeypatch):
+        monkeypatch.setattr(VerdictTable, "LIMIT", 5)
+        h = Harness()
+        h.node(make_node("n1").obj())
+        for i in range(20):
+            h.pod(make_pod(f"p{i}").request(**{f"example.com__r{i}": "1"}).obj())
+        h.schedule()
+        assert [note for _, _, note in h.events()] == [
+            f"0/1 nodes are available: 1 Insufficient example.com/r{i}." for i in range(20)
+        ]
+        assert len(h.core._judge._verdicts._verdicts) <= 7
+
+
+class TestCondition:
+    """What a pod says of itself since when."""
+
+    def test_time_stands_while_the_status_stands(self):
+        pod = make_pod("a").request(cpu="9").condition("Unschedulable", "something else")
+        pod.raw["status"]["conditions"][0]["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        h = Harness()
+        h.node(make_node("n1").obj())
+        h.pod(pod.obj())
+        (patch,) = only(PatchCondition, h.schedule())
+        assert patch.last_transition_time == "2026-01-01T00:00:00Z"
+
+    def test_time_is_now_when_it_becomes_false(self):
+        h = Harness()
+        h.pod(make_pod("a").obj())
+        (patch,) = only(PatchCondition, h.schedule())
+        assert patch.last_transition_time is None
