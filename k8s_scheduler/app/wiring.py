@@ -22,7 +22,7 @@ from k8s_scheduler.kube.leader import Elector
 from k8s_scheduler.kube.lease import LeaseConfig
 from k8s_scheduler.kube.recorder import EventRecorder
 from k8s_scheduler.kube.resources import NODES, PODS
-from k8s_scheduler.kube.throttle import throttled
+from k8s_scheduler.kube.throttle import rate_limit
 from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import Metrics
@@ -65,20 +65,23 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
     """
     setup = setup_of(options)
     connection = options.configuration.settings.client_connection
-    limited = throttled(transport, qps=connection.qps, burst=connection.burst)
+    admit = rate_limit(qps=connection.qps, burst=connection.burst)
     clock = SteadyClock()
     meter = SliceMeter(metrics.report_slice)
     core = Scheduler(setup, metrics=metrics.scheduler, perf=time.perf_counter)
     pump = Pump(core, clock=clock, meter=meter)
     elector = _elector(options, transport, metrics)
     dispatcher = Dispatcher(
-        limited,
+        transport,
         metrics=metrics.kube,
         on_bind_outcome=pump.bind_ended,
         may_write=_always if elector is None else elector.may_write,
+        admit=admit,
         config=DispatcherConfig(call_timeout_seconds=_write_seconds(options)),
     )
-    recorder = EventRecorder(limited, hostname=socket.gethostname(), metrics=metrics.kube)
+    recorder = EventRecorder(
+        transport, hostname=socket.gethostname(), metrics=metrics.kube, admit=admit
+    )
     recording = _recording(options, setup, core, clock=clock, meter=meter, metrics=metrics)
     pump.connect(Carrier(dispatcher, recorder), recording)
     nodes = Informer(transport, NODES, metrics=metrics.kube, meter=meter)

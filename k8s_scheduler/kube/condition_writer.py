@@ -22,6 +22,7 @@ from k8s_scheduler.kube.conditions import (
 )
 from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.http import STRATEGIC_MERGE_PATCH, Response, Transport
+from k8s_scheduler.kube.throttle import Admit
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.lib.backoff import Backoff
 
@@ -39,6 +40,7 @@ class ConditionWriter:
         *,
         dropped: Counter,
         may_write: Callable[[], bool],
+        admit: Admit,
         on_done: Callable[[PodUid], None],
         limit: int,
         call_timeout_seconds: float,
@@ -50,6 +52,7 @@ class ConditionWriter:
         self._dropped = dropped
         self._transport = transport
         self._may_write = may_write
+        self._admit = admit
         self._on_done = on_done
         self._call_timeout_seconds = call_timeout_seconds
         self._wall_clock_ns = wall_clock_ns
@@ -90,6 +93,7 @@ class ConditionWriter:
     async def _write(self, patch: ConditionPatch) -> None:
         backoff = Backoff(0.2, 5.0, uniform=self._uniform)
         for left in reversed(range(TRIES)):
+            await self._admit()
             if not self._may_write() or self._is_stale(patch.uid):
                 return
             if await self._try(patch):

@@ -49,6 +49,7 @@ from k8s_scheduler.kube.condition_writer import ConditionWriter
 from k8s_scheduler.kube.conditions import ConditionPatch
 from k8s_scheduler.kube.errors import CredentialsError, NotSent, OutcomeUnknown
 from k8s_scheduler.kube.http import Response, Transport
+from k8s_scheduler.kube.throttle import Admit, unlimited
 from k8s_scheduler.kube.waiting import Sleep, wait_within
 from k8s_scheduler.obs.metrics import KubeMetrics
 
@@ -82,6 +83,7 @@ class Dispatcher:
         metrics: KubeMetrics,
         on_bind_outcome: Callable[[BindOutcome], None],
         may_write: Callable[[], bool],
+        admit: Admit = unlimited,
         config: DispatcherConfig | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock_ns: Callable[[], int] = time.time_ns,
@@ -91,6 +93,7 @@ class Dispatcher:
         self._transport = transport
         self._on_bind_outcome = on_bind_outcome
         self._may_write = may_write
+        self._admit = admit
         self._config = config or DispatcherConfig()
         self._clock = clock
         self._sleep = sleep
@@ -108,6 +111,7 @@ class Dispatcher:
             transport,
             dropped=metrics.conditions_dropped,
             may_write=may_write,
+            admit=admit,
             on_done=self._condition_done,
             limit=self._config.condition_limit,
             call_timeout_seconds=self._config.call_timeout_seconds,
@@ -188,6 +192,8 @@ class Dispatcher:
         """Ask the server until the bind ends (return 0) or has to wait (return how long)."""
         wait_seconds = 0.0
         while wait_seconds <= 0.0:
+            if bind.outcome is None:
+                await self._admit()
             match bind.next_call(self._clock(), may_write=self._may_write()):
                 case Call.POST:
                     wait_seconds = bind.posted(await self._post(bind.request), self._clock())

@@ -11,6 +11,7 @@ from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.event_series import Series
 from k8s_scheduler.kube.events import encode_event, encode_series, event_namespace, events_path
 from k8s_scheduler.kube.http import MERGE_PATCH, Response, Transport
+from k8s_scheduler.kube.throttle import Admit
 from k8s_scheduler.kube.waiting import Sleep, bounded_wait
 from k8s_scheduler.lib.backoff import Backoff
 
@@ -36,6 +37,7 @@ class EventWriter:
         transport: Transport,
         *,
         hostname: str,
+        admit: Admit,
         log: BoundedLog,
         clock: Callable[[], float] = time.monotonic,
         sleep: Sleep = asyncio.sleep,
@@ -43,6 +45,7 @@ class EventWriter:
     ) -> None:
         self._transport = transport
         self._hostname = hostname
+        self._admit = admit
         self._log = log
         self._clock = clock
         self._sleep = sleep
@@ -52,6 +55,7 @@ class EventWriter:
         """Bring the server up to date about a series, in a few tries."""
         backoff = Backoff(1.0, 10.0, uniform=self._uniform)
         for left in reversed(range(TRIES)):
+            await self._admit()
             ended = await self._try(series)
             if isinstance(ended, Written):
                 return ended

@@ -32,6 +32,7 @@ from k8s_scheduler.kube.event_series import Series, SeriesCache
 from k8s_scheduler.kube.event_writer import EventWriter, Written
 from k8s_scheduler.kube.events import EventNote, event_name, object_key, series_key
 from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.throttle import Admit, unlimited
 from k8s_scheduler.kube.waiting import Sleep, wait_within
 from k8s_scheduler.obs.metrics import KubeMetrics
 
@@ -73,6 +74,7 @@ class EventRecorder:
         *,
         hostname: str,
         metrics: KubeMetrics,
+        admit: Admit = unlimited,
         clock: Callable[[], float] = time.monotonic,
         wall_clock_ns: Callable[[], int] = time.time_ns,
         sleep: Sleep = asyncio.sleep,
@@ -87,6 +89,7 @@ class EventRecorder:
         self._writer = EventWriter(
             transport,
             hostname=hostname,
+            admit=admit,
             log=BoundedLog(log, clock),
             clock=clock,
             sleep=sleep,
