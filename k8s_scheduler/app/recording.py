@@ -1,8 +1,10 @@
 """Writes everything the core is told to a file, in segments.
 
-    FILE ── full ──▶ FILE.1 ──▶ FILE.2 ──▶ FILE.3 ──▶ dropped
+    FILE ── full, or a new start ──▶ FILE.1 ──▶ FILE.2 ──▶ FILE.3 ──▶ dropped
 
-Each segment starts with a checkpoint, so any one of them can be replayed alone. A large
+Each segment starts with a checkpoint, so any one of them can be replayed alone; it is full when
+what follows the checkpoint is. What an earlier run left in FILE is kept as FILE.1: a crash is when
+it is wanted most. A large
 checkpoint is written in slices; what the core is told meanwhile waits in memory and follows.
 Recording is never worth a missed pod: if the file can't be written any more, that is logged,
 shown by a metric, and scheduling goes on without it.
@@ -62,6 +64,7 @@ class Recording:
         self._behind: list[bytes] | None = None
         self._wake = asyncio.Event()
         try:
+            self._make_room()
             self._file: BinaryIO | None = self._open()
         except OSError as error:
             message = f"cannot record to {path}: {os.strerror(error.errno or 0)}"
@@ -92,6 +95,7 @@ class Recording:
                 self._put(body)
                 if part.full():
                     await part.breathe()
+            self._size = 0
             behind, self._behind = self._behind or [], None
             for body in behind:
                 self._put(body)
@@ -132,15 +136,19 @@ class Recording:
         if self._file is None:
             return
         try:
-            for number in range(OLD_SEGMENTS, 0, -1):
-                older = self._numbered(number - 1)
-                if older.exists():
-                    older.replace(self._numbered(number))
+            self._make_room()
             self._file = self._open()
         except OSError as error:
             self._give_up(error)
             return
         self._begin_segment()
+
+    def _make_room(self) -> None:
+        """Move every segment one number up; the oldest goes."""
+        for number in range(OLD_SEGMENTS, 0, -1):
+            older = self._numbered(number - 1)
+            if older.is_file() and older.stat().st_size:
+                older.replace(self._numbered(number))
 
     def _numbered(self, number: int) -> Path:
         return self._path if number == 0 else self._path.with_name(f"{self._path.name}.{number}")

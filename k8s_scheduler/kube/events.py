@@ -49,8 +49,12 @@ class Observed:
 
 
 def series_key(note: EventNote) -> SeriesKey:
-    """Return what identical events share."""
-    head = (note.type, note.action, note.reason, note.reporting_controller)
+    """Return what identical events share.
+
+    The note is part of it: an event that says something new is a new event. (kube-scheduler gets
+    there by the pod's resourceVersion, which its conditions change along with the text.)
+    """
+    head = (note.type, note.action, note.reason, note.reporting_controller, note.note)
     return head + _identity(note.regarding) + (_identity(note.related) if note.related else ())
 
 

@@ -94,6 +94,33 @@ async def test_a_full_segment_is_rotated_and_the_next_one_stands_alone(tmp_path)
     assert out == tape.h.out[-len(out) :]
 
 
+async def test_a_new_start_keeps_what_the_last_run_left(tmp_path):
+    first = Tape(tmp_path / "tape")
+    first.h.node(make_node("n0").obj())
+    first.recording.close()
+    left = (tmp_path / "tape").read_bytes()
+    Tape(tmp_path / "tape").recording.close()
+    assert (tmp_path / "tape.1").read_bytes() == left
+
+
+async def test_a_checkpoint_larger_than_a_segment_does_not_fill_it(tmp_path):
+    tape = Tape(tmp_path / "tape", max_bytes=4000)
+    running = asyncio.create_task(tape.recording.run())
+    await asyncio.sleep(0)
+    for i in range(100):
+        tape.h.node(make_node(f"n{i}").obj())
+        await asyncio.sleep(0)
+    before = sum(1 for _ in tmp_path.iterdir())
+    for _ in range(20):
+        tape.h.tick(1)
+        await asyncio.sleep(0)
+    assert sum(1 for _ in tmp_path.iterdir()) == before
+    tape.recording.close()
+    running.cancel()
+    messages, _ = replay(tmp_path / "tape")
+    assert len(messages) > 20
+
+
 async def test_messages_wait_for_the_checkpoint_before_them(tmp_path):
     path = tmp_path / "tape"
     tape = Tape(path, max_bytes=1 << 20)

@@ -139,7 +139,7 @@ class TestSeries:
         async with running(booth.recorder.run()):
             booth.recorder.record(note())
             await asyncio.sleep(10.0)
-            booth.recorder.record(note(text="another text"))
+            booth.recorder.record(note())
             await settle()
         [patch] = booth.api.asked("PATCH")
         assert patch.path == f"{EVENTS}/p.{WALL_NS:x}"
@@ -149,6 +149,15 @@ class TestSeries:
         }
         [event] = booth.events()
         assert event["note"] == "why"
+
+    @virtual_time
+    async def test_another_text_is_another_event(self) -> None:
+        booth = Booth()
+        async with running(booth.recorder.run()):
+            booth.recorder.record(note())
+            booth.recorder.record(note(text="something new"))
+            await asyncio.sleep(10.0)
+        assert [event["note"] for event in booth.events()] == ["why", "something new"]
 
     @virtual_time
     async def test_many_repeats_cost_few_writes_and_the_last_count_arrives(self) -> None:

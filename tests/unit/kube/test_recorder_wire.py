@@ -77,18 +77,18 @@ class TestName:
 class TestKey:
     """What makes events the same."""
 
-    def test_note_and_resource_version_do_not_matter(self) -> None:
+    def test_resource_version_does_not_matter(self) -> None:
         other = EventNote(
             regarding=ObjectReference("Pod", "p", "a", "uid-p", resource_version="7"),
             type="Warning",
             reason="FailedScheduling",
             action="Scheduling",
-            note="another text",
+            note="why",
             reporting_controller="default-scheduler",
         )
         assert series_key(other) == series_key(note())
 
-    def test_object_reason_and_related_matter(self) -> None:
+    def test_object_reason_note_and_related_matter(self) -> None:
         related = EventNote(
             regarding=note().regarding,
             type="Warning",
@@ -98,8 +98,8 @@ class TestKey:
             reporting_controller="default-scheduler",
             related=ObjectReference("Pod", "q", "a"),
         )
-        keys = {series_key(n) for n in (note(), note("q"), note(reason="Other"), related)}
-        assert len(keys) == 4
+        notes = (note(), note("q"), note(reason="Other"), note(text="new"), related)
+        assert len({series_key(n) for n in notes}) == 5
 
 
 class TestLimits:
