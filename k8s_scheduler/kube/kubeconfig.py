@@ -10,6 +10,7 @@ import binascii
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.kubeconfig_files import (
@@ -86,10 +87,10 @@ class KubeconfigSource:
 
     def _check(self) -> None:
         cluster = self._config.cluster
-        if not cluster.entry.server.startswith(("https://", "http://")):
+        if not _is_address(cluster.entry.server):
             raise CredentialsError(
                 f"kubeconfig {cluster.file}: the server {cluster.entry.server!r} is not an "
-                "https:// or http:// address"
+                "https:// or http:// address, such as https://10.0.0.1:6443"
             )
         proxy_url = cluster.entry.proxy_url
         if proxy_url and not proxy_url.startswith(_PROXY_SCHEMES):
@@ -108,6 +109,17 @@ class KubeconfigSource:
         if renew or self._from_exec is None:
             self._from_exec = run_exec_plugin(self._config, user.exec)
         return self._from_exec
+
+
+def _is_address(server: str) -> bool:
+    if not server.startswith(("https://", "http://")):
+        return False
+    try:
+        address = urlsplit(server)
+        # The port is read only when it is asked for.
+        return bool(address.hostname) and address.port != 0
+    except ValueError:
+        return False
 
 
 def _authorization(user: Found[UserEntry], plugin: PluginLogin) -> str | None:

@@ -1,11 +1,14 @@
 """Who we are to the API server at one moment, and where that is read from."""
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.tls import TlsMaterial
+
+_TOKEN: Final = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,4 +54,9 @@ def read_file(path: Path, what: str) -> bytes:
 def bearer(token: bytes | str) -> str:
     """Return the header value for a token; files that hold one often end with a newline."""
     text = token if isinstance(token, str) else token.decode(errors="replace")
+    if not _TOKEN.fullmatch(text.strip()):
+        raise CredentialsError(
+            "the token holds characters that no header may hold (a line break, a space or the "
+            "like); it was probably cut or pasted wrongly"
+        )
     return f"Bearer {text.strip()}"

@@ -14,7 +14,7 @@ import yaml
 
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.kubeconfig import KubeconfigSource
-from k8s_scheduler.kube.login import Login
+from k8s_scheduler.kube.login import Login, bearer
 from tests.fakes.certificates import Authority, Issued
 
 SERVER = "https://127.0.0.1:6443"
@@ -337,3 +337,29 @@ class TestPlugins:
             "sys.exit('kubernetes' in sys.modules)\n"
         )
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "server",
+    ["https://", "https://[bad", "https://host:port", "https://host:99999", "ftp://x", "host:6443"],
+)
+def test_what_is_no_address_is_named(tmp_path: Path, server: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "clusters": [{"name": "c", "cluster": {"server": server}}],
+                "users": [{"name": "u", "user": {"token": "t"}}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "x",
+            }
+        )
+    )
+    with pytest.raises(CredentialsError, match="is not an https:// or http:// address"):
+        KubeconfigSource([path])
+
+
+def test_a_token_with_a_line_break_inside_is_refused() -> None:
+    assert bearer("abc\n") == "Bearer abc"
+    with pytest.raises(CredentialsError, match="the token holds characters"):
+        bearer("ab\nc")
