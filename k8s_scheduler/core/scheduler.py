@@ -136,6 +136,7 @@ class Scheduler:
 
     def checkpoint(self) -> Checkpoint:
         """Return the whole state as data; it shares the objects and copies none."""
+        self._waker.rewind()
         return take_checkpoint(cache=self._cache, queue=self._queue, flights=self._flights)
 
     # Pods and nodes

@@ -25,6 +25,7 @@ from k8s_scheduler.core.messages.incoming import (
     Tick,
 )
 from k8s_scheduler.core.messages.outgoing import Bind
+from k8s_scheduler.core.queue import waking
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from tests.builders import make_node, make_pod
 from tests.reference import scalar
@@ -223,7 +224,7 @@ class History:
     def settle(self):
         """With all messages handled, no parked pod is feasible."""
         self.hand_over(len(self.watch))
-        for _ in range(50):
+        for _ in range(5000):
             if not self.core.has_work:
                 break
             self.tell(Schedule(self.now, 100))
@@ -252,7 +253,10 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("first", range(0, 200, 20))
-def test_random_histories(first):
+def test_random_histories(first, monkeypatch):
+    # Small steps, so that much happens between them.
+    monkeypatch.setattr(waking, "SHAPES_PER_STEP", 1 + first // 20 % 3)
+    monkeypatch.setattr(waking, "PODS_PER_STEP", 1 + first // 20 % 4)
     for seed in range(first, first + 20):
         try:
             History(seed).run()

@@ -34,10 +34,14 @@ class Parked:
             del self._by_shape[queued.shape]
         return queued
 
-    def shapes(self) -> Iterator[list[QueuedPod]]:
-        """Yield the pods of each shape, longest parked first; so are the shapes."""
-        groups = [list(pods.values()) for pods in self._by_shape.values()]
-        yield from sorted(groups, key=lambda pods: pods[0].sequence)
+    def shapes(self) -> list[ShapeKey]:
+        """Return the shapes that have parked pods, longest parked first."""
+        first = {shape: next(iter(pods.values())) for shape, pods in self._by_shape.items()}
+        return sorted(first, key=lambda shape: first[shape].sequence)
+
+    def of_shape(self, shape: ShapeKey) -> list[QueuedPod]:
+        """Return the parked pods of a shape, longest parked first."""
+        return list(self._by_shape.get(shape, {}).values())
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(list(self._pods.values()))

@@ -7,20 +7,42 @@ fitting or not: what it says of itself would be wrong from then on.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import PluginError, Runtime
+from k8s_scheduler.core.framework.shapes import ShapeKey
 from k8s_scheduler.core.framework.views import PodView
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import Change, NodeRow, event_label
 
+# Work of one step: judging a shape costs about a tenth of a millisecond, waking a pod a hundredth.
+SHAPES_PER_STEP = 64
+PODS_PER_STEP = 500
+
+
+@dataclass(slots=True)
+class _Round:
+    """Changes, and the shapes that have not been judged against them yet, last one first."""
+
+    changes: Mapping[NodeRow, Change]
+    shapes: list[ShapeKey]
+    # Pods that are being woken, last one first, with the sequence under which each was parked: one
+    # that was tried meanwhile and parked again is another case. It may take several steps.
+    waking: list[tuple[QueuedPod, int]] = field(default_factory=list)
+    event: str = ""
+
 
 class Waker:
-    """Compares what changed with who is parked."""
+    """Compares what changed with who is parked, in steps.
+
+    A round takes all changes so far and goes through all shapes; what changes meanwhile waits for
+    the next round. A pod that is parked during a round was judged with all that had changed.
+    """
 
     def __init__(
         self,
@@ -34,22 +56,59 @@ class Waker:
         self._cache = cache
         self._runtime = runtime
         self._profiles = profiles
+        self._round: _Round | None = None
 
     def wake(self, *, now: float) -> None:
-        """Judge every parked shape on the rows touched since the last call."""
-        changes = self._cache.changes.drain()
-        if not changes or not len(self._queue.parked):
-            return
-        for pods in self._queue.parked.shapes():
-            event = _first_nodes(pods, changes) or self._help_for(pods[0], changes)
-            if event:
-                for queued in pods:
-                    self._queue.wake(queued, event_label(event), now=now)
+        """Do one step: judge some shapes, wake some pods."""
+        if self._round is None:
+            changes = self._cache.changes.drain()
+            if not changes or not len(self._queue.parked):
+                return
+            shapes = self._queue.parked.shapes()
+            shapes.reverse()
+            self._round = _Round(changes, shapes)
+        if self._step(self._round, now=now):
+            self._round = None
 
     @property
     def is_due(self) -> bool:
         """Return whether something changed since parked pods were last looked at."""
+        if self._round is not None:
+            return True
         return bool(len(self._cache.changes) and len(self._queue.parked))
+
+    def rewind(self) -> None:
+        """Give up an unfinished round; its changes are dealt with again from the start."""
+        if self._round is not None:
+            self._cache.changes.take_back(self._round.changes)
+            self._round = None
+
+    def _step(self, current: _Round, *, now: float) -> bool:
+        """Return whether the round has come to its end."""
+        judged = woken = 0
+        while True:
+            while current.waking:
+                if woken >= PODS_PER_STEP:
+                    return False
+                queued, sequence = current.waking.pop()
+                if queued.sequence == sequence and queued.uid in self._queue.parked:
+                    self._queue.wake(queued, current.event, now=now)
+                    woken += 1
+            if not current.shapes:
+                return True
+            if judged >= SHAPES_PER_STEP:
+                return False
+            judged += 1
+            self._judge(current, self._queue.parked.of_shape(current.shapes.pop()))
+
+    def _judge(self, current: _Round, pods: list[QueuedPod]) -> None:
+        """Let the pods of a shape be woken if a change has helped them."""
+        if not pods:
+            return
+        found = _first_nodes(pods, current.changes) or self._help_for(pods[0], current.changes)
+        if found:
+            current.event = event_label(found)
+            current.waking = [(queued, queued.sequence) for queued in reversed(pods)]
 
     def _help_for(self, queued: QueuedPod, changes: Mapping[NodeRow, Change]) -> Change:
         """Return the event that made room for pods of this shape; 0 if there is none."""

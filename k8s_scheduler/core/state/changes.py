@@ -5,6 +5,7 @@ it has seen are dropped. A reader that must not miss anything asks before it dec
 """
 
 import enum
+from collections.abc import Mapping
 from typing import NewType
 
 NodeRow = NewType("NodeRow", int)
@@ -58,6 +59,11 @@ class ChangeLog:
 
     def __len__(self) -> int:
         return len(self._changes)
+
+    def take_back(self, changes: Mapping[NodeRow, Change]) -> None:
+        """Note again what was drained and not dealt with."""
+        for row, change in changes.items():
+            self.note(row, change)
 
     def peek(self) -> dict[NodeRow, Change]:
         """Return a copy of what is noted, without forgetting it."""

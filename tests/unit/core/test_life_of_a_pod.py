@@ -231,3 +231,47 @@ class TestBackoff:
             (bind,) = binds
             waits.append(h.now - failed)
         assert waits == [2, 3, 5, 9, 11, 11]
+
+
+class TestWakingInSteps:
+    """However many pods are parked, one message does a bounded piece of the waking."""
+
+    def test_many_shapes_are_judged_over_several_messages(self):
+        h = Harness()
+        h.node(make_node("n1").offers(cpu="1", memory="8Gi", pods="500").obj())
+        for i in range(200):
+            h.pod(make_pod(f"p{i}").request(cpu=f"{2000 + i}m").obj())
+        h.schedule()
+        h.node(make_node("n1").offers(cpu="1100m", memory="8Gi", pods="500").obj())
+        messages = 0
+        while h.core.has_work:
+            assert h.schedule() == []
+            messages += 1
+        assert messages == 4  # 200 shapes, 64 at a time
+
+    def test_many_pods_of_one_shape_are_woken_over_several_messages(self):
+        h = Harness()
+        for i in range(1200):
+            h.pod(make_pod(f"p{i}").request(cpu="1m").obj())
+        h.schedule(2000)
+        h.node(make_node("n1").offers(cpu="100", memory="8000Gi", pods="5000").obj())
+        assert len(h.binds()) == 500
+        bound = 500
+        while h.core.has_work:
+            bound += len(h.binds())
+        assert bound == 1200
+
+    def test_a_change_during_a_round_is_not_missed(self):
+        h = Harness()
+        h.node(make_node("n1").offers(cpu="1", memory="8Gi", pods="500").obj())
+        for i in range(150):
+            h.pod(make_pod(f"p{i}").request(cpu=f"{2000 + i}m").obj())
+        h.schedule()
+        h.node(make_node("n1").offers(cpu="1100m", memory="8Gi", pods="500").obj())
+        h.schedule(0)
+        # Half-way through the round, a node comes that only the first shape judged would fit.
+        h.node(make_node("n2").offers(cpu="2", memory="8Gi", pods="500").obj())
+        names = []
+        while h.core.has_work:
+            names += [b.name for b in h.binds()]
+        assert names == ["p0"]
