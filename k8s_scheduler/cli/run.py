@@ -1,8 +1,10 @@
 """`k8s-scheduler run`: the daemon, with kube-scheduler's flags."""
 
+import signal
 import sys
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 
@@ -80,6 +82,8 @@ _SMALLEST_RECORD_BYTES = 1024 * 1024
 @click.version_option(__version__, prog_name="k8s-scheduler", message="%(prog)s %(version)s")
 def run(**parameters: Any) -> None:
     """Schedule pods until told to stop."""
+    # Nothing is under way yet; in a container there is no default that would end us.
+    signal.signal(signal.SIGTERM, _end_at_once)
     flags = ConfigurationFlags(
         config_file=_path(parameters.pop("config_file")),
         kubeconfig=parameters.pop("kubeconfig") or None,
@@ -103,6 +107,10 @@ def run(**parameters: Any) -> None:
     from k8s_scheduler.app.lifecycle import run as run_daemon  # noqa: PLC0415  --help stays quick
 
     sys.exit(run_daemon(options))
+
+
+def _end_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(ExitCode.OK)
 
 
 def _check(parameters: dict[str, Any]) -> None:

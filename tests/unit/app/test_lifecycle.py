@@ -92,7 +92,8 @@ class Scene:
         settings = SimpleNamespace(delay_cache_until_active=delay)
         options = SimpleNamespace(configuration=SimpleNamespace(settings=settings))
         self.stop = asyncio.Event()
-        self.running = asyncio.create_task(Daemon(graph, options).run(self.stop))
+        self.daemon = Daemon(graph, options)
+        self.running = asyncio.create_task(self.daemon.run(self.stop))
 
     async def turn(self):
         for _ in range(20):
@@ -118,6 +119,19 @@ async def test_nodes_are_read_before_pods_and_both_before_anything_is_decided():
     assert scene.log[-1] == "allow"
     scene.stop.set()
     assert await scene.running == ExitCode.OK
+
+
+async def test_a_hung_loop_is_watched_for_and_the_collector_leaves_the_caches_alone(monkeypatch):
+    frozen = []
+    monkeypatch.setattr("gc.freeze", lambda: frozen.append(True))
+    scene = Scene(elect=False)
+    await scene.turn()
+    assert "watchdog" in scene.daemon._tasks
+    assert not frozen
+    await scene.sync()
+    assert frozen
+    scene.stop.set()
+    await scene.running
 
 
 async def test_a_standby_fills_its_caches_and_a_new_leader_catches_up_before_it_decides():

@@ -90,12 +90,34 @@ async def test_rejections_become_conditions_and_events():
     desk = Desk()
     async with pumping(desk) as pump:
         pump.allow()
-        pump.pod_changed(None, make_pod("a").obj())
+        pod = make_pod("a").condition("Unschedulable", "before")
+        pod.raw["metadata"]["generation"] = 3
+        pod.raw["status"]["conditions"][0]["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        pump.pod_changed(None, pod.obj())
         await turn()
-        assert [c.reason for c in desk.conditions] == ["Unschedulable"]
+        (patch,) = desk.conditions
+        assert patch.reason == "Unschedulable"
+        assert patch.message == "no nodes available to schedule pods"
+        assert patch.observed_generation == 3
+        assert patch.last_transition_time == "2026-01-01T00:00:00Z"
         assert [(e.type, e.reason, e.regarding.name) for e in desk.events] == [
             ("Warning", "FailedScheduling", "a")
         ]
+
+
+async def test_messages_are_recorded_before_they_are_handled():
+    """A checkpoint that a rotation takes must not hold the message that comes after it."""
+    desk, seen = Desk(), []
+    core = Scheduler(Setup(profiles=(profile(),)))
+    pump = Pump(core, clock=lambda: 1000.0, meter=silent_meter())
+
+    class Recording:
+        def write(self, message):
+            seen.append((type(message).__name__, core.pending_count))
+
+    pump.connect(Carrier(desk, desk), Recording())
+    pump.pod_changed(None, make_pod("a").obj())
+    assert seen == [("PodChanged", 0)]
 
 
 async def test_a_deleted_object_is_told_by_its_last_version():

@@ -134,6 +134,11 @@ class TestWaking:
         h.node(make_node("n1").offers(cpu="2", memory="8Gi", pods="10").obj())
         assert [b.name for b in h.binds()] == ["b"]
 
+    def test_a_pod_that_shrinks_in_place_makes_room(self):
+        h = full_cluster()
+        h.pod(make_pod("a").on("n1").request(cpu="0").obj())
+        assert [b.name for b in h.binds()] == ["b"]
+
     def test_uncordoning_and_untainting_help(self):
         h = full_cluster()
         h.node(make_node("n2").cordoned().taint("k").obj())

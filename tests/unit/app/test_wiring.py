@@ -1,0 +1,111 @@
+"""Every setting reaches the part that acts on it."""
+
+import asyncio
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from k8s_scheduler.api.config import ClientConnection, LeaderElection
+from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.app.options import RunOptions
+from k8s_scheduler.app.serving import endpoints_of
+from k8s_scheduler.app.wiring import setup_of, wire
+from k8s_scheduler.console.health import health_page
+from k8s_scheduler.core.builtins import known_plugins
+from k8s_scheduler.kube.throttle import unlimited
+from k8s_scheduler.obs.metrics import Metrics
+from tests.fakes.api import FakeApi
+
+
+def options(**settings) -> RunOptions:
+    configuration = default_configuration(known_plugins())
+    changed = msgspec.structs.replace(configuration.settings, **settings)
+    return RunOptions(configuration=replace(configuration, settings=changed))
+
+
+NO_ELECTION = LeaderElection(leader_elect=False)
+
+
+async def test_without_election_writes_are_always_allowed():
+    graph = wire(options(leader_election=NO_ELECTION), FakeApi(), Metrics())
+    assert graph.elector is None
+    assert graph.dispatcher._may_write()
+    assert graph.dispatcher._conditions._may_write()
+
+
+async def test_with_election_only_the_leader_may_write():
+    graph = wire(options(), FakeApi(), Metrics())
+    assert graph.dispatcher._may_write == graph.elector.may_write
+    assert graph.dispatcher._conditions._may_write == graph.elector.may_write
+    assert not graph.dispatcher._may_write()
+
+
+@pytest.mark.parametrize(("lease", "renew"), [(15, 10), (4, 3), (30, 5)])
+async def test_a_write_ends_before_anybody_else_can_lead(lease, renew):
+    election = LeaderElection(
+        lease_duration_seconds=lease, renew_deadline_seconds=renew, retry_period_seconds=0.5
+    )
+    graph = wire(options(leader_election=election), FakeApi(), Metrics())
+    assert graph.dispatcher._config.call_timeout_seconds < lease - renew
+    assert graph.elector._config.lease_duration_seconds == lease
+    assert graph.elector._config.renew_deadline_seconds == renew
+
+
+async def test_the_lease_is_the_one_that_is_configured():
+    election = LeaderElection(resource_name="mine", resource_namespace="here")
+    graph = wire(options(leader_election=election), FakeApi(), Metrics())
+    assert (graph.elector._config.name, graph.elector._config.namespace) == ("mine", "here")
+
+
+async def test_the_rate_limit_holds_for_every_write_about_pods():
+    limited = options(client_connection=ClientConnection(qps=5.0, burst=1))
+    graph = wire(limited, FakeApi(), Metrics())
+    admits = {
+        graph.dispatcher._admit,
+        graph.dispatcher._conditions._admit,
+        graph.recorder._writer._admit,
+    }
+    assert len(admits) == 1
+    assert unlimited not in admits
+    free = wire(options(), FakeApi(), Metrics())
+    assert free.dispatcher._admit is unlimited
+
+
+def test_waiting_times_reach_the_queue():
+    changed = replace(
+        options(pod_initial_backoff_seconds=3, pod_max_backoff_seconds=7),
+        pod_max_in_unschedulable_pods_seconds=42.0,
+    )
+    queue = setup_of(changed).queue
+    assert (queue.backoff.initial_seconds, queue.backoff.maximum_seconds) == (3, 7)
+    assert queue.parked_limit_seconds == 42
+
+
+async def test_ready_means_nodes_and_pods_are_synced():
+    graph = wire(options(), FakeApi(), Metrics())
+    ready = endpoints_of(graph, Metrics()).readyz
+
+    def status():
+        return health_page("readyz", ready, verbose=False, role=None).status
+
+    assert status() == 503
+    graph.nodes.synced.set()
+    assert status() == 503
+    graph.pods.synced.set()
+    assert status() == 200
+
+
+async def test_the_role_is_told_only_with_election():
+    assert endpoints_of(wire(options(), FakeApi(), Metrics()), Metrics()).role() == "standby"
+    alone = wire(options(leader_election=NO_ELECTION), FakeApi(), Metrics())
+    assert endpoints_of(alone, Metrics()).role() is None
+
+
+async def test_a_recording_is_made_only_when_asked_for(tmp_path):
+    assert wire(options(), FakeApi(), Metrics()).recording is None
+    asked = replace(options(), record_file=tmp_path / "tape", record_max_bytes=12345)
+    graph = wire(asked, FakeApi(), Metrics())
+    assert graph.recording._max_bytes == 12345
+    await asyncio.sleep(0)
+    graph.recording.close()
