@@ -15,7 +15,7 @@ import re
 import ssl
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from urllib.parse import urlsplit
 
@@ -30,6 +30,9 @@ _LOOK_SECONDS = 0.1
 _LIMIT_SECONDS = 900.0
 _SCHEDULED = re.compile(
     r'^scheduler_schedule_attempts_total\{[^}]*result="scheduled"[^}]*\} (\S+)', re.MULTILINE
+)
+_SLICE = re.compile(
+    r'k8s_scheduler_loop_slice_seconds_bucket\{le="(?P<bound>[^"]+)",owner="(?P<owner>[^"]+)"\}'
 )
 
 
@@ -79,13 +82,29 @@ def _ours(nodes: int, pods: int) -> Result:
     with Bed(BedOptions(components=(CONTROLLER_MANAGER,))) as bed:
         _fill(bed, nodes, pods, scheduler_name="k8s-scheduler")
         daemon = Daemon(bed).start()
-        return _measure(
+        result = _measure(
             "k8s-scheduler",
             nodes,
             pods,
             page=lambda: daemon.get("/metrics")[1],
             usage=daemon.usage,
         )
+        owner, seconds = longest_slice(daemon.metrics())
+        print(f"longest slice of the event loop: at most {seconds * 1000:g} ms of CPU ({owner})")
+        return result
+
+
+def longest_slice(metrics: Mapping[str, float]) -> tuple[str, float]:
+    """Return who held the event loop longest, and the bound of the bucket it fell into."""
+    bounds: dict[str, list[tuple[float, float]]] = {}
+    for name, count in metrics.items():
+        if found := _SLICE.fullmatch(name):
+            bounds.setdefault(found["owner"], []).append((float(found["bound"]), count))
+    longest = {
+        owner: min(bound for bound, count in buckets if count == max(c for _, c in buckets))
+        for owner, buckets in bounds.items()
+    }
+    return max(longest.items(), key=lambda item: item[1])
 
 
 def _upstream(nodes: int, pods: int) -> Result:

@@ -30,7 +30,7 @@ from k8s_scheduler.lib.slices import SliceMeter
 
 TICK_SECONDS = 1.0
 # Decisions between two looks at the clock of the slice.
-_BATCH = 8
+_BATCH = 4
 
 
 class Pump:

@@ -12,6 +12,7 @@ from k8s_scheduler.app.carrier import Carrier
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.app.recording import Recording
+from k8s_scheduler.app.warming import warm_up
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler, Setup
@@ -64,6 +65,7 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
     The rate limit is for pods' writes alone: a lease that waits behind them would be lost.
     """
     setup = setup_of(options)
+    warm_up(setup)
     connection = options.configuration.settings.client_connection
     admit = rate_limit(qps=connection.qps, burst=connection.burst)
     clock = SteadyClock()
