@@ -38,7 +38,6 @@ class ObjectMeta(Wire, frozen=True, gc=False):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: Labels | None = None
     annotations: Labels | None = None
@@ -50,7 +49,6 @@ class ListMeta(Wire, frozen=True, gc=False):
 
     resource_version: str = ""
     continue_: str | None = msgspec.field(default=None, name="continue")
-    remaining_item_count: int | None = None
 
 
 class ObjectReference(Wire, frozen=True, gc=False):
@@ -72,7 +70,6 @@ class Condition(Wire, frozen=True, gc=False):
     reason: str | None = None
     message: str | None = None
     last_transition_time: str | None = None
-    last_probe_time: str | None = None
     observed_generation: int | None = None
 
 

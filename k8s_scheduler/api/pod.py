@@ -15,16 +15,14 @@ ResourceList: TypeAlias = dict[str, str | int | float]
 
 
 class ResourceRequirements(Wire, frozen=True, gc=False):
-    """Requests and limits of a container or of a whole pod."""
+    """Requests of a container or of a whole pod; limits are the kubelet's business."""
 
     requests: ResourceList | None = None
-    limits: ResourceList | None = None
 
 
 class ContainerPort(Wire, frozen=True, gc=False):
     """A port of a container; only host ports concern scheduling."""
 
-    container_port: int = 0
     host_port: int = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = "TCP"
@@ -120,7 +118,6 @@ class PodSpec(Wire, frozen=True, gc=False):
     node_name: str = ""
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
     priority: int | None = None
-    priority_class_name: str = ""
     preemption_policy: str | None = None
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
@@ -161,8 +158,3 @@ class Pod(Wire, frozen=True, gc=False):
     metadata: ObjectMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
-
-    @property
-    def is_finished(self) -> bool:
-        """Finished pods hold nothing; the pod watch leaves them out."""
-        return self.status.phase in ("Succeeded", "Failed")

@@ -17,8 +17,6 @@ EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 
 # What a container without a request counts in scores, so that empty requests still spread.
-DEFAULT_MILLI_CPU = 100
-DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
 _DEFAULT_NANO = {CPU: nano("100m"), MEMORY: nano("200Mi")}
 
 

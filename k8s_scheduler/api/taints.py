@@ -29,7 +29,6 @@ class Toleration(Wire, frozen=True, gc=False):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
         """Return whether this toleration covers the taint.

@@ -94,11 +94,6 @@ class Pump:
         """Let the core decide nothing more."""
         self._allowed = False
 
-    @property
-    def is_allowed(self) -> bool:
-        """Return whether decisions are made."""
-        return self._allowed
-
     # Running
 
     async def run(self) -> None:

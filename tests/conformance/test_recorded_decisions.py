@@ -40,7 +40,7 @@ def load(scenario):
     for raw in scenario["objects"]:
         if raw["kind"] == "Pod":
             pod = msgspec.convert(defaulted(raw), Pod)
-            if pod.spec.node_name and not pod.is_finished:
+            if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
                 # The recorded objects have no uid; their names are unique.
                 key = f"{pod.metadata.namespace}/{pod.metadata.name}"
                 metadata = msgspec.structs.replace(pod.metadata, uid=key)

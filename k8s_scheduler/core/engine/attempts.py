@@ -25,6 +25,8 @@ from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
 
+NO_BINDER = "no bind plugin of the profile binds this pod"
+
 
 class Attempts:
     """Runs attempts and takes in their results."""
@@ -56,9 +58,10 @@ class Attempts:
             key = f"{pod.metadata.namespace}/{pod.metadata.name}"
             yield warn(pod, attempt=queued.attempts, note=f"skip schedule deleting pod: {key}")
             return
+        profile = self._profiles[pod.spec.scheduler_name]
         started = self._perf()
         try:
-            decision = self._cycle.decide(self._profiles[pod.spec.scheduler_name], queued)
+            decision = self._cycle.decide(profile, queued)
         except PluginError as error:
             self._meter.plugin_failed(error.plugin, error.extension_point)
             yield _plugin_log(queued, error)
@@ -70,6 +73,9 @@ class Attempts:
         seconds = self._perf() - started
         self._meter.decided(seconds)
         if isinstance(decision, Placement):
+            if not any(plugin.binds(pod) for _, plugin in profile.binds):
+                yield from self._failed(queued, NO_BINDER, seconds=seconds, now=now)
+                return
             yield self._place(queued, decision, now=now)
         else:
             yield from self._rejected(queued, decision, seconds=seconds, now=now)

@@ -22,10 +22,9 @@ from k8s_scheduler.core.state.node_table import NodeTable, Rows
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The node that was chosen, and how many were possible."""
+    """The node that was chosen."""
 
     row: NodeRow
-    feasible_count: int
 
 
 class Cycle:
@@ -47,11 +46,11 @@ class Cycle:
         if not len(feasible):
             return diagnose(filtered.codes, self._verdicts, pre_filter=filtered.pre_filter)
         if len(feasible) == 1:
-            return Placement(NodeRow(int(feasible[0])), 1)
+            return Placement(NodeRow(int(feasible[0])))
         totals = self._runtime.run_scores(profile, pod, feasible).totals
         best = feasible[totals == totals.max()]
         row = _pick(best, start=_seed(queued.pod, queued.attempts) % self._table.row_count)
-        return Placement(row, len(feasible))
+        return Placement(row)
 
 
 def _seed(pod: Pod, attempt: int) -> int:

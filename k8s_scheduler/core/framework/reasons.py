@@ -10,8 +10,6 @@ from typing import NewType
 
 Code = NewType("Code", int)
 
-PASSED = Code(0)
-
 
 @dataclass(frozen=True, slots=True)
 class Reason:

@@ -1,18 +1,6 @@
-"""kube-scheduler's status codes; their names are metric labels."""
+"""How an attempt ends, in kube-scheduler's words: metric labels and condition reasons."""
 
 import enum
-
-
-class Status(enum.StrEnum):
-    """How an extension point ended."""
-
-    SUCCESS = "Success"
-    ERROR = "Error"
-    UNSCHEDULABLE = "Unschedulable"
-    UNSCHEDULABLE_AND_UNRESOLVABLE = "UnschedulableAndUnresolvable"
-    WAIT = "Wait"
-    SKIP = "Skip"
-    PENDING = "Pending"
 
 
 class AttemptResult(enum.StrEnum):

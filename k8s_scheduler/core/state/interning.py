@@ -47,8 +47,3 @@ class Interner(Generic[Value]):
     def items(self) -> ItemsView[int, Value]:
         """Return the live (id, value) pairs."""
         return self._values.items()
-
-    @property
-    def bound(self) -> int:
-        """Return a number that is larger than every id given so far."""
-        return self._next

@@ -6,6 +6,7 @@ from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.registry import Registration, without_arguments
 from k8s_scheduler.core.messages.outgoing import Bind, EventType, PatchCondition, RecordEvent
+from k8s_scheduler.core.plugins.default_binder import DefaultBinder
 from k8s_scheduler.core.plugins.node_name import NodeName
 from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
 from k8s_scheduler.core.scheduler import Setup
@@ -208,6 +209,23 @@ class TestPluginErrors:
         assert h.binds() == []
         ((_, _, note),) = h.events()
         assert "without declaring it in depends_on" in note
+
+
+class TestBinders:
+    """The bind plugins of a profile decide whether a pod is bound."""
+
+    def test_a_pod_that_no_binder_takes_keeps_no_room(self):
+        class Picky(DefaultBinder):
+            def binds(self, pod):
+                return pod.metadata.name != "mine"
+
+        plugins = dict(BUILT_INS, DefaultBinder=Registration(Picky, without_arguments(Picky)))
+        h = Harness(Setup(profiles=(profile(),), plugins=plugins))
+        h.node(make_node("n1").offers(cpu="1", memory="1Gi", pods="1").obj())
+        h.pod(make_pod("mine").obj())
+        h.pod(make_pod("other").obj())
+        assert [b.name for b in h.binds()] == ["other"]
+        assert h.events()[0][2] == "no bind plugin of the profile binds this pod"
 
 
 class TestManyResources:
