@@ -7,6 +7,7 @@ import msgspec
 from k8s_scheduler.api.meta import Condition, Labels, ObjectMeta, Wire
 from k8s_scheduler.api.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
 from k8s_scheduler.api.taints import Toleration
+from k8s_scheduler.api.volumes import Volume
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
@@ -28,6 +29,18 @@ class ContainerPort(Wire, frozen=True, gc=False):
     protocol: str = "TCP"
 
 
+class RestartRule(Wire, frozen=True, gc=False):
+    """What happens when a container exits in a certain way."""
+
+    action: str = ""
+
+
+class VolumeMount(Wire, frozen=True, gc=False):
+    """Where a container mounts a volume; only what needs a feature of the node counts."""
+
+    bind_mount_options: list[str] | None = None
+
+
 class Container(Wire, frozen=True, gc=False):
     """A container: what it asks for, not what it runs."""
 
@@ -36,6 +49,8 @@ class Container(Wire, frozen=True, gc=False):
     resources: ResourceRequirements | None = None
     ports: list[ContainerPort] | None = None
     restart_policy: str | None = None
+    restart_policy_rules: list[RestartRule] | None = None
+    volume_mounts: list[VolumeMount] | None = None
 
 
 class PreferredSchedulingTerm(Wire, frozen=True, gc=False):
@@ -112,6 +127,12 @@ class SchedulingGate(Wire, frozen=True, gc=False):
     name: str = ""
 
 
+class PodResourceClaim(Wire, frozen=True, gc=False):
+    """Devices that a pod needs."""
+
+    name: str = ""
+
+
 class PodSpec(Wire, frozen=True, gc=False):
     """What a pod asks of the scheduler."""
 
@@ -121,6 +142,7 @@ class PodSpec(Wire, frozen=True, gc=False):
     preemption_policy: str | None = None
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
+    ephemeral_containers: list[Container] | None = None
     resources: ResourceRequirements | None = None
     overhead: ResourceList | None = None
     node_selector: Labels | None = None
@@ -129,6 +151,9 @@ class PodSpec(Wire, frozen=True, gc=False):
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
     host_network: bool = False
+    host_users: bool | None = None
+    volumes: list[Volume] | None = None
+    resource_claims: list[PodResourceClaim] | None = None
 
 
 class ContainerStatus(Wire, frozen=True, gc=False):

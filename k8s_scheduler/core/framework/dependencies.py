@@ -1,9 +1,13 @@
 """What a plugin may read. A closed set: what is not declared can't be seen.
 
 `Row` names columns of the node table; a name that ends in `/` stands for the whole family.
+`Object` names a kind of objects. The kinds of all enabled plugins decide which watches run.
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
+
+from k8s_scheduler.api.kinds import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +21,13 @@ class Row:
         if self.column.endswith("/"):
             return column.startswith(self.column)
         return column == self.column
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """Objects of one kind."""
+
+    kind: Kind
+
+
+Dependency: TypeAlias = Row | Object

@@ -5,10 +5,11 @@ Objects are shared with the informers and never changed. Old versions do not tra
 keeps what it knows, so a message cannot contradict it, and a recording stays small.
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
+from k8s_scheduler.api.kinds import TYPES, ClusterObject, Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
@@ -31,6 +32,24 @@ class NodeChanged(_Message, frozen=True, gc=False, array_like=True, tag=True):
 
     name: NodeName
     node: Node | None
+
+
+class ObjectChanged(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """An object of another kind was added or changed; without `object`, it is gone.
+
+    `object` is of the type that belongs to `kind`; `read` makes it so after decoding.
+    """
+
+    kind: Kind
+    namespace: str
+    name: str
+    object: Any
+
+    def read(self) -> ClusterObject | None:
+        """Return the object as its type."""
+        if self.object is None:
+            return None
+        return msgspec.convert(self.object, TYPES[self.kind])
 
 
 class Schedule(_Message, frozen=True, gc=False, array_like=True, tag=True):
@@ -59,4 +78,6 @@ class Restore(_Message, frozen=True, gc=False, array_like=True, tag=True):
     checkpoint: Checkpoint
 
 
-Message: TypeAlias = PodChanged | NodeChanged | Schedule | Tick | BindResult | Restore
+Message: TypeAlias = (
+    PodChanged | NodeChanged | ObjectChanged | Schedule | Tick | BindResult | Restore
+)

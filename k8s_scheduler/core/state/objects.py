@@ -1,0 +1,63 @@
+"""Objects of other kinds that decisions depend on, by kind, namespace and name.
+
+Cluster-scoped objects have the empty namespace. Lists come in the order of names, so that equal
+clusters are looked at equally, whatever the order of their history.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from k8s_scheduler.api.kinds import ClusterObject, Kind
+
+_Objects = dict[str, ClusterObject]
+
+
+class ObjectStore:
+    """What the watches of other kinds have shown."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Kind, dict[str, _Objects]] = {kind: {} for kind in Kind}
+        # By kind: the namespaces whose names have to be sorted again before they are listed.
+        self._unsorted: set[tuple[Kind, str]] = set()
+
+    def put(self, kind: Kind, namespace: str, name: str, found: ClusterObject) -> None:
+        """Add an object or take its new version."""
+        objects = self._objects[kind].setdefault(namespace, {})
+        if name not in objects:
+            self._unsorted.add((kind, namespace))
+        objects[name] = found
+
+    def remove(self, kind: Kind, namespace: str, name: str) -> None:
+        """Take an object away; an unknown one is no error (the watch may repeat)."""
+        objects = self._objects[kind].get(namespace, {})
+        objects.pop(name, None)
+        if not objects:
+            self._objects[kind].pop(namespace, None)
+            self._unsorted.discard((kind, namespace))
+
+    # The caller knows which type belongs to the kind; a table of overloads would say no more.
+    def get(self, kind: Kind, namespace: str, name: str) -> Any:
+        """Return an object; None if there is none."""
+        return self._objects[kind].get(namespace, {}).get(name)
+
+    def list(self, kind: Kind, namespace: str) -> tuple[Any, ...]:
+        """Return the objects of one namespace, by name."""
+        objects = self._objects[kind].get(namespace)
+        if objects is None:
+            return ()
+        if (kind, namespace) in self._unsorted:
+            objects = self._objects[kind][namespace] = dict(sorted(objects.items()))
+            self._unsorted.discard((kind, namespace))
+        return tuple(objects.values())
+
+    def list_all(self, kind: Kind) -> tuple[Any, ...]:
+        """Return the objects of all namespaces, by namespace and name."""
+        namespaces = sorted(self._objects[kind])
+        return tuple(found for space in namespaces for found in self.list(kind, space))
+
+    def entries(self) -> Iterator[tuple[Kind, str, str, ClusterObject]]:
+        """Yield (kind, namespace, name, object) of everything, for checkpoints."""
+        for kind in Kind:
+            for namespace in sorted(self._objects[kind]):
+                for found in self.list(kind, namespace):
+                    yield kind, namespace, found.metadata.name, found
