@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from k8s_scheduler.api.config import ResolvedProfile
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.builtins import BUILT_INS
@@ -28,6 +30,7 @@ from k8s_scheduler.core.messages.incoming import (
     BindResult,
     Message,
     NodeChanged,
+    ObjectChanged,
     PodChanged,
     Restore,
     Schedule,
@@ -72,8 +75,9 @@ class Scheduler:
         self._cache = Cache()
         self._flights = Flights()
         self._meter = Meter(metrics or Metrics().scheduler, tuple(self._profiles))
-        runtime = Runtime(self._cache.nodes, verdicts)
-        self._judge = Judge(self._cache.nodes, runtime, verdicts)
+        runtime = Runtime(self._cache, verdicts)
+        self._judge = Judge(self._cache, runtime, verdicts)
+        self._cycle = Cycle(self._cache, runtime, verdicts)
         self._queue = SchedulingQueue(
             sort_key=next(iter(self._profiles.values())).queue_sort.sort_key,
             is_gated=self._is_gated,
@@ -87,7 +91,7 @@ class Scheduler:
             cache=self._cache,
             queue=self._queue,
             flights=self._flights,
-            cycle=Cycle(self._cache.nodes, runtime, verdicts),
+            cycle=self._cycle,
             profiles=self._profiles,
             meter=self._meter,
             perf=perf,
@@ -104,6 +108,7 @@ class Scheduler:
         return {
             PodChanged: self._pod_changed,
             NodeChanged: self._node_changed,
+            ObjectChanged: self._object_changed,
             Schedule: self._schedule,
             BindResult: self._attempts.take_result,
             Tick: self._tick,
@@ -127,22 +132,31 @@ class Scheduler:
         """Return how many pods wait, wherever they do."""
         return len(self._queue)
 
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of objects, besides pods and nodes, that the profiles depend on."""
+        return tuple(sorted({kind for p in self._profiles.values() for kind in p.kinds}))
+
     def judge(self, pod: Pod) -> Judgement:
         """Return what this scheduler would think of a pod now; nothing changes.
 
-        Raises KeyError if no profile serves the pod, PluginError and QuantityError as a cycle does.
+        Raises KeyError if no profile serves the pod, PluginError and QuantityError as a cycle
+        does, DryRunError where preemption can't be tried.
         """
         return self._judge.judge(self._profiles[pod.spec.scheduler_name], pod)
 
     def checkpoint(self) -> Checkpoint:
         """Return the whole state as data; it shares the objects and copies none."""
         self._waker.rewind()
-        return take_checkpoint(cache=self._cache, queue=self._queue, flights=self._flights)
+        return take_checkpoint(
+            cache=self._cache, queue=self._queue, flights=self._flights, cycle=self._cycle
+        )
 
     # Pods and nodes
 
     def _pod_changed(self, message: PodChanged) -> Iterator[Instruction]:
         uid, pod = message.uid, message.pod
+        self._nominate(uid, pod)
         if pod is None:
             self._queue.remove(uid)
             self._flights.drop(uid)
@@ -171,6 +185,23 @@ class Scheduler:
         except QuantityError as error:
             yield _unreadable("node", message.name, error)
 
+    def _object_changed(self, message: ObjectChanged) -> Iterable[Instruction]:
+        found = message.read()
+        if found is None:
+            self._cache.objects.remove(message.kind, message.namespace, message.name)
+        else:
+            self._cache.objects.put(message.kind, message.namespace, message.name, found)
+        return ()
+
+    def _nominate(self, uid: PodUid, pod: Pod | None) -> None:
+        """Keep the promises to pods of ours that wait."""
+        if pod is None or pod.spec.node_name or pod.spec.scheduler_name not in self._profiles:
+            self._cache.nominations.remove(uid)
+        elif pod.status.nominated_node_name and self._cache.node_of(uid) is None:
+            self._cache.nominations.put(pod, NodeName(pod.status.nominated_node_name))
+        else:
+            self._cache.nominations.remove(uid)
+
     # Time and decisions
 
     def _schedule(self, message: Schedule) -> Iterator[Instruction]:
@@ -188,7 +219,13 @@ class Scheduler:
         return ()
 
     def _restore(self, message: Restore) -> Iterable[Instruction]:
-        restore(message.checkpoint, cache=self._cache, queue=self._queue, flights=self._flights)
+        restore(
+            message.checkpoint,
+            cache=self._cache,
+            queue=self._queue,
+            flights=self._flights,
+            cycle=self._cycle,
+        )
         return ()
 
     def _is_gated(self, pod: Pod) -> bool:

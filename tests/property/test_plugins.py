@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from k8s_scheduler.api.config import PluginUse
 from k8s_scheduler.api.config_load import default_configuration
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
+from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.runtime import Runtime
-from k8s_scheduler.core.framework.views import PodView, RowsView
+from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.plugins.node_resources_fit import NodeResourcesFit
 from k8s_scheduler.core.plugins.scoring import broken_linear
 from k8s_scheduler.core.state.cache import Cache
@@ -46,7 +47,7 @@ def test_filters_and_scores_equal_the_scalar_reference(cluster, pod, wanted):
             cache.put_bound(other)
     pod = (pod.on(wanted) if wanted else pod).obj()
     verdicts = VerdictTable()
-    runtime = Runtime(cache.nodes, verdicts)
+    runtime = Runtime(cache, verdicts)
     filtered = runtime.run_filters(PROFILE, PodView(pod), cache.nodes.present_rows())
     feasible = []
     for (node, placed), code in zip(cluster, filtered.codes.tolist(), strict=True):
@@ -99,7 +100,7 @@ def test_strategies(kind, expected):
     cache = Cache()
     cache.put_node(make_node("n").obj())
     view = RowsView(
-        cache.nodes,
+        cache,
         np.array([0]),
         plugin=fit.name,
         dependencies=fit.depends_on,
@@ -115,6 +116,6 @@ def test_weights_multiply_scores():
     compiled = compile_profile(heavy, FACTORIES)
     cache = Cache()
     cache.put_node(make_node("n").obj())
-    runtime = Runtime(cache.nodes, VerdictTable())
+    runtime = Runtime(cache, VerdictTable())
     pod = PodView(make_pod("p").request(cpu="1", memory="2Gi").obj())
     assert runtime.run_scores(compiled, pod, np.array([0])).totals.tolist() == [7 * 75]

@@ -1,10 +1,16 @@
 """Takes and restores checkpoints: the whole state as data."""
 
+import msgspec
+
+from k8s_scheduler.api.kinds import TYPES
+from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.engine.binding import Flight, Flights
+from k8s_scheduler.core.engine.cycle import Cycle
 from k8s_scheduler.core.messages.checkpoint import (
     ChangeEntry,
     Checkpoint,
     NodeEntry,
+    ObjectEntry,
     PodEntry,
 )
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
@@ -13,13 +19,16 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import Change, NodeRow
 
 
-def take_checkpoint(*, cache: Cache, queue: SchedulingQueue, flights: Flights) -> Checkpoint:
+def take_checkpoint(
+    *, cache: Cache, queue: SchedulingQueue, flights: Flights, cycle: Cycle
+) -> Checkpoint:
     """Return everything a core of the same configuration needs to go on from here."""
     table = cache.nodes
     return Checkpoint(
         row_count=table.row_count,
         nodes=tuple(NodeEntry(row, name, table.node_at(row)) for row, name in table.used_rows()),
         pods=tuple(PodEntry(row, pod, assumed) for row, pod, assumed in cache.placed_pods()),
+        objects=tuple(ObjectEntry(*entry) for entry in cache.objects.entries()),
         # Who entered first stands first: order among equals is part of the state.
         queue=tuple(queued.entry() for queued in sorted(queue, key=lambda q: q.sequence)),
         in_flight=flights.entries(),
@@ -29,15 +38,40 @@ def take_checkpoint(*, cache: Cache, queue: SchedulingQueue, flights: Flights) -
         next_sequence=queue.next_sequence,
         last_backoff_flush=queue.last_backoff_flush,
         last_parked_flush=queue.last_parked_flush,
+        next_sampling_start=cycle.sampling.next_start,
     )
 
 
 def restore(
-    checkpoint: Checkpoint, *, cache: Cache, queue: SchedulingQueue, flights: Flights
+    checkpoint: Checkpoint,
+    *,
+    cache: Cache,
+    queue: SchedulingQueue,
+    flights: Flights,
+    cycle: Cycle,
 ) -> None:
     """Fill an empty core."""
     if cache.nodes.row_count or len(queue):
         raise ValueError("only an empty core can be restored")
+    _fill(cache, checkpoint)
+    for entry in checkpoint.queue:
+        queue.restore(QueuedPod.from_entry(entry))
+        if entry.pod.status.nominated_node_name:
+            cache.nominations.put(entry.pod, NodeName(entry.pod.status.nominated_node_name))
+    for flight in checkpoint.in_flight:
+        flights.start(Flight.from_entry(flight))
+    # What filling the tables noted is not news; what the checkpoint had noted is.
+    cache.changes.drain()
+    for change in checkpoint.changes:
+        cache.changes.note(NodeRow(change.row), Change(change.change))
+    queue.next_sequence = checkpoint.next_sequence
+    queue.last_backoff_flush = checkpoint.last_backoff_flush
+    queue.last_parked_flush = checkpoint.last_parked_flush
+    cycle.sampling.next_start = checkpoint.next_sampling_start
+
+
+def _fill(cache: Cache, checkpoint: Checkpoint) -> None:
+    """Put nodes, pods and objects where they were."""
     cache.nodes.lay_out(
         rows=checkpoint.row_count,
         names={NodeRow(entry.row): entry.name for entry in checkpoint.nodes},
@@ -50,14 +84,6 @@ def restore(
             cache.assume(pod.pod, NodeRow(pod.row))
         else:
             cache.put_bound(pod.pod)
-    for entry in checkpoint.queue:
-        queue.restore(QueuedPod.from_entry(entry))
-    for flight in checkpoint.in_flight:
-        flights.start(Flight.from_entry(flight))
-    # What filling the tables noted is not news; what the checkpoint had noted is.
-    cache.changes.drain()
-    for change in checkpoint.changes:
-        cache.changes.note(NodeRow(change.row), Change(change.change))
-    queue.next_sequence = checkpoint.next_sequence
-    queue.last_backoff_flush = checkpoint.last_backoff_flush
-    queue.last_parked_flush = checkpoint.last_parked_flush
+    for found in checkpoint.objects:
+        read = msgspec.convert(found.object, TYPES[found.kind])
+        cache.objects.put(found.kind, found.namespace, found.name, read)

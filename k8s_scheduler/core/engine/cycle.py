@@ -1,23 +1,28 @@
 """One decision: judge all nodes, score those that pass, pick one.
 
-Ties: among rows with the highest total, the first at or after `crc32(uid, attempt)` modulo the
-table's length. Fair over pods, and the same whenever the same decision is replayed.
+A pod that was promised a node goes there if it fits. Ties: among rows with the highest total, the
+first at or after the attempt's seed modulo the table's length. Fair over pods, and the same
+whenever the same decision is replayed.
 """
 
-import zlib
 from dataclasses import dataclass
 
 import numpy as np
 
+from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.engine.sampling import Sampling
+from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
+from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Runtime
-from k8s_scheduler.core.framework.views import PodView
+from k8s_scheduler.core.framework.runtime import Nominated, Runtime
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
-from k8s_scheduler.core.state.node_table import NodeTable, Rows
+from k8s_scheduler.core.state.node_table import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,33 +33,48 @@ class Placement:
 
 
 class Cycle:
-    """Decides for one pod at a time; changes nothing."""
+    """Decides for one pod at a time; changes nothing but where the next sampling starts."""
 
-    def __init__(self, table: NodeTable, runtime: Runtime, verdicts: VerdictTable) -> None:
-        self._table = table
+    def __init__(self, state: Cache, runtime: Runtime, verdicts: VerdictTable) -> None:
+        self._state = state
         self._runtime = runtime
         self._verdicts = verdicts
+        self.sampling = Sampling(state.nodes)
 
     def decide(self, profile: Profile, queued: QueuedPod) -> Placement | Diagnosis:
         """Return where the pod goes, or why nowhere. Raises PluginError."""
-        rows = self._table.present_rows()
+        rows = self._state.nodes.present_rows()
         if not len(rows):
             return Diagnosis(node_count=0, verdicts=())
         pod = PodView(queued.pod)
-        filtered = self._runtime.run_filters(profile, pod, rows)
+        nominated = nominated_for(self._state, queued.pod)
+        promised = self._promised(profile, queued.pod, pod, nominated)
+        if promised is not None:
+            return Placement(promised)
+        filtered = self._runtime.run_filters(profile, pod, rows, nominated)
         feasible = filtered.feasible
         if not len(feasible):
             return diagnose(filtered.codes, self._verdicts, pre_filter=filtered.pre_filter)
+        if profile.percentage_of_nodes_to_score:
+            feasible = self.sampling.cut(rows, filtered, profile.percentage_of_nodes_to_score)
         if len(feasible) == 1:
             return Placement(NodeRow(int(feasible[0])))
         totals = self._runtime.run_scores(profile, pod, feasible).totals
         best = feasible[totals == totals.max()]
-        row = _pick(best, start=_seed(queued.pod, queued.attempts) % self._table.row_count)
-        return Placement(row)
+        start = seed_of(queued.pod, attempt=queued.attempts) % self._state.nodes.row_count
+        return Placement(_pick(best, start=start))
 
-
-def _seed(pod: Pod, attempt: int) -> int:
-    return zlib.crc32(f"{pod.metadata.uid}/{attempt}".encode())
+    def _promised(
+        self, profile: Profile, pod: Pod, view: PodView, nominated: Nominated
+    ) -> NodeRow | None:
+        """Return the row of the node that the pod was promised, if it takes the pod now."""
+        name = NodeName(pod.status.nominated_node_name)
+        row = self._state.nodes.row_of(name) if name else None
+        if row is None or self._state.nodes.node_at(row) is None:
+            return None
+        alone = np.array([row], dtype=np.int64)
+        found = self._runtime.run_filters(profile, view, alone, nominated).feasible
+        return row if len(found) else None
 
 
 def _pick(rows: Rows, *, start: int) -> NodeRow:

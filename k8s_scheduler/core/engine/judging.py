@@ -5,17 +5,43 @@ be shown or compared instead of carried out.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.engine.preemption import Stuck
+from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.preemption import PreemptionPlugin, Victims
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
-from k8s_scheduler.core.framework.runtime import Runtime
-from k8s_scheduler.core.framework.views import PodView
+from k8s_scheduler.core.framework.runtime import Filtered, Nominated, Runtime
+from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
-from k8s_scheduler.core.state.node_table import NodeTable
+from k8s_scheduler.core.state.node_table import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node on which preemption would make room: who would go, most important first."""
+
+    victims: tuple[str, ...]
+    pdb_violations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """What preemption could do for a pod that fits nowhere.
+
+    `not_eligible` says why the pod may not preempt; `picks` holds the candidate that would be
+    chosen.
+    """
+
+    not_eligible: str = ""
+    candidates: Mapping[NodeName, Candidate] = field(default_factory=dict)
+    picks: tuple[NodeName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,31 +54,35 @@ class Judgement:
     scores: Mapping[NodeName, Mapping[str, int]]
     totals: Mapping[NodeName, int]
     diagnosis: Diagnosis | None
+    preemption: Preemption | None = None
 
 
 class Judge:
-    """Judges pods against one node table."""
+    """Judges pods against one state."""
 
-    def __init__(self, table: NodeTable, runtime: Runtime, verdicts: VerdictTable) -> None:
-        self._table = table
+    def __init__(self, state: Cache, runtime: Runtime, verdicts: VerdictTable) -> None:
+        self._state = state
         self._runtime = runtime
         self._verdicts = verdicts
 
     def judge(self, profile: Profile, pod: Pod) -> Judgement:
-        """Return everything about the pod. Raises PluginError and QuantityError."""
+        """Return everything about the pod. Raises PluginError, QuantityError and DryRunError."""
         view = PodView(pod)
-        rows = self._table.present_rows()
-        filtered = self._runtime.run_filters(profile, view, rows)
-        names = {int(row): self._table.name_of(NodeRow(int(row))) for row in rows}
+        nodes = self._state.nodes
+        rows = nodes.present_rows()
+        nominated = nominated_for(self._state, pod)
+        filtered = self._runtime.run_filters(profile, view, rows, nominated)
+        names = {row: nodes.name_of(NodeRow(row)) for row in rows.tolist()}
         rejected = {
-            names[int(row)]: self._verdicts[int(code)]
-            for row, code in zip(rows, filtered.codes, strict=True)
+            names[row]: self._verdicts[code]
+            for row, code in zip(rows.tolist(), filtered.codes.tolist(), strict=True)
             if code
         }
-        feasible = tuple(names[int(row)] for row in filtered.feasible)
+        feasible = tuple(names[row] for row in filtered.feasible.tolist())
         if not feasible:
             diagnosis = diagnose(filtered.codes, self._verdicts, pre_filter=filtered.pre_filter)
-            return Judgement(filtered.pre_filter, rejected, (), {}, {}, diagnosis)
+            preemption = self._preemption(profile, pod, rows, filtered, nominated)
+            return Judgement(filtered.pre_filter, rejected, (), {}, {}, diagnosis, preemption)
         scored = self._runtime.run_scores(profile, view, filtered.feasible)
         return Judgement(
             pre_filter=None,
@@ -65,3 +95,38 @@ class Judge:
             totals={name: int(scored.totals[i]) for i, name in enumerate(feasible)},
             diagnosis=None,
         )
+
+    def _preemption(
+        self, profile: Profile, pod: Pod, rows: Rows, filtered: Filtered, nominated: Nominated
+    ) -> Preemption | None:
+        """Return what the first plugin that preempts would find, on every node that might help."""
+        for step in profile.post_filters:
+            plugin = step.plugin
+            if not isinstance(plugin, PreemptionPlugin):
+                continue
+            stuck = Stuck(
+                state=self._state,
+                runtime=self._runtime,
+                verdicts=self._verdicts,
+                profile=profile,
+                step=step,
+                pod=pod,
+                rows=rows,
+                filtered=filtered,
+                nominated=nominated,
+                seed=seed_of(pod, attempt=1),
+            )
+            if refusal := plugin.not_eligible(pod, stuck):
+                return Preemption(not_eligible=refusal)
+            nodes = stuck.resolvable_nodes()
+            found, _ = plugin.candidates(stuck, nodes, len(nodes))
+            return Preemption(
+                candidates={node: _candidate(victims) for node, victims in found.items()},
+                picks=(plugin.pick(found, stuck.seed()),) if found else (),
+            )
+        return None
+
+
+def _candidate(victims: Victims) -> Candidate:
+    names = tuple(f"{p.metadata.namespace}/{p.metadata.name}" for p in victims.pods)
+    return Candidate(names, victims.pdb_violations)

@@ -1,30 +1,49 @@
 """What a plugin is: a name, what it reads, and methods at extension points.
 
 A plugin takes part in the points whose methods it has; names and meaning are kube-scheduler's.
+Judging nodes is for shapes of pods, whole columns in and whole columns out, no Python loop over
+nodes:
 
-* `pre_enqueue(pod) -> str | None`: why the pod may not enter the queue yet, or None.
-* `sort_key(queued) -> tuple`: QueueSort; smaller is sooner.
-* `prepare(pod, rows) -> term | SKIP | Reject | Narrow`: PreFilter, once per decision and before any
-  filter, with all nodes in view. A term is what `filter` needs of the pod; `SKIP` means that this
-  plugin has nothing to reject; `Reject` that no node can do; `Narrow` that only named nodes can.
+* `prepare(pod, rows) -> term | SKIP | Reject | Narrow`: PreFilter, once per decision and before
+  any filter, with all nodes in view. A term is what `filter` needs of the pod; `SKIP` means that
+  this plugin has nothing to reject; `Reject` that no node can do; `Narrow` that only named nodes
+  can.
+* `add_pod(term, pod, rows) -> term`, `remove_pod(...)`: PreFilter's extensions. What the term
+  would be with another pod more or less on the one row in view. For plugins whose terms count
+  pods; terms are never changed in place.
 * `filter(term, rows) -> codes`: a code per row, 0 where the node passes. Called only with rows
   that passed the plugins before it.
 * `pre_score(pod, rows) -> term | SKIP` with the feasible nodes in view, `score(term, rows) -> int64
   per row` in 0..100 after `normalize(scores)`, which a plugin may leave out.
-* `bind` is a marker: the plugin hands the pod over by a Binding.
 
-Whole columns in, whole columns out: no Python loop over nodes.
+Everything else is about one pod and one attempt, and gets the attempt's `CycleState`:
+
+* `pre_enqueue(pod) -> str | None`: why the pod may not enter the queue yet, or None.
+* `sort_key(pod, timestamp) -> tuple`: QueueSort; smaller is sooner.
+* `post_filter(state, pod, unplaced) -> PostFilterResult`: what to do where no node passed.
+* `reserve(state, pod, node) -> Rejection | None` and `unreserve(state, pod, node)`.
+* `permit(state, pod, node) -> Rejection | Wait | None`.
+* `pre_bind(state, pod, node) -> tuple of instructions` that must have succeeded before the Bind.
+* `binds(pod) -> bool`: Bind; the first that says yes hands the pod over.
+* `post_bind(state, pod, node)`: told about success.
+
+Hints are data too: `helped_by` names the events that may help a pod the plugin rejected; the
+engine then judges the touched rows by the very same filter.
 """
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.cycle_state import CycleState
+from k8s_scheduler.core.framework.dependencies import Dependency
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.preemption import PostFilterResult, Unplaced
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, PodView, RowsView, Scores
+from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 from k8s_scheduler.core.state.changes import Change
 
 
@@ -36,7 +55,7 @@ class Skip(enum.Enum):
 
 SKIP: Final = Skip.SKIP
 
-# What a plugin prepares is its own business; only its `filter` or `score` looks inside.
+# What a plugin prepares is its own business; only its own methods look inside.
 Term: TypeAlias = Any
 
 
@@ -58,6 +77,21 @@ class Narrow:
 
 Prepared: TypeAlias = Term | Skip | Reject | Narrow
 
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Reserve's or Permit's no, for this attempt."""
+
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Permit's not yet: somebody allows or rejects the pod later, or the time runs out."""
+
+    seconds: float
+
+
 MAX_SCORE = 100
 
 
@@ -66,7 +100,7 @@ class Plugin(Protocol):
 
     name: ClassVar[str]
     reasons: ClassVar[tuple[Reason, ...]]
-    depends_on: ClassVar[tuple[Row, ...]]
+    depends_on: ClassVar[tuple[Dependency, ...]]
     # Events that may help a pod this plugin rejected.
     helped_by: ClassVar[Change]
 
@@ -81,6 +115,15 @@ class PreEnqueuePlugin(Protocol):
 
 
 @runtime_checkable
+class QueueSortPlugin(Protocol):
+    """Orders the queue."""
+
+    def sort_key(self, pod: Pod, timestamp: float) -> tuple[float, ...]:
+        """Return a key; the smallest is popped first."""
+        ...
+
+
+@runtime_checkable
 class FilterPlugin(Protocol):
     """Rejects nodes."""
 
@@ -90,6 +133,28 @@ class FilterPlugin(Protocol):
 
     def filter(self, term: Term, rows: RowsView) -> Codes:
         """Return a code per row."""
+        ...
+
+
+@runtime_checkable
+class CountingPlugin(Protocol):
+    """A filter whose term counts pods."""
+
+    def add_pod(self, term: Term, pod: PodView, rows: RowsView) -> Term:
+        """Return the term with one more pod on the row in view."""
+        ...
+
+    def remove_pod(self, term: Term, pod: PodView, rows: RowsView) -> Term:
+        """Return the term with one pod less on the row in view."""
+        ...
+
+
+@runtime_checkable
+class PostFilterPlugin(Protocol):
+    """Makes room where there is none."""
+
+    def post_filter(self, state: CycleState, pod: Pod, unplaced: Unplaced) -> PostFilterResult:
+        """Return what can be done for a pod that no node takes."""
         ...
 
 
@@ -116,11 +181,33 @@ class NormalizePlugin(Protocol):
 
 
 @runtime_checkable
-class QueueSortPlugin(Protocol):
-    """Orders the queue."""
+class ReservePlugin(Protocol):
+    """Keeps something for a pod on its chosen node."""
 
-    def sort_key(self, pod: Pod, timestamp: float) -> tuple[float, ...]:
-        """Return a key; the smallest is popped first."""
+    def reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Rejection | None:
+        """Take what the pod needs, or say why not."""
+        ...
+
+    def unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> None:
+        """Give it back; also asked of plugins whose `reserve` was not reached."""
+        ...
+
+
+@runtime_checkable
+class PermitPlugin(Protocol):
+    """Has the last word before binding."""
+
+    def permit(self, state: CycleState, pod: Pod, node: NodeName) -> Rejection | Wait | None:
+        """Let the pod go on, hold it, or send it back."""
+        ...
+
+
+@runtime_checkable
+class PreBindPlugin(Protocol):
+    """Has something to get done before a pod may be bound."""
+
+    def pre_bind(self, state: CycleState, pod: Pod, node: NodeName) -> tuple[Any, ...]:
+        """Return the instructions that have to succeed first."""
         ...
 
 
@@ -131,3 +218,29 @@ class BindPlugin(Protocol):
     def binds(self, pod: Pod) -> bool:
         """Return whether this plugin binds the pod; the first that does, does."""
         ...
+
+
+@runtime_checkable
+class PostBindPlugin(Protocol):
+    """Wants to know what was bound."""
+
+    def post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> None:
+        """Take note."""
+        ...
+
+
+# Which protocol belongs to which point of the configuration.
+POINTS: Mapping[str, type[Any]] = {
+    "preEnqueue": PreEnqueuePlugin,
+    "queueSort": QueueSortPlugin,
+    "preFilter": FilterPlugin,
+    "filter": FilterPlugin,
+    "postFilter": PostFilterPlugin,
+    "preScore": ScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "preBind": PreBindPlugin,
+    "bind": BindPlugin,
+    "postBind": PostBindPlugin,
+}

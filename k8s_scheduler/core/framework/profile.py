@@ -1,7 +1,9 @@
-"""A compiled profile: configuration turned into tuples of plugins, once.
+"""Profiles, compiled: configuration becomes, per point, an ordered tuple of plugins.
 
-Nothing is looked up by name while pods are decided. A profile never changes; a new
-configuration makes a new one.
+PreFilter and Filter can be configured apart, and so can PreScore and Score. A plugin that is
+enabled at Filter alone still prepares its term, because nothing can be filtered without; one that
+is enabled at PreFilter alone can reject the pod or narrow the nodes, and filters nothing. The
+same goes for PreScore: it is part of scoring, and at a point of its own it decides nothing.
 """
 
 import functools
@@ -11,14 +13,21 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from k8s_scheduler.api.config import ResolvedProfile
-from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.core.framework.dependencies import Dependency, Object
 from k8s_scheduler.core.framework.plugin import (
     BindPlugin,
+    CountingPlugin,
     FilterPlugin,
     NormalizePlugin,
+    PermitPlugin,
     Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
     PreEnqueuePlugin,
     QueueSortPlugin,
+    ReservePlugin,
     ScorePlugin,
 )
 from k8s_scheduler.core.framework.views import Scores
@@ -30,11 +39,18 @@ Point = TypeVar("Point")
 
 @dataclass(frozen=True, slots=True)
 class FilterStep:
-    """A filter plugin, and what its view shows."""
+    """A filter plugin, what its view shows, and whether it may say no before any node is seen."""
 
     name: str
     plugin: FilterPlugin
-    depends_on: tuple[Row, ...]
+    depends_on: tuple[Dependency, ...]
+    pre_filters: bool = True
+    filters: bool = True
+
+    @property
+    def counting(self) -> CountingPlugin | None:
+        """The plugin, if its term counts pods."""
+        return self.plugin if isinstance(self.plugin, CountingPlugin) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +59,18 @@ class ScoreStep:
 
     name: str
     plugin: ScorePlugin
-    depends_on: tuple[Row, ...]
+    depends_on: tuple[Dependency, ...]
     weight: int
     normalize: Callable[[Scores], Scores] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterStep:
+    """A plugin that makes room, and what it may read of other objects."""
+
+    name: str
+    plugin: PostFilterPlugin
+    depends_on: tuple[Dependency, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +80,23 @@ class Profile:
     scheduler_name: str
     pre_enqueue: tuple[tuple[str, PreEnqueuePlugin], ...]
     queue_sort: QueueSortPlugin
+    # All that prepare a term, in the order of PreFilter; and those that filter, in Filter's.
+    pre_filters: tuple[FilterStep, ...]
     filters: tuple[FilterStep, ...]
+    post_filters: tuple[PostFilterStep, ...]
     scores: tuple[ScoreStep, ...]
+    reserves: tuple[tuple[str, ReservePlugin], ...]
+    permits: tuple[tuple[str, PermitPlugin], ...]
+    pre_binds: tuple[tuple[str, PreBindPlugin], ...]
     binds: tuple[tuple[str, BindPlugin], ...]
+    post_binds: tuple[tuple[str, PostBindPlugin], ...]
     # Events that may help a rejected pod. All filters count, not only those that rejected it: a
     # node that came later may be held back by another.
     helped_by: Change
+    # The kinds of objects that the plugins read.
+    kinds: tuple[Kind, ...]
+    # How many nodes have to be found, in percent; 0 stands for all of them.
+    percentage_of_nodes_to_score: int = 0
 
 
 class ProfileError(Exception):
@@ -75,14 +111,14 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
             if use.name not in made:
                 made[use.name] = factories[use.name](resolved.plugin_args.get(use.name, {}))
 
-    def at(point: str, kind: type[Point]) -> list[tuple[str, Point, int]]:
-        found: list[tuple[str, Point, int]] = []
-        for use in resolved.points.get(point, ()):
-            plugin = made[use.name]
-            if not isinstance(plugin, kind):
-                raise ProfileError(f"plugin {use.name!r} does not extend {point} plugin")
-            found.append((use.name, plugin, use.weight))
-        return found
+    def at(point: str, kind: type[Point]) -> tuple[tuple[str, Point], ...]:
+        # Configuration goes by upstream's table of points; a plugin of ours may do at one point
+        # what upstream's does at two.
+        return tuple((n, p) for n, p, _ in weighted(point, kind))
+
+    def weighted(point: str, kind: type[Point]) -> list[tuple[str, Point, int]]:
+        uses = ((made[use.name], use) for use in resolved.points.get(point, ()))
+        return [(use.name, p, use.weight) for p, use in uses if isinstance(p, kind)]
 
     name = resolved.scheduler_name
     queue_sorts = at("queueSort", QueueSortPlugin)
@@ -96,12 +132,18 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
         raise ProfileError(
             f'at least one bind plugin is needed for profile with scheduler name "{name}"'
         )
-    filters = at("filter", FilterPlugin)
+    pre_filters, filters = _filter_steps(
+        at("preFilter", FilterPlugin), at("filter", FilterPlugin), made
+    )
     return Profile(
         scheduler_name=name,
-        pre_enqueue=tuple((n, p) for n, p, _ in at("preEnqueue", PreEnqueuePlugin)),
+        pre_enqueue=at("preEnqueue", PreEnqueuePlugin),
         queue_sort=queue_sorts[0][1],
-        filters=tuple(FilterStep(n, p, made[n].depends_on) for n, p, _ in filters),
+        pre_filters=pre_filters,
+        filters=filters,
+        post_filters=tuple(
+            PostFilterStep(n, p, made[n].depends_on) for n, p in at("postFilter", PostFilterPlugin)
+        ),
         scores=tuple(
             ScoreStep(
                 n,
@@ -110,10 +152,40 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
                 weight=w or 1,
                 normalize=p.normalize if isinstance(p, NormalizePlugin) else None,
             )
-            for n, p, w in at("score", ScorePlugin)
+            for n, p, w in weighted("score", ScorePlugin)
         ),
-        binds=tuple((n, p) for n, p, _ in binds),
+        reserves=at("reserve", ReservePlugin),
+        permits=at("permit", PermitPlugin),
+        pre_binds=at("preBind", PreBindPlugin),
+        binds=binds,
+        post_binds=at("postBind", PostBindPlugin),
         helped_by=functools.reduce(
-            operator.or_, (made[n].helped_by for n, _, _ in filters), Change(0)
+            operator.or_, (made[step.name].helped_by for step in pre_filters), Change(0)
         ),
+        kinds=_kinds(made),
     )
+
+
+def _filter_steps(
+    pre_filters: tuple[tuple[str, FilterPlugin], ...],
+    filters: tuple[tuple[str, FilterPlugin], ...],
+    made: Mapping[str, Plugin],
+) -> tuple[tuple[FilterStep, ...], tuple[FilterStep, ...]]:
+    """Return the steps in the order of PreFilter, and those that filter in the order of Filter."""
+    first, second = dict(pre_filters), dict(filters)
+    steps = {
+        name: FilterStep(
+            name,
+            plugin,
+            made[name].depends_on,
+            pre_filters=name in first,
+            filters=name in second,
+        )
+        for name, plugin in (first | second).items()
+    }
+    return tuple(steps.values()), tuple(steps[name] for name in second)
+
+
+def _kinds(made: Mapping[str, Plugin]) -> tuple[Kind, ...]:
+    read = {d.kind for plugin in made.values() for d in plugin.depends_on if isinstance(d, Object)}
+    return tuple(sorted(read))

@@ -4,23 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_scheduler.core.framework.plugin import (
-    BindPlugin,
-    FilterPlugin,
-    Plugin,
-    PreEnqueuePlugin,
-    QueueSortPlugin,
-    ScorePlugin,
-)
+from k8s_scheduler.core.framework.plugin import POINTS, Plugin
 from k8s_scheduler.core.framework.profile import PluginFactory
-
-_POINTS: dict[str, type[Any]] = {
-    "preEnqueue": PreEnqueuePlugin,
-    "queueSort": QueueSortPlugin,
-    "filter": FilterPlugin,
-    "score": ScorePlugin,
-    "bind": BindPlugin,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +18,7 @@ class Registration:
     @property
     def points(self) -> frozenset[str]:
         """Return the extension points whose methods the plugin has."""
-        return frozenset(point for point, kind in _POINTS.items() if issubclass(self.kind, kind))
+        return frozenset(point for point, kind in POINTS.items() if issubclass(self.kind, kind))
 
 
 def without_arguments(kind: Callable[[], Plugin]) -> PluginFactory:

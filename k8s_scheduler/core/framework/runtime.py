@@ -3,30 +3,39 @@
 PreFilter comes first, for all plugins: one that can't be resolved ends it at once, another no is
 kept and the others are asked all the same (so that the final no wins), node sets are intersected.
 Then filters run in the profile's order, each only on the rows that passed those before it, so
-every rejected row has exactly one plugin's verdict. A plugin that raises fails the pod's cycle,
-not the scheduler; the error says which plugin, at which point.
+every rejected row has exactly one plugin's verdict. Rows with nominated pods are judged twice:
+with them and without, and both must pass. A plugin that raises fails the pod's cycle, not the
+scheduler; the error says which plugin, at which point.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.core.framework.plugin import (
-    MAX_SCORE,
-    SKIP,
-    Narrow,
-    Reject,
-    Term,
+from k8s_scheduler.core.framework.cycle_state import CycleState
+from k8s_scheduler.core.framework.plugin import MAX_SCORE, SKIP, Narrow, Reject, Term
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.profile import (
+    FilterStep,
+    PostFilterStep,
+    Profile,
+    ScoreStep,
 )
-from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.reasons import Reason, Verdict, VerdictTable
-from k8s_scheduler.core.framework.views import Codes, PodView, RowsView, Scores
-from k8s_scheduler.core.state.node_table import NodeTable, Rows
+from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.delta import Delta, PlacedPod
+from k8s_scheduler.core.state.node_table import Rows
 
 PRE_FILTER_RESULT = "PreFilterResult"
+
+# By row: pods that are promised room there and count for the pod in question.
+Nominated = Mapping[NodeRow, Sequence[PlacedPod]]
+_NOBODY: Nominated = {}
 
 
 class PluginError(Exception):
@@ -45,7 +54,7 @@ class PreFiltered:
     `rejection`: no node can do. `names`: only these nodes can, says `narrowed_by`.
     """
 
-    steps: tuple[tuple[FilterStep, Term], ...] = ()
+    state: CycleState = field(default_factory=CycleState)
     rejection: Verdict | None = None
     names: frozenset[NodeName] | None = None
     narrowed_by: tuple[str, ...] = ()
@@ -57,7 +66,14 @@ class Filtered:
 
     codes: Codes
     feasible: Rows
-    pre_filter: Verdict | None = None
+    before: PreFiltered
+    # The code of rows that no node set holds; -1 if there is no such set.
+    outside_code: int = -1
+
+    @property
+    def pre_filter(self) -> Verdict | None:
+        """Why no node can do, if that was clear from the start."""
+        return self.before.rejection
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +85,24 @@ class Scored:
 
 
 class Runtime:
-    """Evaluates pods against one node table."""
+    """Evaluates pods against one state."""
 
-    def __init__(self, table: NodeTable, verdicts: VerdictTable) -> None:
-        self._table = table
+    def __init__(self, state: Cache, verdicts: VerdictTable) -> None:
+        self._state = state
         self._verdicts = verdicts
+
+    # Filters
 
     def run_pre_filters(self, profile: Profile, pod: PodView) -> PreFiltered:
         """Ask every filter plugin what it needs, or whether it is over already."""
-        steps: list[tuple[FilterStep, Term]] = []
+        terms: dict[str, Term] = {}
         refused: Verdict | None = None
         names: frozenset[NodeName] | None = None
         narrowed_by: list[str] = []
-        everywhere = self._table.present_rows()
-        for step in profile.filters:
+        everywhere = self._state.nodes.present_rows()
+        for step in profile.pre_filters:
             with _blaming(step.name, "PreFilter"):
-                prepared = step.plugin.prepare(pod, self._view(step, everywhere))
+                prepared = step.plugin.prepare(pod, self.view(step, everywhere))
             if prepared is SKIP:
                 continue
             if isinstance(prepared, Reject):
@@ -94,38 +112,68 @@ class Runtime:
                 refused = refused or verdict
                 continue
             if isinstance(prepared, Narrow):
-                narrowed_by.append(step.name)
-                wanted = frozenset(prepared.names)
-                names = wanted if names is None else names & wanted
-                if not names:
-                    return PreFiltered(rejection=_nothing_left(narrowed_by))
+                if step.pre_filters:
+                    narrowed_by.append(step.name)
+                    wanted = frozenset(prepared.names)
+                    names = wanted if names is None else names & wanted
+                    if not names:
+                        return PreFiltered(rejection=_nothing_left(narrowed_by))
                 prepared = prepared.term
-            steps.append((step, prepared))
+            terms[step.name] = prepared
+        state = CycleState(terms)
         if refused is not None:
-            return PreFiltered(rejection=refused)
-        return PreFiltered(tuple(steps), None, names, tuple(sorted(narrowed_by)))
+            return PreFiltered(state, rejection=refused)
+        return PreFiltered(state, None, names, tuple(sorted(narrowed_by)))
 
-    def run_filters(self, profile: Profile, pod: PodView, rows: Rows) -> Filtered:
+    def run_filters(
+        self, profile: Profile, pod: PodView, rows: Rows, nominated: Nominated = _NOBODY
+    ) -> Filtered:
         """Judge the pod on each of the rows; codes of earlier judgements are void."""
         self._verdicts.forget()
         before = self.run_pre_filters(profile, pod)
         if before.rejection is not None:
             code = self._verdicts.code(before.rejection)
-            return Filtered(np.full(len(rows), code), rows[:0], before.rejection)
+            return Filtered(np.full(len(rows), code), rows[:0], before)
         codes = np.zeros(len(rows), dtype=np.int64)
         left = np.arange(len(rows))
+        outside = -1
         if before.names is not None:
             left = np.flatnonzero(np.isin(rows, self._rows_named(before.names)))
-            codes[:] = self._verdicts.code(_outside(before.narrowed_by))
+            outside = self._verdicts.code(_outside(before.narrowed_by))
+            codes[:] = outside
             codes[left] = 0
-        for step, term in before.steps:
+        asked = left
+        for step in profile.filters:
+            if step.name not in before.state.terms:
+                continue
             if not len(left):
                 break
+            term = before.state.terms[step.name]
             with _blaming(step.name, "Filter"):
-                found = step.plugin.filter(term, self._view(step, rows[left]))
+                found = step.plugin.filter(term, self.view(step, rows[left]))
             codes[left] = found
             left = left[found == 0]
-        return Filtered(codes, rows[left])
+        if nominated:
+            for position in asked.tolist():
+                row = NodeRow(int(rows[position]))
+                if pods := nominated.get(row):
+                    codes[position] = self._with(profile, before, row, pods) or codes[position]
+            left = asked[codes[asked] == 0]
+        return Filtered(codes, rows[left], before, outside)
+
+    def trial(self, profile: Profile, before: PreFiltered, row: NodeRow) -> "Trial":
+        """Return one row to try changes on."""
+        return Trial(self, profile, dict(before.state.terms), self._state.delta(row))
+
+    def _with(
+        self, profile: Profile, before: PreFiltered, row: NodeRow, pods: Sequence[PlacedPod]
+    ) -> int:
+        """Return the code of a row with some pods more on it."""
+        trial = self.trial(profile, before, row)
+        trial.add(*pods)
+        return trial.judge()
+
+    # Scores
 
     def run_scores(self, profile: Profile, pod: PodView, feasible: Rows) -> Scored:
         """Return the weighted scores of each feasible row."""
@@ -139,7 +187,7 @@ class Runtime:
         return Scored(totals, by_plugin)
 
     def _score(self, step: ScoreStep, pod: PodView, rows: Rows) -> Scores | None:
-        view = self._view(step, rows)
+        view = self.view(step, rows)
         with _blaming(step.name, "PreScore"):
             term = step.plugin.pre_score(pod, view)
         if term is SKIP:
@@ -159,17 +207,79 @@ class Runtime:
         return scores
 
     def _rows_named(self, names: frozenset[NodeName]) -> list[int]:
-        found = (self._table.row_of(name) for name in sorted(names))
+        found = (self._state.nodes.row_of(name) for name in sorted(names))
         return [row for row in found if row is not None]
 
-    def _view(self, step: FilterStep | ScoreStep, rows: Rows) -> RowsView:
+    def view(
+        self,
+        step: FilterStep | ScoreStep | PostFilterStep,
+        rows: Rows,
+        delta: Delta | None = None,
+    ) -> RowsView:
+        """Return what a plugin may see of some rows."""
         return RowsView(
-            self._table,
+            self._state,
             rows,
             plugin=step.name,
             dependencies=step.depends_on,
             verdicts=self._verdicts,
+            delta=delta,
         )
+
+
+class Trial:
+    """One row with some pods more or less, as the filters would judge it."""
+
+    def __init__(
+        self, runtime: Runtime, profile: Profile, terms: dict[str, Term], delta: Delta
+    ) -> None:
+        self._runtime = runtime
+        self._profile = profile
+        self._terms = terms
+        self._delta = delta
+        self._row = np.array([delta.row], dtype=np.int64)
+
+    def add(self, *pods: PlacedPod) -> None:
+        """Let pods be there."""
+        for placed in pods:
+            self._delta.add(placed)
+            view = PodView(placed.pod, placed.requests)
+            for step in self._profile.pre_filters:
+                if step.counting is not None and step.name in self._terms:
+                    with _blaming(step.name, "AddPod"):
+                        self._terms[step.name] = step.counting.add_pod(
+                            self._terms[step.name], view, self._view(step)
+                        )
+
+    def remove(self, *pods: PlacedPod) -> None:
+        """Let pods be gone."""
+        for placed in pods:
+            self._delta.remove(placed)
+            view = PodView(placed.pod, placed.requests)
+            for step in self._profile.pre_filters:
+                if step.counting is not None and step.name in self._terms:
+                    with _blaming(step.name, "RemovePod"):
+                        self._terms[step.name] = step.counting.remove_pod(
+                            self._terms[step.name], view, self._view(step)
+                        )
+
+    def copy(self) -> "Trial":
+        """Return the same row, to be changed on its own."""
+        return Trial(self._runtime, self._profile, dict(self._terms), self._delta.copy())
+
+    def judge(self) -> int:
+        """Return the code of the first filter that rejects the row; 0 if it passes."""
+        for step in self._profile.filters:
+            if step.name not in self._terms:
+                continue
+            with _blaming(step.name, "Filter"):
+                code = int(step.plugin.filter(self._terms[step.name], self._view(step))[0])
+            if code:
+                return code
+        return 0
+
+    def _view(self, step: FilterStep) -> RowsView:
+        return self._runtime.view(step, self._row, self._delta)
 
 
 def _nothing_left(plugins: list[str]) -> Verdict:

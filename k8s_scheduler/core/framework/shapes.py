@@ -8,6 +8,7 @@ from typing import NewType
 
 import msgspec
 
+from k8s_scheduler.api.node_features import required_features
 from k8s_scheduler.api.pod import Container, Pod
 
 ShapeKey = NewType("ShapeKey", bytes)
@@ -17,10 +18,16 @@ _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 def shape_of(pod: Pod) -> ShapeKey:
     """Return the key of the pod's shape."""
-    spec = pod.spec
+    metadata, spec = pod.metadata, pod.spec
+    # Claims made for a pod are named after it and belong to it: such a pod is a shape of its own.
+    itself = (metadata.name, metadata.uid) if _has_own_claims(pod) else None
     return ShapeKey(
         _encode(
             (
+                metadata.namespace,
+                metadata.labels,
+                [(o.kind, o.name) for o in metadata.owner_references or () if o.controller],
+                itself,
                 spec.scheduler_name,
                 spec.node_name,
                 [_facts_of(c) for c in spec.containers or ()],
@@ -30,9 +37,17 @@ def shape_of(pod: Pod) -> ShapeKey:
                 spec.tolerations,
                 spec.node_selector,
                 spec.affinity,
+                spec.topology_spread_constraints,
+                spec.volumes,
+                spec.resource_claims,
+                required_features(pod),
             )
         )
     )
+
+
+def _has_own_claims(pod: Pod) -> bool:
+    return any(volume.ephemeral is not None for volume in pod.spec.volumes or ())
 
 
 def _facts_of(container: Container) -> tuple[object, ...]:

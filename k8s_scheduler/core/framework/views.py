@@ -1,159 +1,152 @@
-"""What plugins get to see instead of the tables.
+"""What plugins get to see of nodes, of the pods on them, and of other objects.
 
-`PodView` holds what pods of one shape share: neither uid nor priority nor attempt, so a term
-prepared from it is right for every pod of the shape. `RowsView` gives the declared columns, cut
-down to the rows in question; anything else is an error, in production too. A verdict can
-therefore depend on nothing the engine does not know about.
+`RowsView` gives the declared columns, cut down to the rows in question; anything else is an
+error, in production too. A verdict can therefore depend on nothing the engine does not know
+about. With a `Delta`, the one row in view is shown as it would be with other pods on it.
+
+Columns of pods: `pods/labels` (how many pods of which labels are on a row), `pods/terminating`
+(whether they are on their way out), `pods/terms` (which affinity terms they hold), `pods/volumes`.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.api.pod import NodeAffinity, Pod
-from k8s_scheduler.api.ports import HostPort, host_ports
-from k8s_scheduler.api.resources import Requests, pod_requests
-from k8s_scheduler.api.taints import Taint, Toleration
-from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.label_selectors import Requirements
+from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.taints import Taint
+from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
 from k8s_scheduler.core.framework.reasons import Reason, Verdict, VerdictTable
+from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn
-from k8s_scheduler.core.state.node_table import NodeTable, Rows
+from k8s_scheduler.core.state.delta import Delta
+from k8s_scheduler.core.state.held_terms import PodTerm
+from k8s_scheduler.core.state.node_table import Rows
+from k8s_scheduler.core.state.volume_users import VolumeUser
 
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Scores = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int64]
+# A mask over the distinct label sets of placed pods; `count_pods` makes counts of it.
+PodMask = npt.NDArray[np.bool_]
 
 
 class UndeclaredReadError(Exception):
     """A plugin reached for something it did not declare."""
 
 
-class PodView:
-    """The pod, as far as pods of one shape are alike."""
-
-    __slots__ = ("_pod", "requests")
-
-    def __init__(self, pod: Pod) -> None:
-        self._pod = pod
-        self.requests: Requests = pod_requests(pod)
-
-    @property
-    def container_requests(self) -> Requests:
-        """What the containers request, without what is set for the pod as a whole."""
-        if self._pod.spec.resources is None:
-            return self.requests
-        return pod_requests(self._pod, with_pod_level=False)
-
-    @property
-    def node_name(self) -> NodeName:
-        """The node the pod asks for by name; empty for nearly all."""
-        return NodeName(self._pod.spec.node_name)
-
-    @property
-    def node_selector(self) -> Mapping[str, str]:
-        """The labels a node must have."""
-        return self._pod.spec.node_selector or {}
-
-    @property
-    def node_affinity(self) -> NodeAffinity | None:
-        """What the pod demands and prefers of nodes."""
-        affinity = self._pod.spec.affinity
-        return None if affinity is None else affinity.node_affinity
-
-    @property
-    def host_ports(self) -> tuple[HostPort, ...]:
-        """The ports of the node itself that the pod needs."""
-        return host_ports(self._pod)
-
-    @property
-    def images(self) -> tuple[str, ...]:
-        """The images of init containers and containers, as written, in this order."""
-        spec = self._pod.spec
-        containers = (*(spec.init_containers or ()), *(spec.containers or ()))
-        return tuple(container.image for container in containers)
-
-    @property
-    def tolerations(self) -> tuple[Toleration, ...]:
-        """What the pod puts up with."""
-        return tuple(self._pod.spec.tolerations or ())
-
-    def tolerates(self, taint: Taint) -> bool:
-        """Return whether some toleration covers the taint."""
-        return any(t.tolerates(taint) for t in self.tolerations)
-
-
 class RowsView:
     """The declared columns of some rows, for one plugin."""
 
-    __slots__ = ("_dependencies", "_plugin", "_rows", "_table", "_verdicts")
+    __slots__ = ("_delta", "_dependencies", "_plugin", "_rows", "_state", "_verdicts")
 
     def __init__(
         self,
-        table: NodeTable,
+        state: Cache,
         rows: Rows,
         *,
         plugin: str,
-        dependencies: tuple[Row, ...],
+        dependencies: tuple[Dependency, ...],
         verdicts: VerdictTable,
+        delta: Delta | None = None,
     ) -> None:
-        self._table = table
+        self._state = state
         self._rows = rows
         self._plugin = plugin
         self._dependencies = dependencies
         self._verdicts = verdicts
+        self._delta = delta
 
     def __len__(self) -> int:
         return len(self._rows)
 
+    # Nodes
+
+    @property
+    def all_nodes(self) -> "RowsView":
+        """The same view over all nodes, as they are."""
+        return RowsView(
+            self._state,
+            self._state.nodes.present_rows(),
+            plugin=self._plugin,
+            dependencies=self._dependencies,
+            verdicts=self._verdicts,
+        )
+
+    @property
+    def row_ids(self) -> list[NodeRow]:
+        """The rows in view; they are keys of what `volume_users` and the like return."""
+        return [NodeRow(row) for row in self._rows.tolist()]
+
+    def name_of(self, row: NodeRow) -> NodeName:
+        """Return the name of the node in a row. It never changes, so it is always visible."""
+        return self._state.nodes.name_of(row)
+
+    def mask_of(self, name: NodeName) -> Mask:
+        """Return where the node of this name is."""
+        row = self._state.nodes.row_of(name)
+        found: Mask = self._rows == (NodeRow(-1) if row is None else row)
+        return found
+
     def column(self, name: str) -> AnyColumn:
         """Return a declared column of these rows."""
         self._check(name)
-        return self._table.column(name)[self._rows]
+        found = self._state.nodes.column(name)[self._rows]
+        if self._delta is not None and (difference := self._delta.difference(name)):
+            return found + difference
+        return found
 
     @property
     def node_count(self) -> int:
         """How many nodes there are in all, not only in this view."""
         self._check("node_count")
-        return len(self._table)
+        return len(self._state.nodes)
 
     def label(self, key: str) -> npt.NDArray[np.int64]:
         """Return the ids of each row's value of a label; negative where the label is absent."""
         self._check(f"label/{key}")
-        return self._table.labels.column(key)[self._rows]
+        return self._state.nodes.labels.column(key)[self._rows]
 
     def label_id(self, value: str) -> int:
         """Return the id of a label value; no row has it if nobody ever had that value."""
-        return self._table.labels.known_id(value)
+        return self._state.nodes.labels.known_id(value)
 
     def label_value(self, value_id: int) -> str:
         """Return the label value with an id."""
-        return self._table.labels.value(value_id)
+        return self._state.nodes.labels.value(value_id)
 
-    def port_users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
-        """Return row -> address -> count of the pods that use a host port."""
-        self._check("ports")
-        return self._table.ports.users(protocol, port)
+    @property
+    def label_value_count(self) -> int:
+        """How many ids of label values there are: the length of an array by domain."""
+        return self._state.nodes.labels.value_count
 
     def image_sizes(self, name: str) -> Mapping[NodeRow, int]:
         """Return row -> size of an image, for all nodes that hold it."""
         self._check("images")
-        return self._table.images.sizes(name)
+        return self._state.nodes.images.sizes(name)
+
+    def taint_sets(self) -> Iterable[tuple[int, tuple[Taint, ...]]]:
+        """Return the live (id, taints) pairs that the column `taint_set` refers to."""
+        self._check("taint_set")
+        return self._state.nodes.taint_sets.items()
+
+    def feature_sets(self) -> Iterable[tuple[int, tuple[str, ...]]]:
+        """Return the live (id, features) pairs that the column `feature_set` refers to."""
+        self._check("feature_set")
+        return self._state.nodes.feature_sets.items()
 
     def spread_out(self, by_row: Mapping[NodeRow, int]) -> npt.NDArray[np.int64]:
         """Return a column of what `by_row` says of each row; 0 where it says nothing."""
         if not by_row:
             return np.zeros(len(self._rows), dtype=np.int64)
-        full = np.zeros(self._table.row_count, dtype=np.int64)
+        full = np.zeros(self._state.nodes.row_count, dtype=np.int64)
         full[list(by_row.keys())] = list(by_row.values())
         return full[self._rows]
-
-    def taint_sets(self) -> Iterable[tuple[int, tuple[Taint, ...]]]:
-        """Return the live (id, taints) pairs that the column `taint_set` refers to."""
-        self._check("taint_set")
-        return self._table.taint_sets.items()
 
     def translate(self, column: str, by_id: Mapping[int, int]) -> npt.NDArray[np.int64]:
         """Return, for a column of ids, what `by_id` says for each; 0 where it says nothing."""
@@ -164,11 +157,81 @@ class RowsView:
                 table[value_id] = value
         return table[ids]
 
-    def mask_of(self, name: NodeName) -> Mask:
-        """Return where the node of this name is. A name never changes, so it is always visible."""
-        row = self._table.row_of(name)
-        found: Mask = self._rows == (NodeRow(-1) if row is None else row)
-        return found
+    # Pods on nodes
+
+    def port_users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
+        """Return row -> address -> count of the pods that use a host port."""
+        self._check("ports")
+        if self._delta is not None:
+            return self._delta.port_users(protocol, port)
+        return self._state.nodes.ports.users(protocol, port)
+
+    def pods_matching(
+        self, namespaces: Iterable[str] | None, requirements: Requirements | None
+    ) -> PodMask:
+        """Return which pods are picked; `namespaces` of None are all. Masks can be combined."""
+        self._check("pods/labels")
+        return self._state.pods.label_sets.match(namespaces, requirements)
+
+    def count_pods(self, picked: PodMask, *, with_terminating: bool) -> Counts:
+        """Return how many of the picked pods are on each row. A `Delta` does not show here."""
+        self._check("pods/labels")
+        pods = self._state.pods
+        weights = picked[pods.column("label_set")]
+        if not with_terminating:
+            self._check("pods/terminating")
+            weights &= ~pods.column("terminating")
+        return pods.count_by_row(weights, self._state.nodes.row_count)[self._rows]
+
+    def terms_picking(
+        self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
+    ) -> list[PodTerm]:
+        """Return the terms of placed pods that pick a pod in a namespace with these labels."""
+        self._check("pods/terms")
+        return self._state.pods.held_terms.picking(namespace, namespace_labels, labels)
+
+    def weigh_holders(self, weights: Mapping[PodTerm, int]) -> Counts:
+        """Return, for each row, the sum of the weights of the terms its pods hold.
+
+        A `Delta` does not show here.
+        """
+        self._check("pods/terms")
+        pods = self._state.pods
+        by_holder = pods.held_terms.weigh(weights)
+        by_pod = by_holder[pods.column("holder")]
+        return pods.count_by_row(by_pod, self._state.nodes.row_count)[self._rows]
+
+    def volume_users(self, row: NodeRow) -> Mapping[PodUid, VolumeUser]:
+        """Return the pods on a row that use volumes."""
+        self._check("pods/volumes")
+        if self._delta is not None and row == self._delta.row:
+            return self._delta.volume_users()
+        return self._state.volumes.on(row)
+
+    def users_of_claim(self, namespace: str, claim: str) -> int:
+        """Return how many pods on nodes use a claim. A `Delta` does not show here."""
+        self._check("pods/volumes")
+        users = self._state.volumes.rows_using(namespace, claim)
+        nodes = self._state.nodes
+        return sum(count for row, count in users.items() if nodes.node_at(row) is not None)
+
+    # Other objects
+
+    # The caller knows which type belongs to the kind.
+    def object(self, kind: Kind, namespace: str, name: str) -> Any:
+        """Return an object; None if there is none."""
+        self._check_kind(kind)
+        return self._state.objects.get(kind, namespace, name)
+
+    def objects(self, kind: Kind, namespace: str) -> tuple[Any, ...]:
+        """Return the objects of one namespace (empty: cluster-scoped), by name."""
+        self._check_kind(kind)
+        return self._state.objects.list(kind, namespace)
+
+    def all_objects(self, kind: Kind) -> tuple[Any, ...]:
+        """Return the objects of all namespaces, by namespace and name."""
+        self._check_kind(kind)
+        return self._state.objects.list_all(kind)
 
     # Verdicts
 
@@ -184,8 +247,18 @@ class RowsView:
         """Return the code of a rejection by this plugin."""
         return self._verdicts.code(Verdict(self._plugin, reasons, resolvable))
 
+    # Declarations
+
     def _check(self, name: str) -> None:
-        if not any(dependency.covers(name) for dependency in self._dependencies):
+        for dependency in self._dependencies:
+            if isinstance(dependency, Row) and dependency.covers(name):
+                return
+        raise UndeclaredReadError(
+            f"plugin {self._plugin} reads column {name!r} without declaring it in depends_on"
+        )
+
+    def _check_kind(self, kind: Kind) -> None:
+        if Object(kind) not in self._dependencies:
             raise UndeclaredReadError(
-                f"plugin {self._plugin} reads column {name!r} without declaring it in depends_on"
+                f"plugin {self._plugin} reads {kind} objects without declaring it in depends_on"
             )

@@ -4,8 +4,11 @@ Rows and sequence numbers are part of it: ties are broken by row, and equal pods
 sequence, so a core restored from a checkpoint decides exactly as the one it was taken from.
 """
 
+from typing import Any
+
 import msgspec
 
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
@@ -29,6 +32,15 @@ class PodEntry(_Part, frozen=True, gc=False, array_like=True):
     row: int
     pod: Pod
     assumed: bool
+
+
+class ObjectEntry(_Part, frozen=True, gc=False, array_like=True):
+    """An object of another kind; `object` is of the type that belongs to `kind`."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    object: Any
 
 
 class QueueEntry(_Part, frozen=True, gc=False, array_like=True):
@@ -67,9 +79,11 @@ class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     row_count: int
     nodes: tuple[NodeEntry, ...]
     pods: tuple[PodEntry, ...]
+    objects: tuple[ObjectEntry, ...]
     queue: tuple[QueueEntry, ...]
     in_flight: tuple[FlightEntry, ...]
     changes: tuple[ChangeEntry, ...]
     next_sequence: int
     last_backoff_flush: float
     last_parked_flush: float
+    next_sampling_start: int

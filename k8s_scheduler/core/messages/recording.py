@@ -17,10 +17,10 @@ import msgspec
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import Message, Restore
 
-MAGIC = b"k8s-scheduler recording 1\n"
+MAGIC = b"k8s-scheduler recording 2\n"
 _LENGTH = struct.Struct(">I")
 _CHUNK = 256
-_LISTS = ("nodes", "pods", "queue", "in_flight", "changes")
+_LISTS = ("nodes", "pods", "objects", "queue", "in_flight", "changes")
 
 
 class RecordingError(Exception):

@@ -10,10 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import PodView, RowsView, Scores
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.views import RowsView, Scores
 from k8s_scheduler.core.state.changes import Change
 
 _MIB = 1024 * 1024
@@ -26,7 +27,7 @@ class ImageLocality:
 
     name: ClassVar[str] = "ImageLocality"
     reasons: ClassVar[tuple[Reason, ...]] = ()
-    depends_on: ClassVar[tuple[Row, ...]] = (Row("images"), Row("node_count"))
+    depends_on: ClassVar[tuple[Dependency, ...]] = (Row("images"), Row("node_count"))
     helped_by: ClassVar[Change] = Change(0)
 
     def pre_score(self, pod: PodView, rows: RowsView) -> tuple[str, ...]:

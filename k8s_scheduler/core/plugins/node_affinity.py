@@ -21,11 +21,12 @@ from k8s_scheduler.api.node_selectors import NAME_FIELD, is_empty, term_problem
 from k8s_scheduler.api.pod import NodeAffinity as Affinity
 from k8s_scheduler.api.pod import PreferredSchedulingTerm
 from k8s_scheduler.api.selectors import NodeSelector
-from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.node_selection import match_labels, match_selector, match_term
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Skip
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, PodView, RowsView, Scores
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import default_normalize
 from k8s_scheduler.core.state.changes import Change
 
@@ -53,7 +54,7 @@ class NodeAffinity:
 
     name: ClassVar[str] = "NodeAffinity"
     reasons: ClassVar[tuple[Reason, ...]] = (NOT_SELECTED, NOT_ENFORCED, CONFLICT)
-    depends_on: ClassVar[tuple[Row, ...]] = (Row("label/"),)
+    depends_on: ClassVar[tuple[Dependency, ...]] = (Row("label/"),)
     helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_LABEL
 
     def __init__(self, args: Mapping[str, Any]) -> None:

@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.resources import CPU, MEMORY
-from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import MAX_SCORE, SKIP, Skip
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Mask, PodView, RowsView, Scores
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.views import Mask, RowsView, Scores
 from k8s_scheduler.core.state.changes import Change
 
 BalanceTerm = tuple[tuple[str, int], ...]
@@ -28,7 +29,7 @@ class NodeResourcesBalancedAllocation:
 
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
     reasons: ClassVar[tuple[Reason, ...]] = ()
-    depends_on: ClassVar[tuple[Row, ...]] = (Row("allocatable/"), Row("requested/"))
+    depends_on: ClassVar[tuple[Dependency, ...]] = (Row("allocatable/"), Row("requested/"))
     helped_by: ClassVar[Change] = Change(0)
 
     def __init__(self, args: Mapping[str, Any]) -> None:

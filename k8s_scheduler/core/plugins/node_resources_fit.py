@@ -26,9 +26,10 @@ from k8s_scheduler.api.resources import (
     PODS,
     is_scalar,
 )
-from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, PodView, RowsView, Scores
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import (
     Strategy,
     broken_linear,
@@ -82,7 +83,7 @@ class NodeResourcesFit:
 
     name: ClassVar[str] = "NodeResourcesFit"
     reasons: ClassVar[tuple[Reason, ...]] = (TOO_MANY_PODS, *_NATIVE.values())
-    depends_on: ClassVar[tuple[Row, ...]] = (
+    depends_on: ClassVar[tuple[Dependency, ...]] = (
         Row("allocatable/"),
         Row("requested/"),
         Row("non_zero/"),

@@ -7,10 +7,11 @@ for it. Preemption can't help, so the rejection stands until the node or the pod
 from typing import ClassVar
 
 from k8s_scheduler.api.taints import NO_SCHEDULE, Taint
-from k8s_scheduler.core.framework.dependencies import Row
+from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, PodView, RowsView
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.views import Codes, RowsView
 from k8s_scheduler.core.state.changes import Change
 
 UNSCHEDULABLE = Reason(
@@ -25,7 +26,7 @@ class NodeUnschedulable:
 
     name: ClassVar[str] = "NodeUnschedulable"
     reasons: ClassVar[tuple[Reason, ...]] = (UNSCHEDULABLE,)
-    depends_on: ClassVar[tuple[Row, ...]] = (Row("unschedulable"),)
+    depends_on: ClassVar[tuple[Dependency, ...]] = (Row("unschedulable"),)
     helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_TAINT
 
     def prepare(self, pod: PodView, rows: RowsView) -> Skip | None:

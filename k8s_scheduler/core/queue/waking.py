@@ -14,7 +14,7 @@ import numpy as np
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import PluginError, Runtime
 from k8s_scheduler.core.framework.shapes import ShapeKey
-from k8s_scheduler.core.framework.views import PodView
+from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache

@@ -23,7 +23,12 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.ports import HostPort, host_ports
 from k8s_scheduler.api.resources import Requests, pod_requests
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
+from k8s_scheduler.core.state.delta import Delta, PlacedPod
 from k8s_scheduler.core.state.node_table import NodeTable
+from k8s_scheduler.core.state.nominations import Nominations
+from k8s_scheduler.core.state.objects import ObjectStore
+from k8s_scheduler.core.state.pod_index import PodIndex
+from k8s_scheduler.core.state.volume_users import VolumeUsers
 
 
 class CacheError(Exception):
@@ -42,12 +47,18 @@ class _Placed:
 
 
 class Cache:
-    """Nodes, and the pods on them."""
+    """Nodes, the pods on them, and everything else that decisions depend on."""
 
     def __init__(self) -> None:
         self.changes = ChangeLog()
         self.nodes = NodeTable(self.changes)
+        self.pods = PodIndex()
+        self.volumes = VolumeUsers()
+        self.objects = ObjectStore()
+        self.nominations = Nominations()
         self._pods: dict[PodUid, _Placed] = {}
+        # Inner dicts stand for ordered sets.
+        self._by_row: dict[NodeRow, dict[PodUid, None]] = {}
         self._assumed_count = 0
 
     # Nodes
@@ -117,6 +128,15 @@ class Cache:
         """Return (row, pod, assumed) of every pod that takes room."""
         return [(p.row, p.pod, p.assumed) for p in self._pods.values()]
 
+    def pods_on(self, row: NodeRow) -> list[PlacedPod]:
+        """Return the pods that take room on a row, in the order they came."""
+        found = (self._pods[uid] for uid in self._by_row.get(row, ()))
+        return [PlacedPod(p.pod, p.requests, p.ports) for p in found]
+
+    def delta(self, row: NodeRow) -> Delta:
+        """Return a row to try changes on."""
+        return Delta(row, ports=self.nodes.ports, volumes=self.volumes)
+
     @property
     def pod_count(self) -> int:
         """Return how many pods take room, assumed ones included."""
@@ -142,6 +162,10 @@ class Cache:
         ports = host_ports(pod)
         self.nodes.add_requests(row, requests)
         self.nodes.ports.add(row, ports)
+        self.pods.add(uid, pod, row)
+        self.volumes.add(row, pod)
+        self.nominations.remove(uid)
+        self._by_row.setdefault(row, {})[uid] = None
         self._pods[uid] = _Placed(pod, row, requests, ports, assumed)
         self._assumed_count += assumed
 
@@ -150,6 +174,12 @@ class Cache:
         self._assumed_count -= placed.assumed
         self.nodes.remove_requests(placed.row, placed.requests)
         self.nodes.ports.remove(placed.row, placed.ports)
+        self.pods.remove(uid)
+        self.volumes.remove(placed.row, uid)
+        here = self._by_row[placed.row]
+        del here[uid]
+        if not here:
+            del self._by_row[placed.row]
         self.changes.note(placed.row, Change.ASSIGNED_POD_DELETE)
         self.nodes.free_if_empty(placed.row)
 
@@ -162,10 +192,22 @@ class Cache:
                 change |= Change.ASSIGNED_POD_SCALE_DOWN
         if placed.pod.metadata.labels != pod.metadata.labels:
             change |= Change.ASSIGNED_POD_LABEL
+        if _index_facts(placed.pod) != _index_facts(pod):
+            uid = PodUid(pod.metadata.uid)
+            self.pods.update(uid, pod, placed.row)
+            self.volumes.remove(placed.row, uid)
+            self.volumes.add(placed.row, pod)
         self._assumed_count -= placed.assumed
         placed.pod, placed.requests, placed.assumed = pod, requests, False
         if change:
             self.changes.note(placed.row, change)
+
+
+def _index_facts(pod: Pod) -> tuple[object, ...]:
+    """Return what the indexes of placed pods hold of a pod."""
+    metadata, spec = pod.metadata, pod.spec
+    terminating = metadata.deletion_timestamp is not None
+    return metadata.labels, terminating, spec.priority, spec.affinity, spec.volumes
 
 
 def _shrank(before: Requests, after: Requests) -> bool:

@@ -19,6 +19,7 @@ class Change(enum.IntFlag):
     NODE_ALLOCATABLE = enum.auto()
     NODE_LABEL = enum.auto()
     NODE_TAINT = enum.auto()
+    NODE_DECLARED_FEATURE = enum.auto()
     ASSIGNED_POD_ADD = enum.auto()
     ASSIGNED_POD_DELETE = enum.auto()
     ASSIGNED_POD_LABEL = enum.auto()
@@ -32,6 +33,7 @@ EVENT_LABELS = {
     Change.NODE_ALLOCATABLE: "NodeUpdateNodeAllocatable",
     Change.NODE_LABEL: "NodeUpdateNodeLabel",
     Change.NODE_TAINT: "NodeUpdateNodeTaint",
+    Change.NODE_DECLARED_FEATURE: "NodeUpdateNodeDeclaredFeature",
     Change.ASSIGNED_POD_ADD: "AssignedPodAdd",
     Change.ASSIGNED_POD_DELETE: "AssignedPodDelete",
     Change.ASSIGNED_POD_LABEL: "AssignedPodUpdatePodLabel",

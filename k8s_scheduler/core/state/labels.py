@@ -58,6 +58,11 @@ class LabelColumns:
         """Return the id of a value; UNKNOWN if no node has it in any column."""
         return self._ids.get(value, UNKNOWN)
 
+    @property
+    def value_count(self) -> int:
+        """Return how many ids there are."""
+        return len(self._values)
+
     def value(self, value_id: int) -> str:
         """Return the value with an id."""
         return self._values[value_id]

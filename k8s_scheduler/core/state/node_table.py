@@ -5,11 +5,11 @@ node, keep the row ("ghost"); it takes part in no decision until the node (re)ap
 without node and pods is freed and used again for the next newcomer, lowest row first, so that
 equal histories give equal tables.
 
-Column names: `allocatable/<resource>`, `requested/<resource>`, `non_zero/cpu`,
-`non_zero/memory`, `pod_count`, `unschedulable`, `taint_set`, `label/<key>`. Cpu is in thousandths,
-the rest in whole units. Columns of resources are born when a node offers or a pod asks for the
-first one, columns of labels when somebody reads the key. Images and host ports are indexes beside
-the columns.
+Column names: `allocatable/<resource>`, `requested/<resource>`, `non_zero/cpu`, `non_zero/memory`,
+`pod_count`, `unschedulable`, `taint_set`, `feature_set`, `label/<key>`. Cpu is in thousandths, the
+rest in whole units. Columns of resources are born when a node offers or a pod asks for the first
+one, columns of labels when somebody reads the key. Images and host ports are indexes beside the
+columns.
 """
 
 import heapq
@@ -32,7 +32,7 @@ from k8s_scheduler.api.taints import Taint
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
 from k8s_scheduler.core.state.images import ImageIndex
-from k8s_scheduler.core.state.interning import Interner
+from k8s_scheduler.core.state.interning import Interner, Value
 from k8s_scheduler.core.state.labels import LabelColumns
 from k8s_scheduler.core.state.ports import PortIndex
 
@@ -42,6 +42,7 @@ ALLOCATABLE = "allocatable/"
 REQUESTED = "requested/"
 NON_ZERO = "non_zero/"
 TaintSet = tuple[Taint, ...]
+FeatureSet = tuple[str, ...]
 
 
 class NodeTable:
@@ -56,6 +57,7 @@ class NodeTable:
         self._free: list[NodeRow] = []
         self._present: Rows | None = None
         self.taint_sets: Interner[TaintSet] = Interner(first=())
+        self.feature_sets: Interner[FeatureSet] = Interner(first=())
         self.labels = LabelColumns(self._columns)
         self.images = ImageIndex()
         self.ports = PortIndex()
@@ -67,6 +69,7 @@ class NodeTable:
         self._columns.add("pod_count", np.int64)
         self._columns.add("unschedulable", np.bool_)
         self._columns.add("taint_set", np.int64)
+        self._columns.add("feature_set", np.int64)
 
     # Reading
 
@@ -136,6 +139,7 @@ class NodeTable:
         self._write_resources(row, {})
         self._columns["unschedulable"][row] = False
         self._set_taints(row, ())
+        self._set_features(row, ())
         self.labels.put(row, None)
         self.images.put(row, None)
         self._log.note(row, Change.NODE_DELETE)
@@ -228,13 +232,22 @@ class NodeTable:
             column[row] = node.spec.unschedulable
             changed = Change.NODE_TAINT
         if self._set_taints(row, tuple(node.spec.taints or ())):
-            changed = Change.NODE_TAINT
+            changed |= Change.NODE_TAINT
+        if self._set_features(row, tuple(sorted(node.status.declared_features or ()))):
+            changed |= Change.NODE_DECLARED_FEATURE
         return changed
 
     def _set_taints(self, row: NodeRow, taints: TaintSet) -> bool:
-        column = self._columns["taint_set"]
-        before = int(column[row])
-        after = self.taint_sets.acquire(taints)
-        self.taint_sets.release(before)
-        column[row] = after
-        return before != after
+        return _swap(self._columns["taint_set"], row, self.taint_sets, taints)
+
+    def _set_features(self, row: NodeRow, features: FeatureSet) -> bool:
+        return _swap(self._columns["feature_set"], row, self.feature_sets, features)
+
+
+def _swap(column: AnyColumn, row: NodeRow, interner: Interner[Value], value: Value) -> bool:
+    """Put a value's id in place of the one that is there; return whether it is another."""
+    before = int(column[row])
+    after = interner.acquire(value)
+    interner.release(before)
+    column[row] = after
+    return before != after

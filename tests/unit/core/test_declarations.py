@@ -6,6 +6,7 @@ import pytest
 from k8s_scheduler.api.config_load import default_configuration
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
+from k8s_scheduler.core.framework.preemption import DryRunError
 from k8s_scheduler.core.framework.registry import Registration
 from k8s_scheduler.core.framework.runtime import PluginError
 from k8s_scheduler.core.scheduler import Setup
@@ -38,7 +39,12 @@ def judge(plugins):
     h = Harness(Setup(profiles=PROFILES, plugins=plugins))
     for name in ("n1", "n2"):
         h.node(make_node(name).label(zone="a").obj())
-    return h.core.judge(demanding_pod())
+    found = h.core.judge(demanding_pod())
+    # One that fits nowhere, but could if another left.
+    for name in ("n1", "n2"):
+        h.pod(make_pod(f"low-{name}").request(cpu="3").on(name).obj())
+    h.core.judge(make_pod("high").request(cpu="4").priority(1).obj())
+    return found
 
 
 def test_the_built_ins_read_only_what_they_declare():
@@ -57,5 +63,5 @@ def test_every_declaration_is_needed(name, dropped):
     factory = BUILT_INS[name].factory
     takes_arguments = factory is kind
     registration = Registration(blind, blind if takes_arguments else lambda _args: blind())
-    with pytest.raises(PluginError, match="without declaring it in depends_on"):
+    with pytest.raises((PluginError, DryRunError), match="without declaring it in depends_on"):
         judge(dict(BUILT_INS, **{name: registration}))

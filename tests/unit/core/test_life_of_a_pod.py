@@ -167,7 +167,7 @@ class TestWaking:
 
     def test_a_change_that_scheduling_does_not_read_is_not(self):
         h = full_cluster()
-        h.pod(make_pod("b").request(cpu="1").label(x="y").obj())
+        h.pod(make_pod("b").request(cpu="1").version(2).obj())
         assert h.schedule() == []
 
     def test_five_minutes_are_enough_for_another_try(self):

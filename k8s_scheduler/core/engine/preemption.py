@@ -1,0 +1,137 @@
+"""Tries out, for a pod that no node takes, whose leaving would help. Nothing is changed."""
+
+from collections.abc import Callable
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.victims import Budgets, select_victims
+from k8s_scheduler.core.framework.preemption import DryRunError, Victims
+from k8s_scheduler.core.framework.profile import PostFilterStep, Profile
+from k8s_scheduler.core.framework.reasons import Reason, Verdict, VerdictTable
+from k8s_scheduler.core.framework.runtime import Filtered, Nominated, PluginError, Runtime, Trial
+from k8s_scheduler.core.framework.views import UndeclaredReadError
+from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.node_table import Rows
+
+NO_VICTIMS = Verdict(
+    "DefaultPreemption",
+    (
+        Reason(
+            code="DefaultPreemption/NoVictims",
+            text="No preemption victims found for incoming pod",
+        ),
+    ),
+    resolvable=False,
+)
+
+
+class Stuck:
+    """A pod that no node takes: what was said about it, and what can be tried.
+
+    It implements `framework.preemption.Unplaced`, on the state as it is now.
+    """
+
+    def __init__(
+        self,
+        *,
+        state: Cache,
+        runtime: Runtime,
+        verdicts: VerdictTable,
+        profile: Profile,
+        step: PostFilterStep,
+        pod: Pod,
+        rows: Rows,
+        filtered: Filtered,
+        nominated: Nominated,
+        seed: int,
+    ) -> None:
+        self._state = state
+        self._runtime = runtime
+        self._verdicts = verdicts
+        self._profile = profile
+        self._step = step
+        self._pod = pod
+        self._filtered = filtered
+        self._nominated = nominated
+        self._seed = seed
+        self._rows = rows
+        self._budgets: Budgets | None = None
+
+    def verdict_on(self, node: NodeName) -> Verdict | None:
+        """Return why a node does not take the pod; None for a node that is not there."""
+        row = self._state.nodes.row_of(node)
+        for found, code in zip(self._rows.tolist(), self._filtered.codes.tolist(), strict=True):
+            if found == row:
+                return self._verdicts[code]
+        return None
+
+    def pods_on(self, node: NodeName) -> tuple[Pod, ...]:
+        """Return the pods on a node."""
+        row = self._state.nodes.row_of(node)
+        return () if row is None else tuple(p.pod for p in self._state.pods_on(row))
+
+    def resolvable_nodes(self) -> tuple[NodeName, ...]:
+        """Return the nodes that might take the pod if others left, in the table's order."""
+        codes = self._filtered.codes
+        resolvable = {
+            code: self._verdicts[code].resolvable for code in dict.fromkeys(codes.tolist())
+        }
+        return tuple(
+            self._state.nodes.name_of(NodeRow(row))
+            for row, code in zip(self._rows.tolist(), codes.tolist(), strict=True)
+            if resolvable[code]
+        )
+
+    def node_count(self) -> int:
+        """Return how many nodes there are."""
+        return len(self._rows)
+
+    def seed(self) -> int:
+        """Return a number that is another one at each attempt."""
+        return self._seed
+
+    def dry_run(self, node: NodeName) -> Victims | Verdict:
+        """Return who would have to leave a node, or why nobody's leaving would help."""
+        row = self._state.nodes.row_of(node)
+        if row is None:
+            raise DryRunError(f'there is no node "{node}"')
+        priority = self._pod.spec.priority or 0
+        lesser = [p for p in self._state.pods_on(row) if p.priority < priority]
+        if not lesser:
+            return NO_VICTIMS
+        if self._filtered.pre_filter is not None:
+            # Nothing was prepared for this plugin, so nothing can be tried: its word stands.
+            return self._filtered.pre_filter
+        trial = self._runtime.trial(self._profile, self._filtered.before, row)
+        try:
+            found = select_victims(trial, lesser, self._current_budgets(), self._judge_on(row))
+        except (PluginError, UndeclaredReadError) as error:
+            raise DryRunError(str(error)) from error
+        if not isinstance(found, Victims):
+            return self._verdicts[found]
+        if not found.pods:
+            raise DryRunError(f'expected at least one victim pod on node "{node}"')
+        return found
+
+    def _judge_on(self, row: NodeRow) -> Callable[[Trial], int]:
+        """Return what judges a trial of this row: with promised pods counted in, and without."""
+        promised = self._nominated.get(row, ())
+
+        def judge(tried: Trial) -> int:
+            if promised:
+                fuller = tried.copy()
+                fuller.add(*promised)
+                if code := fuller.judge():
+                    return code
+            return tried.judge()
+
+        return judge
+
+    def _current_budgets(self) -> Budgets:
+        """Return the budgets, read once; the plugin must have declared that it reads them."""
+        if self._budgets is None:
+            view = self._runtime.view(self._step, self._rows)
+            self._budgets = Budgets(view.all_objects(Kind.POD_DISRUPTION_BUDGET))
+        return self._budgets

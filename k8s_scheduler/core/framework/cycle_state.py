@@ -1,0 +1,34 @@
+"""What one attempt carries from one extension point to the next.
+
+The terms that filters prepared, and whatever plugins leave for themselves or for each other under
+a key of their own. It lives as long as the attempt, and belongs to it alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class CycleState:
+    """The state of one attempt."""
+
+    # By filter plugin; a plugin that skipped the pod has none.
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    _notes: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, key: str, value: object) -> None:
+        """Leave something for a later point."""
+        self._notes[key] = value
+
+    def read(self, key: str) -> Any:
+        """Return what was left under a key; KeyError if nothing was."""
+        return self._notes[key]
+
+    def delete(self, key: str) -> None:
+        """Take something away; it need not be there."""
+        self._notes.pop(key, None)
+
+    def clone(self) -> "CycleState":
+        """Return a copy that can be written to without the original noticing."""
+        return CycleState(self.terms, dict(self._notes))

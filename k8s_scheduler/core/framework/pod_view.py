@@ -1,0 +1,133 @@
+"""What plugins get to see of a pod: as much as pods of one shape have in common.
+
+Neither priority nor attempt nor status: a term prepared from this view is right for every pod of
+the shape. `shapes.shape_of` and this class go together; what is visible here is in the key there.
+"""
+
+from collections.abc import Mapping
+
+from k8s_scheduler.api.meta import Labels, NodeName, ObjectMeta, OwnerReference
+from k8s_scheduler.api.node_features import required_features
+from k8s_scheduler.api.pod import NodeAffinity, Pod, TopologySpreadConstraint
+from k8s_scheduler.api.ports import HostPort, host_ports
+from k8s_scheduler.api.resources import Requests, pod_requests
+from k8s_scheduler.api.taints import Taint, Toleration
+from k8s_scheduler.api.volumes import Volume
+from k8s_scheduler.core.state.held_terms import PodTerm, terms_of
+
+
+class PodView:
+    """The pod, as far as pods of one shape are alike."""
+
+    __slots__ = ("_pod", "requests")
+
+    def __init__(self, pod: Pod, requests: Requests | None = None) -> None:
+        """Take a pod, and its requests if they are known already."""
+        self._pod = pod
+        self.requests: Requests = requests or pod_requests(pod)
+
+    # Who it is, as far as others select it
+
+    @property
+    def namespace(self) -> str:
+        """Where it lives."""
+        return self._pod.metadata.namespace
+
+    @property
+    def labels(self) -> Labels:
+        """Its labels."""
+        return self._pod.metadata.labels or {}
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages it."""
+        owners = self._pod.metadata.owner_references or ()
+        return next((owner for owner in owners if owner.controller), None)
+
+    # What it takes
+
+    @property
+    def container_requests(self) -> Requests:
+        """What the containers request, without what is set for the pod as a whole."""
+        if self._pod.spec.resources is None:
+            return self.requests
+        return pod_requests(self._pod, with_pod_level=False)
+
+    @property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """The ports of the node itself that the pod needs."""
+        return host_ports(self._pod)
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images of init containers, containers and volumes, as written, in this order."""
+        spec = self._pod.spec
+        containers = (*(spec.init_containers or ()), *(spec.containers or ()))
+        mounted = (v.image.reference for v in spec.volumes or () if v.image is not None)
+        return (*(container.image for container in containers), *mounted)
+
+    @property
+    def has_resource_claims(self) -> bool:
+        """Whether it needs devices by claim."""
+        return bool(self._pod.spec.resource_claims)
+
+    # Which nodes it wants
+
+    @property
+    def node_name(self) -> NodeName:
+        """The node the pod asks for by name; empty for nearly all."""
+        return NodeName(self._pod.spec.node_name)
+
+    @property
+    def node_selector(self) -> Mapping[str, str]:
+        """The labels a node must have."""
+        return self._pod.spec.node_selector or {}
+
+    @property
+    def node_affinity(self) -> NodeAffinity | None:
+        """What the pod demands and prefers of nodes."""
+        affinity = self._pod.spec.affinity
+        return None if affinity is None else affinity.node_affinity
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        """What the pod puts up with."""
+        return tuple(self._pod.spec.tolerations or ())
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Return whether some toleration covers the taint."""
+        return any(t.tolerates(taint) for t in self.tolerations)
+
+    @property
+    def required_features(self) -> tuple[str, ...]:
+        """What a node has to declare."""
+        return required_features(self._pod)
+
+    # Which pods it wants to be near to or far from
+
+    @property
+    def terms(self) -> tuple[PodTerm, ...]:
+        """Its affinity and anti-affinity terms; SelectorError if one can't be parsed."""
+        return terms_of(self._pod)
+
+    @property
+    def spread_constraints(self) -> tuple[TopologySpreadConstraint, ...]:
+        """How it is to be spread."""
+        return tuple(self._pod.spec.topology_spread_constraints or ())
+
+    # Which volumes it uses
+
+    @property
+    def name(self) -> str:
+        """Its name; for texts and for the claims that are named after it, nothing else."""
+        return self._pod.metadata.name
+
+    @property
+    def volumes(self) -> tuple[Volume, ...]:
+        """All its volumes."""
+        return tuple(self._pod.spec.volumes or ())
+
+    def controls(self, metadata: ObjectMeta) -> bool:
+        """Return whether it is the controlling owner of an object."""
+        owners = metadata.owner_references or ()
+        return any(o.controller and o.uid == self._pod.metadata.uid for o in owners)

@@ -1,0 +1,110 @@
+"""One row as it would be with some pods more or some pods less.
+
+Dry runs of preemption and nominated pods are judged on it. Nothing of the state is changed or
+copied: only the differences are kept, and views add them up.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.ports import HostPort
+from k8s_scheduler.api.resources import CPU, MEMORY, Requests
+from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.node_table import NON_ZERO, REQUESTED
+from k8s_scheduler.core.state.ports import PortIndex
+from k8s_scheduler.core.state.volume_users import VolumeUser, VolumeUsers, volume_user
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPod:
+    """A pod and what it takes from its node."""
+
+    pod: Pod
+    requests: Requests
+    ports: tuple[HostPort, ...]
+
+    @property
+    def uid(self) -> PodUid:
+        """Who the pod is."""
+        return PodUid(self.pod.metadata.uid)
+
+    @property
+    def priority(self) -> int:
+        """How important it is."""
+        return self.pod.spec.priority or 0
+
+
+class Delta:
+    """The differences of one row."""
+
+    def __init__(self, row: NodeRow, *, ports: PortIndex, volumes: VolumeUsers) -> None:
+        self.row = row
+        self._ports = ports
+        self._volumes = volumes
+        self._sums: dict[str, int] = {}
+        self._port_sums: dict[HostPort, int] = {}
+        self._users: dict[PodUid, VolumeUser] | None = None
+
+    def add(self, placed: PlacedPod) -> None:
+        """Let a pod be there."""
+        self._count(placed, 1)
+        user = volume_user(placed.pod)
+        if user is not None:
+            self._own_users()[user.uid] = user
+
+    def remove(self, placed: PlacedPod) -> None:
+        """Let a pod be gone."""
+        self._count(placed, -1)
+        if placed.pod.spec.volumes:
+            self._own_users().pop(placed.uid, None)
+
+    def copy(self) -> "Delta":
+        """Return the same differences, to be changed on their own."""
+        twin = Delta(self.row, ports=self._ports, volumes=self._volumes)
+        twin._sums = dict(self._sums)
+        twin._port_sums = dict(self._port_sums)
+        twin._users = None if self._users is None else dict(self._users)
+        return twin
+
+    # Reading
+
+    def difference(self, column: str) -> int:
+        """Return what to add to a column's value."""
+        return self._sums.get(column, 0)
+
+    def port_users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
+        """Return row -> address -> count of the pods that use a host port, for this row."""
+        held = dict(self._ports.users(protocol, port).get(self.row, {}))
+        for other, count in self._port_sums.items():
+            if (other.protocol, other.port) == (protocol, port):
+                held[other.ip] = held.get(other.ip, 0) + count
+        left = {ip: count for ip, count in held.items() if count > 0}
+        return {self.row: left} if left else {}
+
+    def volume_users(self) -> Mapping[PodUid, VolumeUser]:
+        """Return the pods with volumes on this row."""
+        return self._volumes.on(self.row) if self._users is None else self._users
+
+    # Counting
+
+    def _count(self, placed: PlacedPod, sign: int) -> None:
+        sums = self._sums
+        requests = placed.requests
+        for resource, amount in requests.amounts:
+            name = REQUESTED + resource
+            sums[name] = sums.get(name, 0) + sign * amount
+        for name, amount in (
+            (NON_ZERO + CPU, requests.non_zero_milli_cpu),
+            (NON_ZERO + MEMORY, requests.non_zero_memory_bytes),
+            ("pod_count", 1),
+        ):
+            sums[name] = sums.get(name, 0) + sign * amount
+        for port in placed.ports:
+            self._port_sums[port] = self._port_sums.get(port, 0) + sign
+
+    def _own_users(self) -> dict[PodUid, VolumeUser]:
+        if self._users is None:
+            self._users = dict(self._volumes.on(self.row))
+        return self._users

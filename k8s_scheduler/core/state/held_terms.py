@@ -1,0 +1,185 @@
+"""Affinity terms that placed pods hold: what they say about pods that come later.
+
+Distinct terms are few, one per workload, and a newcomer is selected by few of them. Terms are
+found through one label pair that they demand, so a newcomer asks only for its own labels' terms
+and for those that demand no pair. Which pods hold which terms is one id per pod (its `holder`).
+"""
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from k8s_scheduler.api.label_selectors import IN, Requirements, matches, requirements_of
+from k8s_scheduler.api.pod import Pod, PodAffinity, PodAffinityTerm
+
+NO_TERMS = 0
+TermId = int
+_Pair = tuple[str, str]
+
+
+class TermKind(enum.StrEnum):
+    """How a term is meant."""
+
+    REQUIRED_AFFINITY = "required affinity"
+    REQUIRED_ANTI_AFFINITY = "required anti-affinity"
+    PREFERRED_AFFINITY = "preferred affinity"
+    PREFERRED_ANTI_AFFINITY = "preferred anti-affinity"
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """One term: the pods it picks, and the topology in which they are near.
+
+    `namespaces` are listed ones, sorted; `namespace_labels` picks further ones by their labels.
+    `weight` is 0 for required terms.
+    """
+
+    kind: TermKind
+    topology_key: str
+    namespaces: tuple[str, ...]
+    namespace_labels: Requirements | None
+    labels: Requirements | None
+    weight: int = 0
+
+    def picks(
+        self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
+    ) -> bool:
+        """Return whether a pod in a namespace with these labels is picked."""
+        if namespace not in self.namespaces and not matches(
+            self.namespace_labels, namespace_labels
+        ):
+            return False
+        return matches(self.labels, labels)
+
+
+def terms_of(pod: Pod) -> tuple[PodTerm, ...]:
+    """Return all terms of a pod; raises SelectorError if one can't be parsed."""
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return ()
+    namespace = pod.metadata.namespace
+    return (
+        *_terms(
+            affinity.pod_affinity,
+            namespace,
+            TermKind.REQUIRED_AFFINITY,
+            TermKind.PREFERRED_AFFINITY,
+        ),
+        *_terms(
+            affinity.pod_anti_affinity,
+            namespace,
+            TermKind.REQUIRED_ANTI_AFFINITY,
+            TermKind.PREFERRED_ANTI_AFFINITY,
+        ),
+    )
+
+
+def _terms(
+    affinity: PodAffinity | None, namespace: str, required: TermKind, preferred: TermKind
+) -> Iterator[PodTerm]:
+    if affinity is None:
+        return
+    for term in affinity.required or ():
+        yield _term(term, namespace, required, weight=0)
+    for wish in affinity.preferred or ():
+        yield _term(wish.pod_affinity_term, namespace, preferred, weight=wish.weight)
+
+
+def _term(term: PodAffinityTerm, namespace: str, kind: TermKind, *, weight: int) -> PodTerm:
+    listed = tuple(sorted(term.namespaces or ()))
+    own = not listed and term.namespace_selector is None
+    return PodTerm(
+        kind=kind,
+        topology_key=term.topology_key,
+        namespaces=(namespace,) if own else listed,
+        namespace_labels=requirements_of(term.namespace_selector),
+        labels=requirements_of(term.label_selector),
+        weight=weight,
+    )
+
+
+class HeldTerms:
+    """The distinct terms of placed pods, and who holds them.
+
+    A holder is a tuple of terms that some pods have in common; id 0 holds none. Ids are used
+    again once their last pod is gone.
+    """
+
+    def __init__(self) -> None:
+        self._holder_ids: dict[tuple[PodTerm, ...], int] = {(): NO_TERMS}
+        self._holders: list[tuple[PodTerm, ...]] = [()]
+        self._uses: list[int] = [1]
+        self._free: list[int] = []
+        # By term: holder id -> how often the holder has the term.
+        self._by_term: dict[PodTerm, dict[int, int]] = {}
+        # By a pair every picked pod must have; None for terms that demand no pair.
+        self._by_pair: dict[_Pair | None, dict[PodTerm, None]] = {}
+
+    def acquire(self, terms: tuple[PodTerm, ...]) -> int:
+        """Return the holder of these terms and count one more pod."""
+        found = self._holder_ids.get(terms)
+        if found is None:
+            found = self._lay_out(terms)
+        self._uses[found] += 1
+        return found
+
+    def release(self, holder: int) -> None:
+        """Count one pod less; the last one forgets the holder."""
+        self._uses[holder] -= 1
+        if self._uses[holder] or holder == NO_TERMS:
+            return
+        terms = self._holders[holder]
+        del self._holder_ids[terms]
+        self._holders[holder] = ()
+        self._free.append(holder)
+        for term in terms:
+            holders = self._by_term[term]
+            if holders.pop(holder, None) is not None and not holders:
+                del self._by_term[term]
+                pair = _pair_of(term)
+                del self._by_pair[pair][term]
+                if not self._by_pair[pair]:
+                    del self._by_pair[pair]
+
+    def picking(
+        self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
+    ) -> list[PodTerm]:
+        """Return the held terms that pick a pod in a namespace with these labels."""
+        candidates = list(self._by_pair.get(None, ()))
+        for pair in labels.items():
+            candidates.extend(self._by_pair.get(pair, ()))
+        return [term for term in candidates if term.picks(namespace, namespace_labels, labels)]
+
+    def weigh(self, weights: Mapping[PodTerm, int]) -> npt.NDArray[np.int64]:
+        """Return, for each holder id, the sum of the weights of the terms it has."""
+        found = np.zeros(len(self._holders), dtype=np.int64)
+        for term, weight in weights.items():
+            for holder, times in self._by_term.get(term, {}).items():
+                found[holder] += weight * times
+        return found
+
+    def _lay_out(self, terms: tuple[PodTerm, ...]) -> int:
+        if self._free:
+            found = self._free.pop()
+            self._holders[found] = terms
+        else:
+            found = len(self._holders)
+            self._holders.append(terms)
+            self._uses.append(0)
+        self._holder_ids[terms] = found
+        for term in terms:
+            holders = self._by_term.setdefault(term, {})
+            holders[found] = holders.get(found, 0) + 1
+            self._by_pair.setdefault(_pair_of(term), {})[term] = None
+        return found
+
+
+def _pair_of(term: PodTerm) -> _Pair | None:
+    """Return a label pair that every pod picked by the term has, if it demands one."""
+    for requirement in term.labels or ():
+        if requirement.operator == IN and len(requirement.values) == 1:
+            return requirement.key, requirement.values[0]
+    return None

@@ -1,0 +1,101 @@
+"""The distinct (namespace, labels) of placed pods, as columns.
+
+Replicas share their labels, so there are far fewer label sets than pods, and a selector is
+answered once per set instead of once per pod: a comparison of whole columns. Ids are used again
+once their last pod is gone.
+"""
+
+import heapq
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from k8s_scheduler.api.label_selectors import DOES_NOT_EXIST, EXISTS, IN, Requirement, Requirements
+from k8s_scheduler.api.meta import Labels
+from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.columns import Columns
+from k8s_scheduler.core.state.labels import LabelColumns
+
+Mask = npt.NDArray[np.bool_]
+_Key = tuple[str, tuple[tuple[str, str], ...]]
+_NAMESPACE = "namespace"
+
+
+class LabelSets:
+    """Gives each distinct namespace and labels an id, counts its pods, and matches selectors."""
+
+    def __init__(self) -> None:
+        self._columns = Columns()
+        self._columns.add(_NAMESPACE, np.int64, fill=-1)
+        self._labels = LabelColumns(self._columns)
+        self._ids: dict[_Key, int] = {}
+        self._keys: list[_Key | None] = []
+        self._uses: list[int] = []
+        self._free: list[int] = []
+        self._namespaces: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        """Return how many ids there are, unused ones included."""
+        return len(self._keys)
+
+    def acquire(self, namespace: str, labels: Labels | None) -> int:
+        """Return the id and count one more pod."""
+        key = (namespace, tuple(sorted((labels or {}).items())))
+        found = self._ids.get(key)
+        if found is None:
+            found = self._ids[key] = self._lay_out(key)
+            self._columns[_NAMESPACE][found] = self._namespace_id(namespace)
+            self._labels.put(NodeRow(found), labels)
+        self._uses[found] += 1
+        return found
+
+    def release(self, set_id: int) -> None:
+        """Count one pod less; the last one frees the id."""
+        self._uses[set_id] -= 1
+        key = self._keys[set_id]
+        if self._uses[set_id] or key is None:
+            return
+        del self._ids[key]
+        self._keys[set_id] = None
+        self._columns[_NAMESPACE][set_id] = -1
+        self._labels.put(NodeRow(set_id), None)
+        heapq.heappush(self._free, set_id)
+
+    def match(self, namespaces: Iterable[str] | None, requirements: Requirements | None) -> Mask:
+        """Return, for each id, whether it is picked; `namespaces` of None are all of them."""
+        size = len(self._keys)
+        if requirements is None:
+            return np.zeros(size, dtype=np.bool_)
+        space = self._columns[_NAMESPACE][:size]
+        if namespaces is None:
+            picked: Mask = space >= 0
+        else:
+            known = [self._namespaces[n] for n in namespaces if n in self._namespaces]
+            picked = space == known[0] if len(known) == 1 else np.isin(space, known)
+        for requirement in requirements:
+            picked &= self._meets(requirement, size)
+        return picked
+
+    def _meets(self, requirement: Requirement, size: int) -> Mask:
+        ids = self._labels.column(requirement.key)[:size]
+        if requirement.operator == EXISTS:
+            return ids >= 0
+        if requirement.operator == DOES_NOT_EXIST:
+            return ids < 0
+        wanted = [self._labels.known_id(value) for value in requirement.values]
+        found: Mask = ids == wanted[0] if len(wanted) == 1 else np.isin(ids, wanted)
+        return found if requirement.operator == IN else ~found
+
+    def _lay_out(self, key: _Key) -> int:
+        if self._free:
+            found = heapq.heappop(self._free)
+            self._keys[found] = key
+            return found
+        self._keys.append(key)
+        self._uses.append(0)
+        self._columns.reserve(len(self._keys))
+        return len(self._keys) - 1
+
+    def _namespace_id(self, namespace: str) -> int:
+        return self._namespaces.setdefault(namespace, len(self._namespaces))
