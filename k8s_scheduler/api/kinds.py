@@ -43,6 +43,24 @@ class Kind(enum.StrEnum):
     DEVICE_CLASS = "DeviceClass"
 
 
+# By kind: its API group; the core group's name is empty.
+GROUPS: Mapping[Kind, str] = {
+    Kind.NAMESPACE: "",
+    Kind.SERVICE: "",
+    Kind.REPLICATION_CONTROLLER: "",
+    Kind.REPLICA_SET: "apps",
+    Kind.STATEFUL_SET: "apps",
+    Kind.POD_DISRUPTION_BUDGET: "policy",
+    Kind.PERSISTENT_VOLUME: "",
+    Kind.PERSISTENT_VOLUME_CLAIM: "",
+    Kind.STORAGE_CLASS: "storage.k8s.io",
+    Kind.CSI_NODE: "storage.k8s.io",
+    Kind.CSI_DRIVER: "storage.k8s.io",
+    Kind.CSI_STORAGE_CAPACITY: "storage.k8s.io",
+    Kind.VOLUME_ATTACHMENT: "storage.k8s.io",
+    Kind.DEVICE_CLASS: "resource.k8s.io",
+}
+
 ClusterObject: TypeAlias = (
     Namespace
     | Service

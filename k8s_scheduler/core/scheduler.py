@@ -195,12 +195,16 @@ class Scheduler:
 
     def _nominate(self, uid: PodUid, pod: Pod | None) -> None:
         """Keep the promises to pods of ours that wait."""
-        if pod is None or pod.spec.node_name or pod.spec.scheduler_name not in self._profiles:
-            self._cache.nominations.remove(uid)
-        elif pod.status.nominated_node_name and self._cache.node_of(uid) is None:
-            self._cache.nominations.put(pod, NodeName(pod.status.nominated_node_name))
+        waits = (
+            pod is not None
+            and not pod.spec.node_name
+            and pod.spec.scheduler_name in self._profiles
+            and self._cache.node_of(uid) is None
+        )
+        if pod is not None and waits and pod.status.nominated_node_name:
+            self._cache.nominate(pod, NodeName(pod.status.nominated_node_name))
         else:
-            self._cache.nominations.remove(uid)
+            self._cache.end_nomination(uid)
 
     # Time and decisions
 

@@ -10,13 +10,15 @@ from k8s_scheduler.core.messages.checkpoint import (
     ChangeEntry,
     Checkpoint,
     NodeEntry,
+    ObjectChangeEntry,
     ObjectEntry,
     PodEntry,
+    QueueEntry,
 )
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import Change, NodeRow
+from k8s_scheduler.core.state.changes import Change, NodeRow, ObjectChange
 
 
 def take_checkpoint(
@@ -24,22 +26,33 @@ def take_checkpoint(
 ) -> Checkpoint:
     """Return everything a core of the same configuration needs to go on from here."""
     table = cache.nodes
+    noted = cache.changes.peek()
     return Checkpoint(
         row_count=table.row_count,
         nodes=tuple(NodeEntry(row, name, table.node_at(row)) for row, name in table.used_rows()),
         pods=tuple(PodEntry(row, pod, assumed) for row, pod, assumed in cache.placed_pods()),
         objects=tuple(ObjectEntry(*entry) for entry in cache.objects.entries()),
         # Who entered first stands first: order among equals is part of the state.
-        queue=tuple(queued.entry() for queued in sorted(queue, key=lambda q: q.sequence)),
+        queue=tuple(_entry(queued, queue) for queued in sorted(queue, key=lambda q: q.sequence)),
         in_flight=flights.entries(),
-        changes=tuple(
-            ChangeEntry(row, change.value) for row, change in cache.changes.peek().items()
+        changes=tuple(ChangeEntry(row, change.value) for row, change in noted.rows.items()),
+        object_changes=tuple(
+            ObjectChangeEntry(kind, change.value) for kind, change in noted.objects.items()
         ),
         next_sequence=queue.next_sequence,
         last_backoff_flush=queue.last_backoff_flush,
         last_parked_flush=queue.last_parked_flush,
         next_sampling_start=cycle.sampling.next_start,
     )
+
+
+def _entry(queued: QueuedPod, queue: SchedulingQueue) -> QueueEntry:
+    """Return a pending pod as data; a parked one with all that is known to reject its shape."""
+    entry = queued.entry()
+    if queued.uid not in queue.parked or not queued.rejectors:
+        return entry
+    rejectors = tuple(sorted(queue.parked.rejectors(queued.shape)))
+    return msgspec.structs.replace(entry, rejectors=rejectors)
 
 
 def restore(
@@ -64,6 +77,8 @@ def restore(
     cache.changes.drain()
     for change in checkpoint.changes:
         cache.changes.note(NodeRow(change.row), Change(change.change))
+    for happened in checkpoint.object_changes:
+        cache.changes.note_object(happened.kind, ObjectChange(happened.change))
     queue.next_sequence = checkpoint.next_sequence
     queue.last_backoff_flush = checkpoint.last_backoff_flush
     queue.last_parked_flush = checkpoint.last_parked_flush

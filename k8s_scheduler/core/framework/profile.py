@@ -6,8 +6,6 @@ is enabled at PreFilter alone can reject the pod or narrow the nodes, and filter
 same goes for PreScore: it is part of scoring, and at a point of its own it decides nothing.
 """
 
-import functools
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -46,6 +44,11 @@ class FilterStep:
     depends_on: tuple[Dependency, ...]
     pre_filters: bool = True
     filters: bool = True
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether a verdict on one row may depend on what is elsewhere."""
+        return any(isinstance(d, Object) or d.column.startswith("pods/") for d in self.depends_on)
 
     @property
     def counting(self) -> CountingPlugin | None:
@@ -90,13 +93,16 @@ class Profile:
     pre_binds: tuple[tuple[str, PreBindPlugin], ...]
     binds: tuple[tuple[str, BindPlugin], ...]
     post_binds: tuple[tuple[str, PostBindPlugin], ...]
-    # Events that may help a rejected pod. All filters count, not only those that rejected it: a
-    # node that came later may be held back by another.
-    helped_by: Change
-    # The kinds of objects that the plugins read.
-    kinds: tuple[Kind, ...]
+    # By plugin: the events that may help a pod it rejected, and the kinds of objects it reads.
+    helped_by: Mapping[str, Change]
+    kinds_read: Mapping[str, tuple[Kind, ...]]
     # How many nodes have to be found, in percent; 0 stands for all of them.
     percentage_of_nodes_to_score: int = 0
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of objects that the plugins read."""
+        return tuple(sorted({kind for kinds in self.kinds_read.values() for kind in kinds}))
 
 
 class ProfileError(Exception):
@@ -159,10 +165,8 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
         pre_binds=at("preBind", PreBindPlugin),
         binds=binds,
         post_binds=at("postBind", PostBindPlugin),
-        helped_by=functools.reduce(
-            operator.or_, (made[step.name].helped_by for step in pre_filters), Change(0)
-        ),
-        kinds=_kinds(made),
+        helped_by={name: plugin.helped_by for name, plugin in made.items()},
+        kinds_read={name: _kinds(plugin) for name, plugin in made.items()},
     )
 
 
@@ -186,6 +190,5 @@ def _filter_steps(
     return tuple(steps.values()), tuple(steps[name] for name in second)
 
 
-def _kinds(made: Mapping[str, Plugin]) -> tuple[Kind, ...]:
-    read = {d.kind for plugin in made.values() for d in plugin.depends_on if isinstance(d, Object)}
-    return tuple(sorted(read))
+def _kinds(plugin: Plugin) -> tuple[Kind, ...]:
+    return tuple(d.kind for d in plugin.depends_on if isinstance(d, Object))

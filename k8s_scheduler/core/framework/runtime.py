@@ -161,6 +161,12 @@ class Runtime:
             left = asked[codes[asked] == 0]
         return Filtered(codes, rows[left], before, outside)
 
+    def blamed(self, codes: Codes) -> tuple[str, ...]:
+        """Return the plugins whose verdicts these codes are, sorted."""
+        distinct = dict.fromkeys(codes.tolist())
+        found = {name for code in distinct if code for name in self._verdicts[code].blamed}
+        return tuple(sorted(found))
+
     def trial(self, profile: Profile, before: PreFiltered, row: NodeRow) -> "Trial":
         """Return one row to try changes on."""
         return Trial(self, profile, dict(before.state.terms), self._state.delta(row))

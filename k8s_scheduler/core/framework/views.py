@@ -8,7 +8,7 @@ Columns of pods: `pods/labels` (how many pods of which labels are on a row), `po
 (whether they are on their way out), `pods/terms` (which affinity terms they hold), `pods/volumes`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,23 @@ class RowsView:
     def name_of(self, row: NodeRow) -> NodeName:
         """Return the name of the node in a row. It never changes, so it is always visible."""
         return self._state.nodes.name_of(row)
+
+    def row_of(self, name: NodeName) -> NodeRow | None:
+        """Return the row of the node of this name."""
+        return self._state.nodes.row_of(name)
+
+    @property
+    def layout(self) -> object:
+        """Something that is the same object as long as every node keeps its row."""
+        return self._state.nodes.present_rows()
+
+    def full_column(self) -> npt.NDArray[np.int64]:
+        """Return zeros for all rows there are, in view or not; `cut` makes it a column."""
+        return np.zeros(self._state.nodes.row_count, dtype=np.int64)
+
+    def cut(self, full: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the entries of the rows in view."""
+        return full[self._rows]
 
     def mask_of(self, name: NodeName) -> Mask:
         """Return where the node of this name is."""
@@ -201,12 +218,46 @@ class RowsView:
         by_pod = by_holder[pods.column("holder")]
         return pods.count_by_row(by_pod, self._state.nodes.row_count)[self._rows]
 
+    def pods_by_domain(self, weights: PodMask | Counts, key: str) -> Counts:
+        """Return the sum of the pods' weights on nodes with each value of a label, by its id.
+
+        Weights are for label sets, as `pods_matching` has them. All nodes count, and terminating
+        pods too. One more place at the end is always 0, so that the negative id of an absent label
+        finds nothing. A `Delta` does not show here.
+        """
+        self._check("pods/labels")
+        return self._sum_by_domain("label_set", weights, key)
+
+    def holders_by_domain(self, weights: Mapping[PodTerm, int], key: str) -> Counts:
+        """Return the sum of the weights of the terms that pods hold, laid out likewise."""
+        self._check("pods/terms")
+        return self._sum_by_domain("holder", self._state.pods.held_terms.weigh(weights), key)
+
     def volume_users(self, row: NodeRow) -> Mapping[PodUid, VolumeUser]:
         """Return the pods on a row that use volumes."""
         self._check("pods/volumes")
         if self._delta is not None and row == self._delta.row:
             return self._delta.volume_users()
         return self._state.volumes.on(row)
+
+    def volume_users_by_row(self) -> Iterator[tuple[int, Mapping[PodUid, VolumeUser]]]:
+        """Yield (position in this view, users) of the rows with pods that use volumes."""
+        self._check("pods/volumes")
+        if self._delta is not None:
+            if users := self._delta.volume_users():
+                yield 0, users
+            return
+        on = self._state.volumes.on
+        for position, row in enumerate(self._rows.tolist()):
+            if users := on(row):
+                yield position, users
+
+    def count_volumes(self) -> Counts:
+        """Return how many claims and disks the pods of each row use; a shared one counts often."""
+        counts = np.zeros(len(self._rows), dtype=np.int64)
+        for position, users in self.volume_users_by_row():
+            counts[position] = sum([len(user.volumes) for user in users.values()])
+        return counts
 
     def users_of_claim(self, namespace: str, claim: str) -> int:
         """Return how many pods on nodes use a claim. A `Delta` does not show here."""
@@ -246,6 +297,28 @@ class RowsView:
     def code(self, reasons: tuple[Reason, ...], *, resolvable: bool) -> int:
         """Return the code of a rejection by this plugin."""
         return self._verdicts.code(Verdict(self._plugin, reasons, resolvable))
+
+    # Sums
+
+    def _sum_by_domain(self, column: str, weights: npt.NDArray[Any], key: str) -> Counts:
+        """Sum up the weights, given by the ids in a column of pods, of the pods in each domain."""
+        self._check(f"label/{key}")
+        ids = self._state.pods.column(column)
+        counts = weights != 0
+        counted = np.flatnonzero(counts[ids])
+        labels = self._state.nodes.labels
+        # The row of a node that is gone has no labels, so its pods are in no domain.
+        domains = labels.column(key)[self._state.pods.column("row")[counted]]
+        nowhere = labels.value_count
+        domains[domains < 0] = nowhere
+        distinct = weights[counts]
+        if len(distinct) and (distinct == distinct[0]).all():
+            sums = np.bincount(domains, minlength=nowhere + 1) * int(distinct[0])
+        else:
+            by_pod = weights[ids[counted]]
+            sums = np.bincount(domains, by_pod, minlength=nowhere + 1).astype(np.int64)
+        sums[nowhere] = 0
+        return sums
 
     # Declarations
 

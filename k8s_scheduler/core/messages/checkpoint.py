@@ -73,6 +73,13 @@ class ChangeEntry(_Part, frozen=True, gc=False, array_like=True):
     change: int
 
 
+class ObjectChangeEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A change to objects that parked pods have not been judged against yet."""
+
+    kind: Kind
+    change: int
+
+
 class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     """Everything `Restore` needs."""
 
@@ -83,6 +90,7 @@ class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     queue: tuple[QueueEntry, ...]
     in_flight: tuple[FlightEntry, ...]
     changes: tuple[ChangeEntry, ...]
+    object_changes: tuple[ObjectChangeEntry, ...]
     next_sequence: int
     last_backoff_flush: float
     last_parked_flush: float

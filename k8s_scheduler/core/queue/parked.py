@@ -1,9 +1,11 @@
 """Pods that nothing but an event can help, by shape.
 
 A cluster event costs work per shape, not per pod: pods of one shape are woken or left together.
+For each shape the plugins that reject it are remembered, on whatever node: only what can change
+their minds is worth judging again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.framework.shapes import ShapeKey
@@ -17,11 +19,13 @@ class Parked:
         self._pods: dict[PodUid, QueuedPod] = {}
         # Inner dicts stand for ordered sets: who parked first is woken first.
         self._by_shape: dict[ShapeKey, dict[PodUid, QueuedPod]] = {}
+        self._rejectors: dict[ShapeKey, frozenset[str]] = {}
 
     def add(self, queued: QueuedPod) -> None:
         """Park a pod."""
         self._pods[queued.uid] = queued
         self._by_shape.setdefault(queued.shape, {})[queued.uid] = queued
+        self.blame(queued.shape, queued.rejectors)
 
     def remove(self, uid: PodUid) -> QueuedPod | None:
         """Take a pod out."""
@@ -32,7 +36,16 @@ class Parked:
         del shape[uid]
         if not shape:
             del self._by_shape[queued.shape]
+            del self._rejectors[queued.shape]
         return queued
+
+    def blame(self, shape: ShapeKey, plugins: Iterable[str]) -> None:
+        """Remember that plugins reject a parked shape on some node."""
+        self._rejectors[shape] = self._rejectors.get(shape, frozenset()).union(plugins)
+
+    def rejectors(self, shape: ShapeKey) -> frozenset[str]:
+        """Return the plugins that reject a parked shape on some node."""
+        return self._rejectors[shape]
 
     def shapes(self) -> list[ShapeKey]:
         """Return the shapes that have parked pods, longest parked first."""

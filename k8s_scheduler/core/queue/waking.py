@@ -1,24 +1,34 @@
 """Wakes parked pods that an event has helped, and only those.
 
 What changed is judged by the very filters that rejected the pods: the touched rows, once per
-parked shape. A pod is woken iff one of these rows would now take it, so with all messages
-handled no parked pod is feasible. A pod that found no node at all is woken by the first one,
-fitting or not: what it says of itself would be wrong from then on.
+parked shape; all rows, where a plugin that has a say about the shape looks beyond the row it
+judges (at pods elsewhere, or at other objects). A pod is woken iff one of these rows would now
+take it, so with all messages handled no parked pod is feasible. Events that can't change the mind
+of a plugin that rejects the shape somewhere are not looked at. A pod that found no node at all is
+woken by the first one, fitting or not: what it says of itself would be wrong from then on.
 """
 
+import functools
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import PluginError, Runtime
 from k8s_scheduler.core.framework.shapes import ShapeKey
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import Change, NodeRow, event_label
+from k8s_scheduler.core.state.changes import (
+    Change,
+    Changes,
+    NodeRow,
+    event_label,
+    object_event_label,
+)
 
 # Work of one step: judging a shape costs about a tenth of a millisecond, waking a pod a hundredth.
 SHAPES_PER_STEP = 64
@@ -29,7 +39,7 @@ PODS_PER_STEP = 500
 class _Round:
     """Changes, and the shapes that have not been judged against them yet, last one first."""
 
-    changes: Mapping[NodeRow, Change]
+    changes: Changes
     shapes: list[ShapeKey]
     # Pods that are being woken, last one first, with the sequence under which each was parked: one
     # that was tried meanwhile and parked again is another case. It may take several steps.
@@ -75,7 +85,7 @@ class Waker:
         """Return whether something changed since parked pods were last looked at."""
         if self._round is not None:
             return True
-        return bool(len(self._cache.changes) and len(self._queue.parked))
+        return bool(self._cache.changes and len(self._queue.parked))
 
     def rewind(self) -> None:
         """Give up an unfinished round; its changes are dealt with again from the start."""
@@ -105,34 +115,65 @@ class Waker:
         """Let the pods of a shape be woken if a change has helped them."""
         if not pods:
             return
-        found = _first_nodes(pods, current.changes) or self._help_for(pods[0], current.changes)
-        if found:
-            current.event = event_label(found)
+        event = _first_nodes(pods, current.changes) or self._help_for(pods[0], current.changes)
+        if event:
+            current.event = event
             current.waking = [(queued, queued.sequence) for queued in reversed(pods)]
 
-    def _help_for(self, queued: QueuedPod, changes: Mapping[NodeRow, Change]) -> Change:
-        """Return the event that made room for pods of this shape; 0 if there is none."""
+    def _help_for(self, queued: QueuedPod, changes: Changes) -> str:
+        """Return the event that made room for pods of this shape; empty if there is none."""
         profile = self._profiles[queued.pod.spec.scheduler_name]
-        rows = [
-            row
-            for row, change in changes.items()
-            if change & profile.helped_by and self._cache.nodes.node_at(row) is not None
-        ]
-        if not rows:
-            return Change(0)
-        touched = np.array(rows, dtype=np.int64)
+        rejectors = sorted(self._queue.parked.rejectors(queued.shape))
+        helpful = functools.reduce(
+            operator.or_, (profile.helped_by.get(name, Change(0)) for name in rejectors), Change(0)
+        )
+        rows = {row: c & helpful for row, c in changes.rows.items() if c & helpful}
+        read = [kind for name in rejectors for kind in profile.kinds_read.get(name, ())]
+        kinds = [kind for kind in changes.objects if kind in read]
+        if not rows and not kinds:
+            return ""
+        anything = (
+            object_event_label(kinds[0], changes.objects[kinds[0]])
+            if kinds
+            else event_label(next(iter(rows.values())))
+        )
         try:
-            filtered = self._runtime.run_filters(profile, PodView(queued.pod), touched)
+            found = self._fitting(profile, queued, rows, everywhere=bool(kinds))
         except PluginError:
             # Let the pod's own cycle meet the error: there it is reported.
-            return changes[rows[0]] & profile.helped_by
-        if not len(filtered.feasible):
-            return Change(0)
-        return changes[NodeRow(int(filtered.feasible[0]))] & profile.helped_by
+            return anything
+        if found is None:
+            return ""
+        return event_label(rows[found]) if found in rows else anything
+
+    def _fitting(
+        self,
+        profile: Profile,
+        queued: QueuedPod,
+        rows: Mapping[NodeRow, Change],
+        *,
+        everywhere: bool,
+    ) -> NodeRow | None:
+        """Return a row that takes the pod, a touched one if there is."""
+        pod = PodView(queued.pod)
+        nodes = self._cache.nodes
+        touched = [row for row in rows if nodes.node_at(row) is not None]
+        filtered = self._runtime.run_filters(profile, pod, np.array(touched, dtype=np.int64))
+        if len(filtered.feasible):
+            return NodeRow(int(filtered.feasible[0]))
+        terms = filtered.before.state.terms
+        if everywhere or any(step.is_wide for step in profile.filters if step.name in terms):
+            filtered = self._runtime.run_filters(profile, pod, nodes.present_rows())
+            if len(filtered.feasible):
+                return NodeRow(int(filtered.feasible[0]))
+        self._queue.parked.blame(queued.shape, self._runtime.blamed(filtered.codes))
+        return None
 
 
-def _first_nodes(pods: list[QueuedPod], changes: Mapping[NodeRow, Change]) -> Change:
-    """Return NODE_ADD if there are nodes now and there were none when one of the pods was tried."""
-    if any(not queued.rejectors for queued in pods):
-        return next((Change.NODE_ADD for c in changes.values() if c & Change.NODE_ADD), Change(0))
-    return Change(0)
+def _first_nodes(pods: list[QueuedPod], changes: Changes) -> str:
+    """Return NodeAdd if there are nodes now and there were none when one of the pods was tried."""
+    if any(not queued.rejectors for queued in pods) and any(
+        change & Change.NODE_ADD for change in changes.rows.values()
+    ):
+        return event_label(Change.NODE_ADD)
+    return ""

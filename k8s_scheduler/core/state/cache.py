@@ -54,7 +54,7 @@ class Cache:
         self.nodes = NodeTable(self.changes)
         self.pods = PodIndex()
         self.volumes = VolumeUsers()
-        self.objects = ObjectStore()
+        self.objects = ObjectStore(self.changes)
         self.nominations = Nominations()
         self._pods: dict[PodUid, _Placed] = {}
         # Inner dicts stand for ordered sets.
@@ -79,6 +79,7 @@ class Cache:
         if uid in self._pods:
             raise CacheError(f"pod {uid} already takes room")
         self._place(uid, pod, row, assumed=True)
+        self.changes.note(row, Change.ASSIGNED_POD_ADD)
 
     def forget(self, uid: PodUid) -> None:
         """Take an assumed pod's room back."""
@@ -111,6 +112,25 @@ class Cache:
         placed = self._pods.get(uid)
         if placed is not None:
             self._displace(uid, placed)
+
+    # Promises
+
+    def nominate(self, pod: Pod, node: NodeName) -> None:
+        """Promise a pod room on a node."""
+        uid = PodUid(pod.metadata.uid)
+        if self.nominations.node_of(uid) != node:
+            self.end_nomination(uid)
+        self.nominations.put(pod, node)
+
+    def end_nomination(self, uid: PodUid) -> None:
+        """Take a promise back, if there is one; others may use the room now."""
+        node = self.nominations.node_of(uid)
+        if node is None:
+            return
+        self.nominations.remove(uid)
+        row = self.nodes.row_of(node)
+        if row is not None:
+            self.changes.note(row, Change.ASSIGNED_POD_DELETE)
 
     # Reading
 
@@ -184,7 +204,7 @@ class Cache:
         self.nodes.free_if_empty(placed.row)
 
     def _refresh(self, placed: _Placed, pod: Pod, requests: Requests) -> None:
-        change = Change.ASSIGNED_POD_ADD if placed.assumed else Change(0)
+        change = Change(0)
         if placed.requests != requests:
             self.nodes.remove_requests(placed.row, placed.requests)
             self.nodes.add_requests(placed.row, requests)

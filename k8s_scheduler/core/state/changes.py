@@ -1,12 +1,14 @@
-"""What happened to rows, in the words of kube-scheduler's cluster events.
+"""What happened to rows and objects, in the words of kube-scheduler's cluster events.
 
 The log has one reader (the parked pods); it asks what happened since it last looked, and entries
 it has seen are dropped. A reader that must not miss anything asks before it decides.
 """
 
 import enum
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NewType
+
+from k8s_scheduler.api.kinds import GROUPS, Kind
 
 NodeRow = NewType("NodeRow", int)
 
@@ -49,29 +51,72 @@ def event_label(change: Change) -> str:
     raise ValueError(f"no event in {change!r}")
 
 
+class ObjectChange(enum.IntFlag):
+    """What happened to objects of a kind."""
+
+    ADD = enum.auto()
+    UPDATE = enum.auto()
+    DELETE = enum.auto()
+
+
+_OBJECT_ACTIONS = {
+    ObjectChange.ADD: "Add",
+    ObjectChange.UPDATE: "Update",
+    ObjectChange.DELETE: "Delete",
+}
+
+
+def object_event_label(kind: Kind, change: ObjectChange) -> str:
+    """Return kube-scheduler's label of the first event among the bits."""
+    group = f"{GROUPS[kind]}/" if GROUPS[kind] else ""
+    for bit, action in _OBJECT_ACTIONS.items():
+        if change & bit:
+            return f"{group}{kind}{action}"
+    raise ValueError(f"no event in {change!r}")
+
+
+@dataclass(slots=True)
+class Changes:
+    """What happened, row by row and kind by kind."""
+
+    rows: dict[NodeRow, Change] = field(default_factory=dict)
+    objects: dict[Kind, ObjectChange] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.objects)
+
+
 class ChangeLog:
-    """What happened to each row since the reader last asked; never larger than the table."""
+    """What happened since the reader last asked; never larger than the tables."""
 
     def __init__(self) -> None:
-        self._changes: dict[NodeRow, Change] = {}
+        self._changes = Changes()
 
     def note(self, row: NodeRow, change: Change) -> None:
         """Note what happened to a row."""
-        self._changes[row] = self._changes.get(row, Change(0)) | change
+        rows = self._changes.rows
+        rows[row] = rows.get(row, Change(0)) | change
 
-    def __len__(self) -> int:
-        return len(self._changes)
+    def note_object(self, kind: Kind, change: ObjectChange) -> None:
+        """Note what happened to an object."""
+        objects = self._changes.objects
+        objects[kind] = objects.get(kind, ObjectChange(0)) | change
 
-    def take_back(self, changes: Mapping[NodeRow, Change]) -> None:
+    def __bool__(self) -> bool:
+        return bool(self._changes)
+
+    def take_back(self, changes: Changes) -> None:
         """Note again what was drained and not dealt with."""
-        for row, change in changes.items():
+        for row, change in changes.rows.items():
             self.note(row, change)
+        for kind, happened in changes.objects.items():
+            self.note_object(kind, happened)
 
-    def peek(self) -> dict[NodeRow, Change]:
+    def peek(self) -> Changes:
         """Return a copy of what is noted, without forgetting it."""
-        return dict(self._changes)
+        return Changes(dict(self._changes.rows), dict(self._changes.objects))
 
-    def drain(self) -> dict[NodeRow, Change]:
-        """Return what happened to each row, and forget it."""
-        changes, self._changes = self._changes, {}
+    def drain(self) -> Changes:
+        """Return what happened, and forget it."""
+        changes, self._changes = self._changes, Changes()
         return changes

@@ -7,7 +7,10 @@ clusters are looked at equally, whatever the order of their history.
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from k8s_scheduler.api.kinds import ClusterObject, Kind
+from k8s_scheduler.core.state.changes import ChangeLog, ObjectChange
 
 _Objects = dict[str, ClusterObject]
 
@@ -15,7 +18,8 @@ _Objects = dict[str, ClusterObject]
 class ObjectStore:
     """What the watches of other kinds have shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: ChangeLog) -> None:
+        self._log = log
         self._objects: dict[Kind, dict[str, _Objects]] = {kind: {} for kind in Kind}
         # By kind: the namespaces whose names have to be sorted again before they are listed.
         self._unsorted: set[tuple[Kind, str]] = set()
@@ -23,16 +27,22 @@ class ObjectStore:
     def put(self, kind: Kind, namespace: str, name: str, found: ClusterObject) -> None:
         """Add an object or take its new version."""
         objects = self._objects[kind].setdefault(namespace, {})
-        if name not in objects:
-            self._unsorted.add((kind, namespace))
+        known = objects.get(name)
         objects[name] = found
+        if known is None:
+            self._unsorted.add((kind, namespace))
+            self._log.note_object(kind, ObjectChange.ADD)
+        elif _facts(known) != _facts(found):
+            self._log.note_object(kind, ObjectChange.UPDATE)
 
     def remove(self, kind: Kind, namespace: str, name: str) -> None:
         """Take an object away; an unknown one is no error (the watch may repeat)."""
         objects = self._objects[kind].get(namespace, {})
-        objects.pop(name, None)
+        if objects.pop(name, None) is None:
+            return
+        self._log.note_object(kind, ObjectChange.DELETE)
         if not objects:
-            self._objects[kind].pop(namespace, None)
+            del self._objects[kind][namespace]
             self._unsorted.discard((kind, namespace))
 
     # The caller knows which type belongs to the kind; a table of overloads would say no more.
@@ -61,3 +71,9 @@ class ObjectStore:
             for namespace in sorted(self._objects[kind]):
                 for found in self.list(kind, namespace):
                     yield kind, namespace, found.metadata.name, found
+
+
+def _facts(found: ClusterObject) -> ClusterObject:
+    """Return an object without what changes at every write and is read by nobody."""
+    metadata = msgspec.structs.replace(found.metadata, resource_version="", generation=0)
+    return msgspec.structs.replace(found, metadata=metadata)
