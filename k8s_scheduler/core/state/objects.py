@@ -7,8 +7,6 @@ clusters are looked at equally, whatever the order of their history.
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.core.state.changes import ChangeLog, ObjectChange
 
@@ -32,7 +30,7 @@ class ObjectStore:
         if known is None:
             self._unsorted.add((kind, namespace))
             self._log.note_object(kind, ObjectChange.ADD)
-        elif _facts(known) != _facts(found):
+        elif known != found:
             self._log.note_object(kind, ObjectChange.UPDATE)
 
     def remove(self, kind: Kind, namespace: str, name: str) -> None:
@@ -71,9 +69,3 @@ class ObjectStore:
             for namespace in sorted(self._objects[kind]):
                 for found in self.list(kind, namespace):
                     yield kind, namespace, found.metadata.name, found
-
-
-def _facts(found: ClusterObject) -> ClusterObject:
-    """Return an object without what changes at every write and is read by nobody."""
-    metadata = msgspec.structs.replace(found.metadata, resource_version="", generation=0)
-    return msgspec.structs.replace(found, metadata=metadata)
