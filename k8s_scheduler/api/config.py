@@ -7,28 +7,29 @@ knows a plugin: the plugins that exist come in as `PluginFacts`, because their r
 the core, and this package may not import it.
 
 Invariants: everything is frozen; a field that exists is either acted on, or refused, or warned
-about (`config_support`), never silently ignored.
+about (`config_support`), never silently ignored. Rules that concern one field stand at its type
+(`config_rules`); the decoder and the JSON schema read them there.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from k8s_scheduler.api.field_errors import FieldError, FieldPath
+from k8s_scheduler.api.config_arguments import PluginArguments
+from k8s_scheduler.api.config_rules import DURATION, FORMAT, RULE, Duration, Int32, Int64, Range
+from k8s_scheduler.api.config_struct import Configured
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
 
-Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-# A string like "15s" in the file, seconds in here; `config_decode` knows the mark.
-Duration: TypeAlias = Annotated[float, msgspec.Meta(extra={"format": "duration"})]
+_PERCENTAGE: Final = Range(0, 100, "not in valid range [0-100]")
+_PARALLELISM: Final = Range(1, None, "should be an integer value greater than zero")
+_INITIAL_BACKOFF: Final = Range(1, None, "must be greater than 0")
+_HTTP_TIMEOUT: Final = Range(0, None, "must be zero or positive")
 
-
-class Configured(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Base of what configuration files hold."""
+Percentage: TypeAlias = Annotated[Int32, msgspec.Meta(extra={RULE: _PERCENTAGE})]
 
 
 class LeaderElection(Configured, frozen=True):
@@ -48,12 +49,12 @@ class ClientConnection(Configured, frozen=True):
 
     Unlike kube-scheduler's 50 per second there is no limit unless `qps` is set: the API server's
     own priority and fairness protects it. `qps` of 0 or less means no limit; `burst` counts only
-    together with `qps`.
+    together with `qps`. Only JSON is spoken.
     """
 
     kubeconfig: str = ""
     accept_content_types: str = ""
-    content_type: str = ""
+    content_type: str = "application/json"
     qps: float = 0.0
     burst: Int32 = 100
 
@@ -97,14 +98,14 @@ class PluginConfig(Configured, frozen=True):
     """The arguments of one plugin; their form is the plugin's business."""
 
     name: str = ""
-    args: dict[str, Any] = {}
+    args: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Profile(Configured, frozen=True):
     """One schedulerName and how its pods are placed."""
 
     scheduler_name: str | None = None
-    percentage_of_nodes_to_score: Int32 | None = None
+    percentage_of_nodes_to_score: Percentage | None = None
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
 
@@ -140,7 +141,9 @@ class Extender(Configured, frozen=True):
     bind_verb: str = ""
     enable_https: bool = msgspec.field(default=False, name="enableHTTPS")
     tls_config: ExtenderTLSConfig | None = None
-    http_timeout_seconds: Duration = msgspec.field(default=5.0, name="httpTimeout")
+    http_timeout_seconds: Annotated[
+        float, msgspec.Meta(extra={FORMAT: DURATION, RULE: _HTTP_TIMEOUT})
+    ] = msgspec.field(default=5.0, name="httpTimeout")
     node_cache_capable: bool = False
     managed_resources: tuple[ManagedResource, ...] = ()
     ignorable: bool = False
@@ -151,13 +154,13 @@ class KubeSchedulerConfiguration(Configured, frozen=True):
 
     api_version: str = API_VERSION
     kind: str = KIND
-    parallelism: Int32 = 16
+    parallelism: Annotated[Int32, msgspec.Meta(extra={RULE: _PARALLELISM})] = 16
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
     enable_profiling: bool = True
     enable_contention_profiling: bool = True
-    percentage_of_nodes_to_score: Int32 = 0
-    pod_initial_backoff_seconds: Int64 = 1
+    percentage_of_nodes_to_score: Percentage = 0
+    pod_initial_backoff_seconds: Annotated[Int64, msgspec.Meta(extra={RULE: _INITIAL_BACKOFF})] = 1
     pod_max_backoff_seconds: Int64 = 10
     profiles: tuple[Profile, ...] = ()
     extenders: tuple[Extender, ...] = ()
@@ -166,21 +169,20 @@ class KubeSchedulerConfiguration(Configured, frozen=True):
 
 # What comes of it.
 
-ArgsValidator: TypeAlias = Callable[[dict[str, Any], FieldPath], list[FieldError]]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginFacts:
     """What configuration must know of a plugin.
 
-    `points` are named as in the file (`preFilter`). `args_validator` None: takes no arguments.
-    `supported` False: kube-scheduler has it and this version does not, so it can be left out of
-    the defaults but not asked for.
+    `points` are named as in the file (`preFilter`). `needs`: at which point it must run as well,
+    to be able to run at a point. `arguments` None: takes none. `supported` False: kube-scheduler
+    has it and this version does not, so it can be left out of the defaults but not asked for.
     """
 
     points: frozenset[str]
     default_weight: int | None = None
-    args_validator: ArgsValidator | None = None
+    needs: Mapping[str, str] = field(default_factory=dict)
+    arguments: PluginArguments[Any] | None = None
     supported: bool = True
 
 
@@ -196,15 +198,17 @@ class PluginUse:
 class ResolvedProfile:
     """A profile with defaults, multiPoint and `*` worked out: point → plugins in their order.
 
-    Every point is a key. `plugin_args` holds only what the file says, already checked; defaults
-    of arguments are the plugin's. `left_out` names plugins of the default set that this version
-    does not have.
+    Every point is a key. `plugin_args` has an entry for each plugin that runs and takes arguments:
+    checked, in the names of the file, with every default filled in. `left_out` names plugins of
+    the default set that this version does not have. `percentage_of_nodes_to_score` is the
+    profile's own or else the one for all; 0 means every node.
     """
 
     scheduler_name: str
     points: Mapping[str, tuple[PluginUse, ...]]
     plugin_args: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    percentage_of_nodes_to_score: int = 0
 
 
 @dataclass(frozen=True, slots=True)

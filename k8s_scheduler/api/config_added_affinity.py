@@ -1,17 +1,19 @@
 """The arguments of NodeAffinity: affinity that a profile adds to every pod of it."""
 
-from typing import Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
-from k8s_scheduler.api.config import Configured, Int32
-from k8s_scheduler.api.config_decode import decode
-from k8s_scheduler.api.field_errors import FieldError, FieldPath, invalid, not_covered, required
+from k8s_scheduler.api.config_arguments import PluginArguments
+from k8s_scheduler.api.config_rules import RULE, Int32, Range
+from k8s_scheduler.api.config_struct import Configured
+from k8s_scheduler.api.field_errors import FieldError, FieldPath, required
 from k8s_scheduler.api.node_selectors import expression_problem, field_problem
 from k8s_scheduler.api.selectors import SelectorRequirement
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_WEIGHT: Final = Range(1, 100, "must be in the range 1-100")
 
 
 class Requirement(Configured, frozen=True):
@@ -42,7 +44,7 @@ class Selector(Configured, frozen=True):
 class Preferred(Configured, frozen=True):
     """A weighted wish about nodes."""
 
-    weight: Int32 = 0
+    weight: Annotated[Int32, msgspec.Meta(extra={RULE: _WEIGHT})] = 0
     preference: Term = Term()
 
 
@@ -59,21 +61,18 @@ class NodeAffinityArgs(Configured, frozen=True):
     added_affinity: AddedAffinity | None = None
 
 
-def validate_node_affinity(args: dict[str, Any], path: FieldPath) -> list[FieldError]:
-    """Return what is wrong with the arguments of NodeAffinity."""
-    affinity, wrong = decode(NodeAffinityArgs, args, path)
+def _rules(args: NodeAffinityArgs, path: FieldPath) -> list[FieldError]:
     errors: list[FieldError] = []
-    added = affinity.added_affinity
+    added = args.added_affinity
     if added is not None:
         at = (*path, "addedAffinity")
         if added.required is not None:
             errors += _selector(added.required, (*at, _REQUIRED, "nodeSelectorTerms"))
         for i, preferred in enumerate(added.preferred):
             errors += _term(preferred.preference, (*at, _PREFERRED, i, "preference"))
-            if not 1 <= preferred.weight <= 100:
-                detail = "must be in the range 1-100"
-                errors.append(invalid((*at, _PREFERRED, i, "weight"), preferred.weight, detail))
-    return wrong + not_covered(errors, wrong)
+            if not preferred.weight:
+                errors.append(required((*at, _PREFERRED, i, "weight"), _WEIGHT.detail))
+    return errors
 
 
 def _selector(selector: Selector, path: FieldPath) -> list[FieldError]:
@@ -95,3 +94,6 @@ def _term(term: Term, path: FieldPath) -> list[FieldError]:
         if problem := field_problem(field.on_the_wire()):
             errors.append(FieldError((*path, "matchFields", i), problem))
     return errors
+
+
+NODE_AFFINITY: Final = PluginArguments(NodeAffinityArgs, broken_rules=_rules)

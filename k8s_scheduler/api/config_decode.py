@@ -15,8 +15,16 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import inspect
 
-from k8s_scheduler.api.durations import parse_duration
-from k8s_scheduler.api.field_errors import FieldError, FieldPath, did_you_mean, render_value
+from k8s_scheduler.api.config_rules import DURATION, FORMAT, Choice, Range, rule
+from k8s_scheduler.api.durations import format_duration, parse_duration
+from k8s_scheduler.api.field_errors import (
+    FieldError,
+    FieldPath,
+    did_you_mean,
+    invalid,
+    render_value,
+    unsupported,
+)
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -26,13 +34,13 @@ class _Wrong:
 
 
 _WRONG: Final = _Wrong()
-_describe_type = cache(inspect.type_info)
+describe_type = cache(inspect.type_info)
 
 
 def decode(kind: type[T], value: Any, path: FieldPath) -> tuple[T, list[FieldError]]:
     """Return `value` as a `kind`, and everything in it that does not fit."""
     walk = _Walk()
-    decoded = walk.decode(_describe_type(kind), value, path)
+    decoded = walk.decode(describe_type(kind), value, path)
     return (decoded if isinstance(decoded, kind) else kind()), walk.errors
 
 
@@ -58,9 +66,21 @@ class _Walk:
         return self._rules[type(kind)](kind, value, path)
 
     def _annotated(self, kind: inspect.Metadata, value: Any, path: FieldPath) -> Any:
-        if (kind.extra or {}).get("format") == "duration":
-            return self._duration(value, path)
-        return self.decode(kind.type, value, path)
+        is_duration = (kind.extra or {}).get(FORMAT) == DURATION
+        decoded = (
+            self._duration(value, path) if is_duration else self.decode(kind.type, value, path)
+        )
+        if decoded is _WRONG:
+            return _WRONG
+        match rule(kind.extra):
+            case Range() as bounds if not bounds.allows(decoded):
+                shown = format_duration(decoded) if is_duration else decoded
+                self.errors.append(invalid(path, shown, bounds.detail))
+                return _WRONG
+            case Choice(values) if decoded and decoded not in values:
+                self.errors.append(unsupported(path, decoded, values))
+                return _WRONG
+        return decoded
 
     def _optional(self, kind: inspect.UnionType, value: Any, path: FieldPath) -> Any:
         # The only unions are "something or null", and null never gets here.

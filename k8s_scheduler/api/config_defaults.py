@@ -5,11 +5,13 @@ is told `not supported yet` and not `does not exist`. Which ones are supported i
 the registry in the core says so through `known_plugins`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
-from k8s_scheduler.api.config import ArgsValidator, PluginFacts
+from k8s_scheduler.api.config import PluginFacts
+from k8s_scheduler.api.config_plugin_args import PLUGIN_ARGUMENTS
 
 MULTI_POINT: Final = "multiPoint"
 
@@ -60,51 +62,62 @@ DEFAULT_MULTI_POINT: Final = (
 )
 
 
-def _facts(points: str, *, weight: int | None = None) -> PluginFacts:
-    return PluginFacts(points=frozenset(points.split()), default_weight=weight, supported=False)
+def _facts(
+    points: str, *, weight: int | None = None, needs: Mapping[str, str] = MappingProxyType({})
+) -> PluginFacts:
+    return PluginFacts(
+        points=frozenset(points.split()), default_weight=weight, needs=needs, supported=False
+    )
 
 
 _FILTER: Final = "preFilter filter"
 _FILTER_AND_SCORE: Final = "preFilter filter preScore score"
+# Who works with what an earlier point left behind, and fails every pod if that did not run.
+_FILTERS_BY: Final = {"filter": "preFilter"}
+_SCORES_BY: Final = {"score": "preScore"}
+_VOLUMES_BY: Final = dict.fromkeys(
+    ("filter", "preScore", "score", "reserve", "preBind"), "preFilter"
+)
+_DEVICES_BY: Final = dict.fromkeys(
+    ("filter", "postFilter", "score", "reserve", "preBind"), "preFilter"
+)
 
 UPSTREAM_PLUGINS: Final[Mapping[str, PluginFacts]] = {
     "SchedulingGates": _facts("preEnqueue"),
     "PrioritySort": _facts("queueSort"),
     "NodeName": _facts(_FILTER),
     "NodeUnschedulable": _facts(_FILTER),
-    "TaintToleration": _facts(_FILTER_AND_SCORE, weight=3),
+    "TaintToleration": _facts(_FILTER_AND_SCORE, weight=3, needs=_SCORES_BY),
     "NodeAffinity": _facts(_FILTER_AND_SCORE, weight=2),
-    "NodePorts": _facts(_FILTER),
+    "NodePorts": _facts(_FILTER, needs=_FILTERS_BY),
     "DeferredPodScheduling": _facts("preFilter filter permit"),
-    "NodeResourcesFit": _facts(f"{_FILTER_AND_SCORE} placementScore", weight=1),
-    "VolumeRestrictions": _facts(_FILTER),
+    "NodeResourcesFit": _facts(f"{_FILTER_AND_SCORE} placementScore", weight=1, needs=_FILTERS_BY),
+    "VolumeRestrictions": _facts(_FILTER, needs=_FILTERS_BY),
     "NodeVolumeLimits": _facts(_FILTER),
-    "VolumeBinding": _facts(f"{_FILTER_AND_SCORE} reserve preBind"),
+    "VolumeBinding": _facts(f"{_FILTER_AND_SCORE} reserve preBind", needs=_VOLUMES_BY),
     "VolumeZone": _facts(_FILTER),
-    "PodTopologySpread": _facts(_FILTER_AND_SCORE, weight=2),
-    "InterPodAffinity": _facts(_FILTER_AND_SCORE, weight=2),
+    "PodTopologySpread": _facts(_FILTER_AND_SCORE, weight=2, needs=_FILTERS_BY | _SCORES_BY),
+    "InterPodAffinity": _facts(_FILTER_AND_SCORE, weight=2, needs=_FILTERS_BY | _SCORES_BY),
     "DynamicResources": _facts(
-        "preEnqueue preFilter filter postFilter score reserve preBind podGroupPostFilter", weight=2
+        "preEnqueue preFilter filter postFilter score reserve preBind podGroupPostFilter",
+        weight=2,
+        needs=_DEVICES_BY,
     ),
-    "DefaultPreemption": _facts("preEnqueue postFilter"),
+    "DefaultPreemption": _facts("preEnqueue postFilter podGroupPostFilter"),
     "NodeResourcesBalancedAllocation": _facts("preScore score", weight=1),
     "ImageLocality": _facts("score", weight=1),
     "DefaultBinder": _facts("bind"),
-    "NodeDeclaredFeatures": _facts(_FILTER),
+    "NodeDeclaredFeatures": _facts(_FILTER, needs=_FILTERS_BY),
     "GangScheduling": _facts("preEnqueue permit"),
     "TopologyPlacementGenerator": _facts("placementGenerate"),
     "PodGroupPodsCount": _facts("placementScore", weight=1),
 }
 
 
-def upstream_plugins(
-    supported: Mapping[str, ArgsValidator | None],
-) -> dict[str, PluginFacts]:
-    """Return the facts of all upstream plugins, with those that exist here marked as such.
-
-    `supported` maps each built-in to the check of its arguments, or None if it takes none.
-    """
-    facts = dict(UPSTREAM_PLUGINS)
-    for name, args_validator in supported.items():
-        facts[name] = replace(facts[name], supported=True, args_validator=args_validator)
-    return facts
+def upstream_plugins(supported: Iterable[str]) -> dict[str, PluginFacts]:
+    """Return the facts of all upstream plugins, with those that exist here marked as such."""
+    facts = {
+        name: replace(plugin, arguments=PLUGIN_ARGUMENTS.get(name))
+        for name, plugin in UPSTREAM_PLUGINS.items()
+    }
+    return facts | {name: replace(facts[name], supported=True) for name in supported}

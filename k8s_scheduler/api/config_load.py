@@ -23,6 +23,7 @@ import msgspec
 from k8s_scheduler.api.config import (
     API_VERSION,
     KIND,
+    ClientConnection,
     KubeSchedulerConfiguration,
     LeaderElection,
     PluginFacts,
@@ -31,8 +32,9 @@ from k8s_scheduler.api.config import (
 )
 from k8s_scheduler.api.config_decode import decode
 from k8s_scheduler.api.config_defaults import DEFAULT_MULTI_POINT
+from k8s_scheduler.api.config_extenders import leave_to_extenders
 from k8s_scheduler.api.config_profiles import resolve_profile
-from k8s_scheduler.api.config_support import not_supported_yet, without_meaning
+from k8s_scheduler.api.config_support import not_supported_yet, without_effect
 from k8s_scheduler.api.config_validate import validate
 from k8s_scheduler.api.field_errors import (
     ConfigurationError,
@@ -62,8 +64,13 @@ def load_configuration(
     *,
     default_multi_point: Sequence[str] = DEFAULT_MULTI_POINT,
     overrides: Sequence[FlagOverride] = (),
+    to_run: bool = True,
 ) -> SchedulerConfiguration:
-    """Read, check and resolve a configuration file; raises ConfigurationError with all errors."""
+    """Read, check and resolve a configuration file; raises ConfigurationError with all errors.
+
+    What is right but not supported yet is an error too, unless nothing is to be run with it:
+    then it is a warning.
+    """
     document, errors = _read(path)
     if document is None or _is_something_else(document.value):
         raise _located(errors or _type_errors(document), document, str(path))
@@ -74,6 +81,7 @@ def load_configuration(
         default_multi_point=default_multi_point,
         overrides=overrides,
         source=str(path),
+        to_run=to_run,
     )
 
 
@@ -91,6 +99,7 @@ def default_configuration(
         default_multi_point=default_multi_point,
         overrides=overrides,
         source="",
+        to_run=True,
     )
 
 
@@ -111,7 +120,11 @@ def completed(settings: KubeSchedulerConfiguration) -> KubeSchedulerConfiguratio
         settings,
         profiles=profiles,
         leader_election=msgspec.structs.replace(election, **empty),
-        client_connection=msgspec.structs.replace(connection, burst=connection.burst or 100),
+        client_connection=msgspec.structs.replace(
+            connection,
+            burst=connection.burst or ClientConnection().burst,
+            content_type=connection.content_type or ClientConnection().content_type,
+        ),
         extenders=tuple(
             msgspec.structs.replace(e, http_timeout_seconds=e.http_timeout_seconds or 5.0)
             for e in settings.extenders
@@ -169,16 +182,22 @@ def _configure(
     default_multi_point: Sequence[str],
     overrides: Sequence[FlagOverride],
     source: str,
+    to_run: bool,
 ) -> SchedulerConfiguration:
     settings, wrong = decode(KubeSchedulerConfiguration, document.value, ())
     settings = _override(completed(settings), overrides)
     resolutions = [
         resolve_profile(
-            profile, ("profiles", i), known=known, default_multi_point=default_multi_point
+            profile,
+            ("profiles", i),
+            known=known,
+            default_multi_point=default_multi_point,
+            percentage_of_nodes_to_score=settings.percentage_of_nodes_to_score,
         )
         for i, profile in enumerate(settings.profiles)
     ]
-    found = validate(settings) + not_supported_yet(settings)
+    unsupported = not_supported_yet(settings)
+    found = validate(settings) + (unsupported if to_run else [])
     for resolution in resolutions:
         found += resolution.errors
     flags: dict[FieldPath, FieldPath] = {o.path: (o.flag,) for o in overrides}
@@ -186,12 +205,12 @@ def _configure(
     errors = errors + not_covered(found, wrong) + wrong
     if errors:
         raise _located(errors, document, source)
-    warnings = without_meaning(settings, document)
+    warnings = without_effect(settings, document) + ([] if to_run else unsupported)
     for resolution in resolutions:
         warnings += resolution.warnings
     return SchedulerConfiguration(
         settings=settings,
-        profiles=tuple(resolution.profile for resolution in resolutions),
+        profiles=tuple(leave_to_extenders(r.profile, settings.extenders) for r in resolutions),
         warnings=tuple(map(str, _with_lines(warnings, document, source))),
         source=source,
     )

@@ -1,6 +1,6 @@
 """The arguments a profile gives to plugins: whose they are, and whether that plugin takes them.
 
-What is inside is checked by the plugin's own `args_validator`. `apiVersion` and `kind` may be
+What is inside is checked by the plugin's own `PluginArguments`. `apiVersion` and `kind` may be
 there, as kube-scheduler allows, must then be the plugin's, and are not handed on.
 """
 
@@ -19,8 +19,15 @@ def check_plugin_config(
     known: Mapping[str, PluginFacts],
     used: Collection[str],
 ) -> tuple[dict[str, dict[str, Any]], list[FieldError], list[FieldError]]:
-    """Return the arguments by plugin, errors and warnings. `used`: plugins that run somewhere."""
-    result: dict[str, dict[str, Any]] = {}
+    """Return the arguments of all plugins that take any, errors and warnings.
+
+    `used`: plugins that run somewhere; only they have an entry.
+    """
+    result: dict[str, dict[str, Any]] = {
+        name: arguments.defaults()
+        for name in sorted(used)
+        if (arguments := known[name].arguments) is not None and known[name].supported
+    }
     errors: list[FieldError] = []
     warnings: list[FieldError] = []
     first: dict[str, FieldPath] = {}
@@ -33,13 +40,15 @@ def check_plugin_config(
         first[config.name] = (*at, "name")
         args, type_errors = _without_type(config, (*at, "args"))
         errors += type_errors
-        validator = known[config.name].args_validator
-        if validator is not None:
-            errors += validator(args, (*at, "args"))
-            result[config.name] = args
+        arguments = known[config.name].arguments
+        if arguments is not None:
+            completed, args_errors = arguments.read(args, (*at, "args"))
+            errors += args_errors
+            if config.name in used:
+                result[config.name] = completed
         elif args:
-            message = f'plugin "{config.name}" takes no arguments; they have no effect'
-            warnings.append(FieldError((*at, "args"), message))
+            message = f'plugin "{config.name}" takes no arguments'
+            errors.append(FieldError((*at, "args"), f"Forbidden: {message}"))
         if config.name not in used:
             message = f'plugin "{config.name}" is not enabled in this profile; no effect'
             warnings.append(FieldError(at, message))

@@ -14,7 +14,8 @@ A weight named at the point wins over multiPoint's; no weight or 0 is 1, also fo
 default is higher: naming a plugin without a weight resets it.
 
 Stricter than kube-scheduler on purpose: a name that does not exist is an error in `disabled` and
-`pluginConfig` too, where kube-scheduler ignores it, because there a typo goes unnoticed.
+`pluginConfig` too, where kube-scheduler ignores it, because there a typo goes unnoticed; and so is
+half a plugin that can't work without its other half, which kube-scheduler finds out pod by pod.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,8 +61,12 @@ def resolve_profile(
     *,
     known: Mapping[str, PluginFacts],
     default_multi_point: Sequence[str],
+    percentage_of_nodes_to_score: int,
 ) -> Resolution:
-    """Work out which plugins a profile runs where, and everything wrong with how it says so."""
+    """Work out which plugins a profile runs where, and everything wrong with how it says so.
+
+    `percentage_of_nodes_to_score` is the one for all profiles, for those that say nothing.
+    """
     sets = plugin_sets(profile.plugins)
     errors, warnings = check_plugin_names(sets, (*path, "plugins"), known)
     defaults = tuple(Plugin(name, known[name].default_weight) for name in default_multi_point)
@@ -73,6 +78,7 @@ def resolve_profile(
     name = profile.scheduler_name or ""
     if not errors:
         errors += _counts(expanded, name, (*path, "plugins"))
+        errors += _halves(expanded, known, (*path, "plugins"))
     used = {plugin for expansion in expanded.values() for plugin in expansion.names}
     args, args_errors, args_warnings = check_plugin_config(
         profile.plugin_config, (*path, "pluginConfig"), known=known, used=used
@@ -92,6 +98,11 @@ def resolve_profile(
             plugin.name
             for plugin in multi_point
             if plugin.name in used and not known[plugin.name].supported
+        ),
+        percentage_of_nodes_to_score=(
+            percentage_of_nodes_to_score
+            if profile.percentage_of_nodes_to_score is None
+            else profile.percentage_of_nodes_to_score
         ),
     )
     return Resolution(resolved, errors + args_errors, warnings + args_warnings)
@@ -194,3 +205,24 @@ def _counts(expanded: Mapping[str, _Expansion], name: str, path: FieldPath) -> l
         )
         errors.append(FieldError((*path, "placementGenerate"), message))
     return errors
+
+
+def _halves(
+    expanded: Mapping[str, _Expansion], known: Mapping[str, PluginFacts], path: FieldPath
+) -> list[FieldError]:
+    """Check that plugins run where they collect what they need elsewhere; once for each plugin."""
+    missing: dict[tuple[str, str], list[str]] = {}
+    for point, expansion in expanded.items():
+        for name in expansion.names:
+            needed = known[name].needs.get(point)
+            if known[name].supported and needed and name not in expanded[needed].names:
+                missing.setdefault((name, needed), []).append(point)
+    return [
+        FieldError(
+            (*path, needed),
+            f'plugin "{name}" is enabled at {", ".join(points)} and needs what it finds at '
+            f"{needed}: without it every pod would fail; enable it there too, or disable it at "
+            f"{', '.join(points)}",
+        )
+        for (name, needed), points in missing.items()
+    ]

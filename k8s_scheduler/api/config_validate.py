@@ -2,25 +2,21 @@
 
 Works on decoded settings with defaults filled in and flags applied, as kube-scheduler does, so a
 flag can break a rule that the file kept. Every function returns errors; none raises. Rules about
-plugins are in `config_profiles`; what is valid but not built is in `config_support`.
+plugins are in `config_profiles`, about extenders in `config_extenders`, about one field alone at
+its type; what is valid but not built is in `config_support`.
 """
 
 import math
 
 from k8s_scheduler.api.config import (
     ClientConnection,
-    Extender,
     KubeSchedulerConfiguration,
     LeaderElection,
     Profile,
 )
+from k8s_scheduler.api.config_extenders import validate_extenders
 from k8s_scheduler.api.durations import format_duration
 from k8s_scheduler.api.field_errors import FieldError, FieldPath, duplicate, invalid, required
-from k8s_scheduler.api.names import (
-    QUALIFIED_NAME_RULE,
-    is_extended_resource_name,
-    is_qualified_name,
-)
 
 # Retries are stretched by up to this factor, and one must fit before the deadline.
 _RETRY_JITTER = 1.2
@@ -28,17 +24,13 @@ _RETRY_JITTER = 1.2
 
 def validate(settings: KubeSchedulerConfiguration) -> list[FieldError]:
     """Return every rule that the settings break, plugins aside."""
-    errors = []
-    if settings.parallelism <= 0:
-        detail = "should be an integer value greater than zero"
-        errors.append(invalid(("parallelism",), settings.parallelism, detail))
-    errors += _client_connection(settings.client_connection)
-    errors += _leader_election(settings.leader_election)
-    errors += _percentage(settings.percentage_of_nodes_to_score, ("percentageOfNodesToScore",))
-    errors += _backoff(settings)
-    errors += _profiles(settings.profiles)
-    errors += _extenders(settings.extenders)
-    return errors
+    return [
+        *_client_connection(settings.client_connection),
+        *_leader_election(settings.leader_election),
+        *_backoff(settings),
+        *_profiles(settings.profiles),
+        *validate_extenders(settings.extenders),
+    ]
 
 
 def _client_connection(connection: ClientConnection) -> list[FieldError]:
@@ -96,21 +88,12 @@ def _lease_times(election: LeaderElection) -> list[FieldError]:
     return errors
 
 
-def _percentage(value: int | None, path: FieldPath) -> list[FieldError]:
-    if value is None or 0 <= value <= 100:
-        return []
-    return [invalid(path, value, "not in valid range [0-100]")]
-
-
 def _backoff(settings: KubeSchedulerConfiguration) -> list[FieldError]:
     initial, maximum = settings.pod_initial_backoff_seconds, settings.pod_max_backoff_seconds
-    errors = []
-    if initial <= 0:
-        errors.append(invalid(("podInitialBackoffSeconds",), initial, "must be greater than 0"))
-    if maximum < initial:
-        detail = f"must be greater than or equal to PodInitialBackoffSeconds ({initial})"
-        errors.append(invalid(("podMaxBackoffSeconds",), maximum, detail))
-    return errors
+    if maximum >= initial:
+        return []
+    detail = f"must be greater than or equal to PodInitialBackoffSeconds ({initial})"
+    return [invalid(("podMaxBackoffSeconds",), maximum, detail)]
 
 
 def _profiles(profiles: tuple[Profile, ...]) -> list[FieldError]:
@@ -127,9 +110,6 @@ def _profiles(profiles: tuple[Profile, ...]) -> list[FieldError]:
             errors.append(duplicate(at, profile.scheduler_name, first=first))
         else:
             seen[profile.scheduler_name] = at
-        errors += _percentage(
-            profile.percentage_of_nodes_to_score, (*path, "percentageOfNodesToScore")
-        )
         errors += _common_queue_sort(profiles[0], profile, path)
     return errors
 
@@ -150,32 +130,3 @@ def _common_queue_sort(canon: Profile, profile: Profile, path: FieldPath) -> lis
             at = (*path, "pluginConfig", i, "args")
             errors.append(invalid(at, config.args, f"queueSort {same}"))
     return errors
-
-
-def _extenders(extenders: tuple[Extender, ...]) -> list[FieldError]:
-    errors: list[FieldError] = []
-    managed: dict[str, FieldPath] = {}
-    for i, extender in enumerate(extenders):
-        path: FieldPath = ("extenders", i)
-        if extender.prioritize_verb and extender.weight <= 0:
-            detail = "must have a positive weight applied to it"
-            errors.append(invalid((*path, "weight"), extender.weight, detail))
-        for j, resource in enumerate(extender.managed_resources):
-            at = (*path, "managedResources", j, "name")
-            errors += _managed_resource(resource.name, at, managed)
-    binders = sum(1 for extender in extenders if extender.bind_verb)
-    if binders > 1:
-        found = f"found {binders} extenders implementing bind"
-        errors.append(invalid(("extenders",), found, "only one extender can implement bind"))
-    return errors
-
-
-def _managed_resource(name: str, path: FieldPath, seen: dict[str, FieldPath]) -> list[FieldError]:
-    if not is_qualified_name(name):
-        return [invalid(path, name, QUALIFIED_NAME_RULE)]
-    if name in seen:
-        return [invalid(path, name, "duplicate extender managed resource name")]
-    seen[name] = path
-    if not is_extended_resource_name(name):
-        return [invalid(path, name, "is an invalid extended resource name")]
-    return []

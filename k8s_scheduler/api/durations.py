@@ -21,6 +21,9 @@ _NANOSECONDS: Final = {
 _TERM = re.compile(r"(\d*)(?:\.(\d*))?([^\d.]+)")
 _MAXIMUM_NANOSECONDS: Final = 2**63 - 1
 
+# The same notation as a regular expression, for those who check texts without this module.
+DURATION_PATTERN: Final = rf"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)({'|'.join(_NANOSECONDS)}))+)$"
+
 
 def parse_duration(text: str) -> float:
     """Return the seconds `text` stands for; ValueError says what a duration looks like."""

@@ -54,10 +54,11 @@ class Iscsi(Wire, frozen=True, gc=False):
 
 
 class AzureDisk(Wire, frozen=True, gc=False):
-    """An Azure disk."""
+    """An Azure disk; the API server makes it a shared one unless told otherwise."""
 
     disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
+    kind: str = "Shared"
 
 
 class AzureFile(Wire, frozen=True, gc=False):

@@ -1,30 +1,32 @@
 """What the configuration tests share: the plugins that exist, and a file that is loaded."""
 
-from k8s_scheduler.api.config_defaults import upstream_plugins
+from k8s_scheduler.api.config_defaults import DEFAULT_MULTI_POINT, upstream_plugins
 from k8s_scheduler.api.config_load import load_configuration
-from k8s_scheduler.api.config_plugin_args import validate_node_resources_fit
 from k8s_scheduler.api.field_errors import ConfigurationError
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
-KNOWN = upstream_plugins(
-    {
-        "SchedulingGates": None,
-        "PrioritySort": None,
-        "NodeName": None,
-        "NodeUnschedulable": None,
-        "TaintToleration": None,
-        "NodeResourcesFit": validate_node_resources_fit,
-        "DefaultBinder": None,
-    }
+# Everything that is on by default; what is behind a gate is not there.
+KNOWN = upstream_plugins(DEFAULT_MULTI_POINT)
+# A version that lacks most of it.
+FEW = upstream_plugins(
+    (
+        "SchedulingGates",
+        "PrioritySort",
+        "NodeName",
+        "NodeUnschedulable",
+        "TaintToleration",
+        "NodeResourcesFit",
+        "DefaultBinder",
+    )
 )
 
 
-def load_text(folder, text, *, known=KNOWN, overrides=()):
+def load_text(folder, text, *, known=KNOWN, **options):
     """Load a configuration from text."""
     path = folder / "config.yaml"
     path.write_text(text)
-    return load_configuration(path, known, overrides=overrides)
+    return load_configuration(path, known, **options)
 
 
 def messages_of(folder, text, **options):

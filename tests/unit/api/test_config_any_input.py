@@ -4,32 +4,38 @@ import json
 import tempfile
 from pathlib import Path
 
-import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import inspect
 
 from k8s_scheduler.api import config
 from k8s_scheduler.api.config_load import load_configuration
-from k8s_scheduler.api.config_plugin_args import (
-    NodeResourcesFitArgs,
-    ScoringStrategy,
-    validate_node_resources_fit,
-)
+from k8s_scheduler.api.config_plugin_args import PLUGIN_ARGUMENTS
 from k8s_scheduler.api.field_errors import ConfigurationError
 from tests.unit.api.config_cases import KNOWN
 
-TYPES = [
-    kind
-    for kind in vars(config).values()
-    if isinstance(kind, type) and issubclass(kind, config.Configured)
-]
-FIELDS = sorted(
-    {
-        field.encode_name
-        for kind in (*TYPES, NodeResourcesFitArgs, ScoringStrategy)
-        for field in msgspec.structs.fields(kind)
-    }
-)
+ARGUMENTS = [arguments.kind for arguments in PLUGIN_ARGUMENTS.values()]
+
+
+def fields_of(kind):
+    """Return the names of all fields of a type and of what it holds."""
+    names = set()
+    for field in inspect.type_info(kind).fields:
+        names.add(field.encode_name)
+        found = [field.type]
+        while found:
+            inner = found.pop()
+            found += getattr(inner, "types", ())
+            found += [
+                getattr(inner, name) for name in ("type", "item_type") if hasattr(inner, name)
+            ]
+            if isinstance(inner, inspect.StructType):
+                names |= fields_of(inner.cls)
+    return names
+
+
+FIELDS = sorted(set().union(*map(fields_of, (config.KubeSchedulerConfiguration, *ARGUMENTS))))
+TOP = [field.encode_name for field in inspect.type_info(config.KubeSchedulerConfiguration).fields]
 SCALARS = (
     st.none()
     | st.booleans()
@@ -62,7 +68,7 @@ PROFILE = st.fixed_dictionaries(
 )
 FILES = st.fixed_dictionaries(
     {"apiVersion": st.just(config.API_VERSION), "kind": st.just(config.KIND)},
-    optional={field: VALUES for field in FIELDS if field not in ("apiVersion", "kind")}
+    optional={field: VALUES for field in (*TOP, "unknown") if field not in ("apiVersion", "kind")}
     | {"profiles": st.lists(PROFILE, max_size=3) | VALUES},
 )
 
@@ -100,8 +106,20 @@ def test_any_text(text):
     check(text)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
-@given(st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4))
-def test_any_arguments(args):
-    for error in validate_node_resources_fit(args, ("args",)):
-        assert error.path[0] == "args"
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(
+    st.sampled_from(sorted(PLUGIN_ARGUMENTS)),
+    st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4),
+)
+def test_any_arguments(name, args):
+    arguments = PLUGIN_ARGUMENTS[name]
+    completed, errors = arguments.read(args, ("args",))
+    assert all(error.path[0] == "args" for error in errors)
+    if not errors:
+        assert arguments.read(completed, ("args",)) == (completed, [])
+
+
+def test_the_fields_to_try_are_all_of_them():
+    assert {"profiles", "certData", "defaultingType", "matchFields", "score", "weight"} <= set(
+        FIELDS
+    )

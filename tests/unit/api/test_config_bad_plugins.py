@@ -60,19 +60,19 @@ profiles:
             )
         ],
     ),
-    "plugin not built yet": (
+    "plugin behind a gate in multiPoint": (
         """\
 profiles:
 - plugins:
     multiPoint:
       enabled:
-      - name: InterPodAffinity
+      - name: PodGroupPodsCount
         weight: 5
 """,
         [
             (
                 "config.yaml:7: profiles[0].plugins.multiPoint.enabled[0].name: plugin "
-                '"InterPodAffinity" is not supported yet'
+                '"PodGroupPodsCount" is not supported yet'
             )
         ],
     ),
@@ -182,6 +182,43 @@ profiles:
                 "config.yaml:5: profiles[0].plugins.bind: at least one bind plugin is needed for "
                 'profile with scheduler name "b"'
             )
+        ],
+    ),
+    "half a plugin": (
+        """\
+profiles:
+- plugins:
+    preFilter:
+      disabled: [{name: NodePorts}, {name: VolumeBinding}, {name: NodeName}]
+""",
+        [
+            (
+                'config.yaml:5: profiles[0].plugins.preFilter: plugin "NodePorts" is enabled at '
+                "filter and needs what it finds at preFilter: without it every pod would fail; "
+                "enable it there too, or disable it at filter"
+            ),
+            (
+                'config.yaml:5: profiles[0].plugins.preFilter: plugin "VolumeBinding" is enabled '
+                "at filter, reserve, preScore, score, preBind and needs what it finds at "
+                "preFilter: without it every pod would fail; enable it there too, or disable it "
+                "at filter, reserve, preScore, score, preBind"
+            ),
+        ],
+    ),
+    "scores without their first half": (
+        """\
+profiles:
+- plugins:
+    preScore:
+      disabled: [{name: '*'}]
+      enabled: [{name: InterPodAffinity}, {name: PodTopologySpread}]
+""",
+        [
+            (
+                'config.yaml:5: profiles[0].plugins.preScore: plugin "TaintToleration" is enabled '
+                "at score and needs what it finds at preScore: without it every pod would fail; "
+                "enable it there too, or disable it at score"
+            ),
         ],
     ),
 }

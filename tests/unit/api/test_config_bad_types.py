@@ -175,12 +175,11 @@ profiles:
     "key that is not base64": (
         """\
 extenders:
-- tlsConfig: {certData: '*'}
+- urlPrefix: http://127.0.0.1:1
+  ignorable: true
+  tlsConfig: {certData: '*'}
 """,
-        [
-            "config.yaml:4: extenders[0]: extenders are not supported yet",
-            "config.yaml:4: extenders[0].tlsConfig.certData: must be text in base64",
-        ],
+        ["config.yaml:6: extenders[0].tlsConfig.certData: must be text in base64"],
     ),
 }
 

@@ -78,23 +78,6 @@ profiles:
             )
         ],
     ),
-    "percentage that samples": (
-        """\
-percentageOfNodesToScore: 30
-profiles:
-- percentageOfNodesToScore: 99
-""",
-        [
-            (
-                "config.yaml:3: percentageOfNodesToScore: sampling nodes is not supported yet: "
-                "every node is scored; leave it out, or set 0 or 100"
-            ),
-            (
-                "config.yaml:5: profiles[0].percentageOfNodesToScore: sampling nodes is not "
-                "supported yet: every node is scored; leave it out, or set 0 or 100"
-            ),
-        ],
-    ),
     "no first backoff": (
         "podInitialBackoffSeconds: 0\n",
         ["config.yaml:3: podInitialBackoffSeconds: Invalid value: 0: must be greater than 0"],
@@ -151,49 +134,6 @@ profiles:
                 'config.yaml:7: profiles[1].plugins.queueSort: Invalid value: ["PrioritySort"]: '
                 "must be the same for all profiles"
             )
-        ],
-    ),
-    "an extender": (
-        """\
-extenders:
-- urlPrefix: http://127.0.0.1:1
-  filterVerb: filter
-""",
-        ["config.yaml:4: extenders[0]: extenders are not supported yet"],
-    ),
-    "extenders that break rules": (
-        """\
-extenders:
-- prioritizeVerb: p
-  bindVerb: b
-  managedResources: [{name: example.com/a}, {name: cpu}]
-- bindVerb: b
-  managedResources: [{name: example.com/a}, {name: 'a b'}]
-""",
-        [
-            (
-                'config.yaml:3: extenders: Invalid value: "found 2 extenders implementing bind": '
-                "only one extender can implement bind"
-            ),
-            (
-                "config.yaml:4: extenders[0].weight: Invalid value: 0: must have a positive "
-                "weight applied to it"
-            ),
-            "config.yaml:4: extenders[0]: extenders are not supported yet",
-            (
-                'config.yaml:6: extenders[0].managedResources[1].name: Invalid value: "cpu": is '
-                "an invalid extended resource name"
-            ),
-            "config.yaml:7: extenders[1]: extenders are not supported yet",
-            (
-                "config.yaml:8: extenders[1].managedResources[0].name: Invalid value: "
-                '"example.com/a": duplicate extender managed resource name'
-            ),
-            (
-                'config.yaml:8: extenders[1].managedResources[1].name: Invalid value: "a b": '
-                'must be a qualified name: up to 63 letters, digits, "-", "_" or ".", with a '
-                'letter or digit at both ends, after an optional DNS name and "/"'
-            ),
         ],
     ),
 }

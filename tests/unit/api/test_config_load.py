@@ -1,13 +1,8 @@
 """Good files, defaults, flags and warnings."""
 
-import msgspec
 import pytest
 
-from k8s_scheduler.api.config import (
-    ClientConnection,
-    KubeSchedulerConfiguration,
-    LeaderElection,
-)
+from k8s_scheduler.api.config import ClientConnection, LeaderElection
 from k8s_scheduler.api.config_load import (
     FlagOverride,
     default_configuration,
@@ -149,6 +144,33 @@ class TestFiles:
         ]
 
 
+class TestPercentages:
+    """How many nodes are scored: a profile's own word, else the one for all."""
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("profiles:\n- schedulerName: a\n- schedulerName: b\n", [0, 0]),
+            (
+                """\
+percentageOfNodesToScore: 30
+profiles:
+- schedulerName: a
+- {schedulerName: b, percentageOfNodesToScore: 7}
+- {schedulerName: c, percentageOfNodesToScore: 0}
+- {schedulerName: d, percentageOfNodesToScore: null}
+""",
+                [30, 7, 0, 30],
+            ),
+            ("percentageOfNodesToScore: 100\n", [100]),
+        ],
+        ids=["all nodes unless told", "the profile wins, 0 too", "everything"],
+    )
+    def test_resolves(self, tmp_path, text, expected):
+        loaded = load_text(tmp_path, HEADER + text)
+        assert [p.percentage_of_nodes_to_score for p in loaded.profiles] == expected
+
+
 class TestFlags:
     """A flag replaces what the file says, and errors are reported under its name."""
 
@@ -189,38 +211,43 @@ class TestWarnings:
 
     def test_each_setting_without_meaning_is_said(self, tmp_path):
         text = (
-            "parallelism: 32\nenableProfiling: false\nenableContentionProfiling: false\n"
+            "enableProfiling: false\nenableContentionProfiling: false\n"
             "clientConnection:\n  contentType: application/vnd.kubernetes.protobuf\n"
-            "  acceptContentTypes: application/json\n  burst: 10\n"
+            "  acceptContentTypes: application/yaml\n  burst: 10\n"
         )
         file = f"{tmp_path}/config.yaml"
         assert load_text(tmp_path, HEADER + text).warnings == (
+            f"{file}:3: enableProfiling: there is no Go runtime to profile; it has no effect",
             (
-                f"{file}:3: parallelism: decisions are made on whole columns, not by parallel "
-                "workers; it has no effect"
-            ),
-            f"{file}:4: enableProfiling: there is no Go runtime to profile; it has no effect",
-            (
-                f"{file}:5: enableContentionProfiling: there is no Go runtime to profile; "
+                f"{file}:4: enableContentionProfiling: there is no Go runtime to profile; "
                 "it has no effect"
             ),
-            f"{file}:7: clientConnection.contentType: this scheduler speaks JSON; it has no effect",
+            f"{file}:6: clientConnection.contentType: this scheduler speaks JSON; it has no effect",
             (
-                f"{file}:8: clientConnection.acceptContentTypes: this scheduler speaks JSON; "
+                f"{file}:7: clientConnection.acceptContentTypes: this scheduler speaks JSON; "
                 "it has no effect"
             ),
             (
-                f"{file}:9: clientConnection.burst: there is no limit unless qps is set; it has no "
+                f"{file}:8: clientConnection.burst: there is no limit unless qps is set; it has no "
                 "effect"
             ),
         )
 
-    def test_what_is_acted_on_is_not_warned_about(self, tmp_path):
-        text = "clientConnection: {contentType: application/json, qps: 5, burst: 10}\n"
+    def test_times_for_devices_are_said_to_have_no_effect_yet(self, tmp_path):
+        text = (
+            "profiles:\n- pluginConfig:\n  - name: DynamicResources\n"
+            "    args: {filterTimeout: 10s, bindingTimeout: 1m}\n"
+        )
+        assert load_text(tmp_path, HEADER + text).warnings == (
+            (
+                f"{tmp_path}/config.yaml:6: profiles[0].pluginConfig[0].args.bindingTimeout: "
+                "dynamic resources are not supported yet; it has no effect"
+            ),
+        )
+
+    def test_what_is_acted_on_or_is_the_default_is_not_warned_about(self, tmp_path):
+        text = (
+            "clientConnection: {contentType: application/json, qps: 5, burst: 10}\n"
+            "parallelism: 4\nenableProfiling: true\nenableContentionProfiling: true\n"
+        )
         assert load_text(tmp_path, HEADER + text).warnings == ()
-
-
-def test_types_describe_themselves_as_json_schema():
-    schema = msgspec.json.schema(KubeSchedulerConfiguration)
-    fields = schema["$defs"]["KubeSchedulerConfiguration"]["properties"]
-    assert {"apiVersion", "profiles", "extenders", "delayCacheUntilActive"} <= fields.keys()

@@ -11,10 +11,10 @@ from k8s_scheduler.api.config_defaults import (
 )
 from k8s_scheduler.api.config_load import default_configuration
 from k8s_scheduler.api.config_profiles import expand, merge
-from tests.unit.api.config_cases import HEADER, KNOWN, load_text
+from tests.unit.api.config_cases import FEW, HEADER, KNOWN, load_text
 
 # Everything upstream has, as if it were built: resolving must not depend on what exists yet.
-ALL = upstream_plugins(dict.fromkeys(UPSTREAM_PLUGINS))
+ALL = upstream_plugins(UPSTREAM_PLUGINS)
 
 
 def resolve(folder, plugins, *, known=ALL):
@@ -60,7 +60,7 @@ class TestDefaultSet:
         assert {use.weight for use in profile.points["filter"]} == {0}
 
     def test_plugins_not_built_yet_are_left_out_and_named(self):
-        profile = default_configuration(KNOWN).profiles[0]
+        profile = default_configuration(FEW).profiles[0]
         assert names(profile, "filter") == [
             "NodeName",
             "NodeUnschedulable",
@@ -69,11 +69,11 @@ class TestDefaultSet:
         ]
         assert profile.points["queueSort"] == (PluginUse("PrioritySort"),)
         assert profile.left_out == tuple(
-            name for name in DEFAULT_MULTI_POINT if not KNOWN[name].supported
+            name for name in DEFAULT_MULTI_POINT if not FEW[name].supported
         )
 
     def test_a_missing_sorter_or_binder_is_left_out_without_an_error(self):
-        none = upstream_plugins({})
+        none = upstream_plugins(())
         profile = default_configuration(none).profiles[0]
         assert profile.points["queueSort"] == profile.points["bind"] == ()
 
@@ -183,6 +183,26 @@ class TestFromTheFile:
         assert "NodeResourcesFit" not in names(profile, "score")
         assert "NodeResourcesFit" in names(profile, "filter")
 
+    @pytest.mark.parametrize("point", ["preFilter", "filter", "preScore", "score"])
+    def test_each_half_of_a_pair_can_be_disabled_alone(self, tmp_path, point):
+        profile = resolve(tmp_path, f"{point}:\n  disabled:\n  - name: NodeAffinity\n")
+        still = {p for p in profile.points if "NodeAffinity" in names(profile, p)}
+        assert still == {"preFilter", "filter", "preScore", "score"} - {point}
+        assert "NodeAffinity" in profile.plugin_args
+
+    def test_a_point_can_keep_one_plugin_alone(self, tmp_path):
+        profile = resolve(
+            tmp_path, "filter:\n  disabled: [{name: '*'}]\n  enabled: [{name: NodePorts}]\n"
+        )
+        assert names(profile, "filter") == ["NodePorts"]
+        assert len(names(profile, "preFilter")) > 5
+
+    def test_what_others_need_does_not_need_them(self, tmp_path):
+        text = "filter:\n  disabled:\n  - name: NodePorts\n  - name: VolumeRestrictions\n"
+        profile = resolve(tmp_path, text)
+        assert "NodePorts" in names(profile, "preFilter")
+        assert "NodePorts" not in names(profile, "filter")
+
     def test_only_what_is_named_remains_after_star(self, tmp_path):
         profile = resolve(
             tmp_path,
@@ -200,7 +220,9 @@ class TestFromTheFile:
 
     def test_disabling_what_is_not_built_yet_is_fine(self, tmp_path):
         text = "multiPoint:\n  disabled: [{name: DefaultPreemption}]\n"
-        assert "DefaultPreemption" not in resolve(tmp_path, text, known=KNOWN).left_out
+        left_out = resolve(tmp_path, text, known=FEW).left_out
+        assert "DefaultPreemption" not in left_out
+        assert "VolumeBinding" in left_out
 
 
 class TestArguments:
@@ -210,36 +232,90 @@ class TestArguments:
         indented = "".join(f"  {line}\n" for line in config.splitlines())
         return load_text(folder, HEADER + "profiles:\n- pluginConfig:\n" + indented)
 
-    def test_arguments_are_handed_on_as_written(self, tmp_path):
+    def test_arguments_are_handed_on_with_defaults_filled_in(self, tmp_path):
         text = (
             "- name: NodeResourcesFit\n  args:\n"
             "    apiVersion: kubescheduler.config.k8s.io/v1\n    kind: NodeResourcesFitArgs\n"
-            "    ignoredResources: [example.com/foo]\n    ignoredResourceGroups: [example.org]\n"
-            "    scoringStrategy:\n      type: LeastAllocated\n"
+            "    ignoredResources: [example.com/foo]\n"
+            "    scoringStrategy:\n      type: MostAllocated\n"
             "      resources: [{name: cpu, weight: 3}, {name: memory}]\n"
         )
         configuration = self.load(tmp_path, text)
-        assert configuration.profiles[0].plugin_args == {
-            "NodeResourcesFit": {
-                "ignoredResources": ["example.com/foo"],
-                "ignoredResourceGroups": ["example.org"],
-                "scoringStrategy": {
-                    "type": "LeastAllocated",
-                    "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}],
-                },
-            }
+        assert configuration.profiles[0].plugin_args["NodeResourcesFit"] == {
+            "ignoredResources": ["example.com/foo"],
+            "ignoredResourceGroups": [],
+            "scoringStrategy": {
+                "type": "MostAllocated",
+                "resources": [{"name": "cpu", "weight": 3}, {"name": "memory", "weight": 1}],
+            },
         }
         assert configuration.warnings == ()
 
-    def test_arguments_that_nobody_reads_are_warned_about(self, tmp_path):
-        configuration = self.load(tmp_path, "- name: NodeName\n  args: {a: 1}\n")
-        file = tmp_path / "config.yaml"
-        assert configuration.warnings == (
-            (
-                f'{file}:6: profiles[0].pluginConfig[0].args: plugin "NodeName" takes no '
-                "arguments; they have no effect"
-            ),
+    def test_every_plugin_that_takes_arguments_has_the_default_ones(self):
+        assert default_configuration(KNOWN).profiles[0].plugin_args == {
+            "DefaultPreemption": {
+                "minCandidateNodesPercentage": 10,
+                "minCandidateNodesAbsolute": 100,
+            },
+            "DynamicResources": {"filterTimeout": "10s", "bindingTimeout": "10m0s"},
+            "InterPodAffinity": {
+                "hardPodAffinityWeight": 1,
+                "ignorePreferredTermsOfExistingPods": False,
+            },
+            "NodeAffinity": {},
+            "NodeResourcesBalancedAllocation": {
+                "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+            },
+            "NodeResourcesFit": {
+                "ignoredResources": [],
+                "ignoredResourceGroups": [],
+                "scoringStrategy": {
+                    "type": "LeastAllocated",
+                    "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
+                },
+            },
+            "PodTopologySpread": {"defaultConstraints": [], "defaultingType": "System"},
+            "VolumeBinding": {
+                "bindTimeoutSeconds": 600,
+                "shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}],
+            },
+        }
+
+    def test_what_is_given_replaces_only_its_own_default(self, tmp_path):
+        text = (
+            "- {name: PodTopologySpread, args: {defaultingType: List, defaultConstraints: [\n"
+            "    {maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule,\n"
+            "     minDomains: 3, nodeTaintsPolicy: Honor, matchLabelKeys: [app]}]}}\n"
+            "- {name: VolumeBinding, args: {bindTimeoutSeconds: 0, shape: []}}\n"
+            "- {name: DefaultPreemption, args: {minCandidateNodesPercentage: 0}}\n"
+            "- {name: DynamicResources, args: {filterTimeout: 0s, bindingTimeout: 1s}}\n"
+            "- {name: InterPodAffinity, args: {ignorePreferredTermsOfExistingPods: true}}\n"
         )
+        args = self.load(tmp_path, text).profiles[0].plugin_args
+        assert args["PodTopologySpread"] == {
+            "defaultingType": "List",
+            "defaultConstraints": [
+                {
+                    "maxSkew": 2,
+                    "topologyKey": "zone",
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "minDomains": 3,
+                    "nodeTaintsPolicy": "Honor",
+                    "matchLabelKeys": ["app"],
+                }
+            ],
+        }
+        assert args["VolumeBinding"]["bindTimeoutSeconds"] == 0
+        assert len(args["VolumeBinding"]["shape"]) == 2
+        assert args["DefaultPreemption"] == {
+            "minCandidateNodesPercentage": 0,
+            "minCandidateNodesAbsolute": 100,
+        }
+        assert args["DynamicResources"] == {"filterTimeout": "0s", "bindingTimeout": "1s"}
+        assert args["InterPodAffinity"] == {
+            "hardPodAffinityWeight": 1,
+            "ignorePreferredTermsOfExistingPods": True,
+        }
 
     def test_arguments_of_a_disabled_plugin_are_warned_about(self, tmp_path):
         text = (
@@ -253,6 +329,7 @@ class TestArguments:
                 "enabled in this profile; no effect"
             ),
         )
+        assert "NodeResourcesFit" not in load_text(tmp_path, HEADER + text).profiles[0].plugin_args
 
 
 def test_weights_and_removed_names_without_effect_are_warned_about(tmp_path):

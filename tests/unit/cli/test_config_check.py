@@ -13,17 +13,30 @@ def check(path, text):
     return CliRunner().invoke(main, ["config", "check", str(path)])
 
 
-def test_a_good_file_is_ok(tmp_path):
+def test_a_good_file_is_ok_and_what_it_means_is_said(tmp_path):
     result = check(tmp_path / "c.yaml", HEADER)
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "OK\n", "")
+    lines = result.stdout.splitlines()
+    assert (result.exit_code, result.stderr, lines[-1]) == (0, "", "OK")
+    assert "profile default-scheduler" in lines
 
 
 def test_warnings_are_shown_and_it_is_still_ok(tmp_path):
     path = tmp_path / "c.yaml"
-    result = check(path, HEADER + "enableProfiling: true\n")
-    assert (result.exit_code, result.stdout) == (0, "OK\n")
+    result = check(path, HEADER + "enableProfiling: false\n")
+    assert result.exit_code == 0
+    assert result.stdout.endswith("OK\n")
     assert result.stderr == (
         f"warning: {path}:3: enableProfiling: there is no Go runtime to profile; it has no effect\n"
+    )
+
+
+def test_an_extender_is_accepted_with_a_warning_that_nothing_would_run(tmp_path):
+    path = tmp_path / "c.yaml"
+    result = check(path, HEADER + "extenders:\n- {urlPrefix: 'http://a', filterVerb: filter}\n")
+    assert result.exit_code == 0
+    assert "extender http://a: filter" in result.stdout.splitlines()
+    assert result.stderr.startswith(
+        f"warning: {path}:4: extenders[0]: extenders are not supported yet, and pods would be"
     )
 
 

@@ -201,9 +201,9 @@ class TestConfiguration:
 
     def test_warnings_of_the_file_are_logged(self, daemon, tmp_path):
         path = tmp_path / "c.yaml"
-        path.write_text(CONFIG + "parallelism: 4\n")
+        path.write_text(CONFIG + "enableProfiling: false\n")
         result = run(f"--config={path}")
-        assert f"{path}:4: parallelism: decisions are made on whole columns" in result.stderr
+        assert f"{path}:4: enableProfiling: there is no Go runtime to profile" in result.stderr
 
     def test_wrong_file_ends_with_exit_code_2_and_no_traceback(self, daemon, tmp_path):
         path = tmp_path / "c.yaml"

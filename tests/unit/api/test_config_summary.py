@@ -1,0 +1,66 @@
+"""The summary says what was understood."""
+
+from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config_summary import summary
+from tests.unit.api.config_cases import FEW, HEADER, KNOWN, load_text
+from tests.unit.api.test_config_extenders import FULL
+
+
+def test_the_defaults():
+    lines = summary(default_configuration(KNOWN)).splitlines()
+    assert lines[0] == (
+        "leader election: lease kube-system/kube-scheduler, 15s long, renewed within 10s, tried "
+        "every 2s"
+    )
+    assert lines[1:7] == [
+        "API server: credentials of the pod, no limit",
+        "backoff of pods: 1s to 10s",
+        "calls at once: 16",
+        "",
+        "profile default-scheduler",
+        "  nodes to score: all",
+    ]
+    assert "  bind: DefaultBinder" in lines
+    assert "  reserve: VolumeBinding, DynamicResources" in lines
+    assert (
+        "  score: TaintToleration*3, NodeAffinity*2, NodeResourcesFit*1, VolumeBinding*1, "
+        "PodTopologySpread*2, InterPodAffinity*2, DynamicResources*2, "
+        "NodeResourcesBalancedAllocation*1, ImageLocality*1"
+    ) in lines
+    assert '  PodTopologySpread: defaultingType "System"' in lines
+    assert not any("left out" in line for line in lines)
+
+
+def test_settings_and_profiles_of_a_file(tmp_path):
+    text = (
+        "leaderElection: {leaderElect: false}\n"
+        "clientConnection: {kubeconfig: /k, qps: 20, burst: 30}\n"
+        "podInitialBackoffSeconds: 2\npodMaxBackoffSeconds: 60\nparallelism: 4\n"
+        "delayCacheUntilActive: true\npercentageOfNodesToScore: 30\n"
+        "profiles:\n- schedulerName: a\n- {schedulerName: b, percentageOfNodesToScore: 100}\n"
+    )
+    lines = summary(load_text(tmp_path, HEADER + text)).splitlines()
+    assert lines[:5] == [
+        "leader election: none",
+        "API server: /k, 20/s, burst 30",
+        "backoff of pods: 2s to 60s",
+        "calls at once: 4",
+        "caches: filled only while leading",
+    ]
+    assert [line for line in lines if line.startswith(("profile", "  nodes"))] == [
+        "profile a",
+        "  nodes to score: 30%",
+        "profile b",
+        "  nodes to score: all",
+    ]
+
+
+def test_extenders_and_what_is_missing(tmp_path):
+    lines = summary(load_text(tmp_path, FULL)).splitlines()
+    assert (
+        "extender https://extender.example:8888/scheduler: filter, prioritize, preempt, bind, "
+        "ignorable"
+    ) in lines
+    assert "extender http://127.0.0.1:1: nothing, ignorable" in lines
+    few = summary(default_configuration(FEW)).splitlines()
+    assert few[-1].startswith("  not supported yet, left out: NodeAffinity, NodePorts")
