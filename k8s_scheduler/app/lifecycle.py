@@ -1,7 +1,8 @@
 """From the first log line to the exit code.
 
-Start: serve health, watch nodes, then pods (also as a standby, unless told to wait), become the
-leader, catch up with everything that was written before, decide. Stop: decide nothing more, see
+Start: serve health, watch nodes and whatever else decisions depend on, then pods (also as a
+standby, unless told to wait), become the leader, catch up with everything the last one wrote,
+decide. Stop: decide nothing more, see
 the writes under way to their end while the lease is still held, write the last events, give the
 lease back. A lost lease ends the process at once: it can't know what it has missed, and nothing
 it has started can outlast the lease.
@@ -26,6 +27,7 @@ from k8s_scheduler.console.certificates import CertificateError
 from k8s_scheduler.core.framework.profile import ProfileError
 from k8s_scheduler.kube.auth import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
+from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.transport import ApiTransport
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.obs.metrics import Metrics
@@ -157,7 +159,13 @@ class Daemon:
         self._lease_lost.set()
 
     async def _take_over(self, version: str) -> None:
-        """See all that the last leader did before deciding anything."""
+        """See all that the last leader did before deciding anything.
+
+        Only what schedulers write is caught up with: pods, and nodes as the places they went to.
+        The other kinds are written by others. To be behind on those is every watch's ordinary
+        lag, which a leader has at any moment, and lists of everything would hold up each
+        take-over.
+        """
         await self._fill_caches()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._graph.nodes.catch_up(version))
@@ -165,25 +173,30 @@ class Daemon:
         self._decide()
 
     async def _fill_caches(self) -> None:
-        """Watch nodes, then pods, and wait until both are complete. Doing it again does nothing."""
-        for name, informer in (("nodes", self._graph.nodes), ("pods", self._graph.pods)):
+        """Watch everything and wait until all of it is complete. Doing it again does nothing.
+
+        Pods come last, into a world that is complete: what is known of a pod (which namespace
+        selectors meet it, which claims it has) is then worked out once.
+        """
+        graph = self._graph
+        await self._fill(graph.nodes, *graph.others)
+        await self._fill(graph.pods)
+
+    async def _fill(self, *informers: Informer[Any]) -> None:
+        """Watch some resources at once and wait until each is complete."""
+        for informer in informers:
+            name = informer.resource.plural
             if name not in self._tasks:
                 self._tasks.start(name, informer.run())
+        for informer in informers:
             await informer.synced.wait()
 
     def _decide(self) -> None:
         # What is in memory now stays for long: keep the collector from looking at it for ever.
         gc.freeze()
         self._graph.pump.allow()
-        logger.info(
-            "Caches are synced, scheduling",
-            extra={
-                "fields": {
-                    "nodes": len(self._graph.nodes.store),
-                    "pods": len(self._graph.pods.store),
-                }
-            },
-        )
+        counts = {i.resource.plural: len(i.store) for i in self._graph.informers()}
+        logger.info("Caches are synced, scheduling", extra={"fields": counts})
 
     async def _drain(self) -> int:
         graph = self._graph

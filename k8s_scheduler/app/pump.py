@@ -10,7 +10,11 @@ one after the other, in the order in which they came.
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
+import msgspec
+
+from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
@@ -20,6 +24,7 @@ from k8s_scheduler.core.messages.incoming import (
     BindResult,
     Message,
     NodeChanged,
+    ObjectChanged,
     PodChanged,
     Schedule,
     Tick,
@@ -31,6 +36,8 @@ from k8s_scheduler.lib.slices import SliceMeter
 TICK_SECONDS = 1.0
 # Decisions between two looks at the clock of the slice.
 _BATCH = 4
+# Binding a volume writes these, and a write must name the version it was decided on.
+_VERSIONED: Final = frozenset({Kind.PERSISTENT_VOLUME, Kind.PERSISTENT_VOLUME_CLAIM})
 
 
 class Pump:
@@ -69,6 +76,21 @@ class Pump:
         known = new if new is not None else old
         if known is not None:
             self._tell(NodeChanged(self._clock(), NodeName(known.metadata.name), new))
+
+    def object_changed(
+        self, kind: Kind, old: ClusterObject | None, new: ClusterObject | None
+    ) -> None:
+        """Take a change from the informer of another kind.
+
+        Most updates of owners are of their status, of which scheduling reads nothing. They are
+        many, and would have every conclusion drawn from the owner drawn again: they end here.
+        """
+        if old is not None and new is not None and _reads_the_same(kind, old, new):
+            return
+        known = new if new is not None else old
+        if known is not None:
+            metadata = known.metadata
+            self._tell(ObjectChanged(self._clock(), kind, metadata.namespace, metadata.name, new))
 
     def bind_ended(self, outcome: BindOutcome) -> None:
         """Take the definite outcome of a bind."""
@@ -132,3 +154,15 @@ class Pump:
         if self._carrier is None:
             raise RuntimeError("connect() comes before the first message")
         return self._carrier
+
+
+def _reads_the_same(kind: Kind, old: ClusterObject, new: ClusterObject) -> bool:
+    """Return whether an update changed nothing that scheduling reads."""
+    if kind in _VERSIONED:
+        return False
+    metadata = msgspec.structs.replace(
+        old.metadata,
+        resource_version=new.metadata.resource_version,
+        generation=new.metadata.generation,
+    )
+    return msgspec.structs.replace(old, metadata=metadata) == new

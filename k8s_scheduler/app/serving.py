@@ -48,9 +48,10 @@ def endpoints_of(graph: Graph, metrics: Metrics) -> Endpoints:
 
 
 def _sync_problem(graph: Graph) -> str | None:
-    if graph.nodes.synced.is_set() and graph.pods.synced.is_set():
+    missing = [i.resource.full_name for i in graph.informers() if not i.synced.is_set()]
+    if not missing:
         return None
-    return "handlers are not fully synchronized"
+    return f"handlers are not fully synchronized: {', '.join(missing)}"
 
 
 def _role(graph: Graph) -> str | None:

@@ -1,11 +1,14 @@
 """Builds the object graph of the daemon; starts nothing."""
 
+import functools
 import socket
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from k8s_scheduler.api.kinds import ClusterObject
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.carrier import Carrier
@@ -22,7 +25,7 @@ from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.leader import Elector
 from k8s_scheduler.kube.lease import LeaseConfig
 from k8s_scheduler.kube.recorder import EventRecorder
-from k8s_scheduler.kube.resources import NODES, PODS
+from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
 from k8s_scheduler.kube.throttle import rate_limit
 from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter
@@ -33,15 +36,25 @@ _WRITE_SECONDS = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Everything that runs, ready to be started."""
+    """Everything that runs, ready to be started.
+
+    `others` are the informers of the kinds that the enabled plugins read, and of no other kind.
+    """
 
     pump: Pump
     nodes: Informer[Node]
+    others: tuple[Informer[ClusterObject], ...]
     pods: Informer[Pod]
     dispatcher: Dispatcher
     recorder: EventRecorder
     recording: Recording | None
     elector: Elector | None
+
+    def informers(self) -> Iterator[Informer[Any]]:
+        """Yield every informer."""
+        yield self.nodes
+        yield from self.others
+        yield self.pods
 
 
 def setup_of(options: RunOptions) -> Setup:
@@ -90,9 +103,15 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
     nodes.add_handler(pump.node_changed)
     pods = Informer(transport, PODS, metrics=metrics.kube, meter=meter)
     pods.add_handler(pump.pod_changed)
+    others = []
+    for kind in core.kinds:
+        informer = Informer(transport, OTHERS[kind], metrics=metrics.kube, meter=meter)
+        informer.add_handler(functools.partial(pump.object_changed, kind))
+        others.append(informer)
     return Graph(
         pump=pump,
         nodes=nodes,
+        others=tuple(others),
         pods=pods,
         dispatcher=dispatcher,
         recorder=recorder,

@@ -7,7 +7,8 @@
 
 Handlers are called in order, on the event loop, and must not await nor take long: they put
 messages into queues. `catch_up` is the take-over barrier: a new leader whose lease was written at
-some version decides nothing before its state has reached that version.
+some version decides nothing before its state has reached that version. A resource that the server
+does not have, where that may be, is synced and empty until the server has it.
 """
 
 import asyncio
@@ -44,7 +45,7 @@ class Informer(Generic[T]):
         self.resource = resource
         self.synced = asyncio.Event()
         self._store: Store[T] = Store(resource.plural)
-        self._progress = Progress(on_list=self.synced.set)
+        self._progress = Progress(on_answer=self.synced.set)
         parts = Parts(
             transport=transport,
             resource=resource,
@@ -62,6 +63,11 @@ class Informer(Generic[T]):
     def store(self) -> Mapping[str, T]:
         """Every object by `namespace/name` (the name alone where there are no namespaces)."""
         return self._store.objects
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the server, when last asked, did not have the resource."""
+        return self._reflector.is_absent
 
     @property
     def resource_version(self) -> str:

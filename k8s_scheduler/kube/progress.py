@@ -4,6 +4,9 @@ Whether a list is due is one comparison: tickets are drawn by whoever needs a li
 history, a take-over), and a list serves only the tickets that were drawn before it began. So a
 list that was already under way when somebody asked for fresh state is never mistaken for fresh.
 
+Whoever waits for a list is also served by hearing that the server has nothing to list: no newer
+state can be had. The list stays due all the same, because the resource may come to be.
+
 `resource_version` moves only to points up to which everything has been applied: with each event
 of a watch, but for a list only at its end, since its items come in no order of versions.
 """
@@ -15,11 +18,12 @@ from collections.abc import Callable
 class Progress:
     """Versions and tickets of one reflector."""
 
-    def __init__(self, on_list: Callable[[], None]) -> None:
+    def __init__(self, on_answer: Callable[[], None]) -> None:
         self.resource_version = ""
-        self._on_list = on_list
+        self._on_answer = on_answer
         self._drawn = 1
         self._served = 0
+        self._answered = 0
         self._changed = asyncio.Event()
 
     @property
@@ -40,11 +44,19 @@ class Progress:
         """Take note of a list that is applied in full."""
         self.resource_version = resource_version
         self._served = ticket
-        self._on_list()
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._answer(ticket)
+
+    def complete_absence(self, ticket: int) -> None:
+        """Take note that there was nothing to list: the server does not have the resource."""
+        self._answer(ticket)
 
     async def wait_for(self, ticket: int) -> None:
-        """Return once a list has served this ticket."""
-        while self._served < ticket:
+        """Return once a list has served this ticket, or could not because there is none."""
+        while self._answered < ticket:
             await self._changed.wait()
+
+    def _answer(self, ticket: int) -> None:
+        self._answered = ticket
+        self._on_answer()
+        self._changed.set()
+        self._changed = asyncio.Event()

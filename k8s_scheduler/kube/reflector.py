@@ -19,6 +19,11 @@ A streaming list and the watch after it are one request; a watch that ends as ag
 again at once. After a list has begun, the version from before it is never watched again: its
 events would undo what the list has shown.
 
+A server may not have the resource at all (404). Where that is allowed it is no failure: there is
+nothing to list, which is an answer, and the list is tried again now and then, since an upgrade or
+another configuration of the server brings the resource. What was known before stays: a server that
+is behind its twins during an upgrade must not wipe out what they show.
+
 Do not catch anything but `KubeError` here: a mistake of our own must end the task that runs
 this, and not be retried for ever.
 """
@@ -34,6 +39,7 @@ from k8s_scheduler.kube.errors import (
     Forbidden,
     Invalid,
     KubeError,
+    NotFound,
     ServerError,
     TooManyRequests,
     Unauthorized,
@@ -71,17 +77,19 @@ class Reflector(Generic[T]):
         self._rng = rng
         self._loop = asyncio.get_running_loop()
         self._delays = Delays(parts.pace, rng)
-        self._troubles = Troubles(parts.resource.plural, metrics, self._loop.time)
+        self._troubles = Troubles(parts.resource, metrics, self._loop.time)
         self._lister = PageLister(parts, metrics)
-        self._watcher = Watcher(parts, metrics, on_open=self._troubles.over)
+        self._watcher = Watcher(parts, metrics, on_open=self._works)
         self._streaming_lists = metrics.reflector_lists.labels(parts.resource.plural, "streaming")
         self._streaming_refused = False
         self._streaming_misses = 0
+        self.is_absent = False
 
     async def run(self) -> NoReturn:
         """Keep the store up to date until cancelled."""
         while True:
             began = self._loop.time()
+            ticket = self._parts.progress.begin_list()
             mode = self._next_mode()
             try:
                 await self._attempt(mode)
@@ -93,8 +101,13 @@ class Reflector(Generic[T]):
                 self._judge(error, streaming=streaming)
                 lasted_seconds = self._loop.time() - began
                 delay_seconds = self._delays.after(error, lasted_seconds=lasted_seconds)
-                verb = "list" if mode is Mode.PAGED_LIST else "watch"
-                self._troubles.report(error, verb=verb, delay_seconds=delay_seconds)
+                if isinstance(error, NotFound) and self._parts.resource.may_be_absent:
+                    self.is_absent = True
+                    self._troubles.report_absence(error, delay_seconds=delay_seconds)
+                    self._parts.progress.complete_absence(ticket)
+                else:
+                    verb = "list" if mode is Mode.PAGED_LIST else "watch"
+                    self._troubles.report(error, verb=verb, delay_seconds=delay_seconds)
                 await asyncio.sleep(delay_seconds)
 
     async def fresh_list(self) -> None:
@@ -116,7 +129,7 @@ class Reflector(Generic[T]):
         if mode is Mode.PAGED_LIST:
             await self._lister.run()
             self._streaming_misses = 0
-            self._troubles.over()
+            self._works()
         elif mode is Mode.STREAMING_LIST:
             self._streaming_lists.inc()
             query = streaming_list_query(resource, timeout_seconds=timeout_seconds)
@@ -129,6 +142,10 @@ class Reflector(Generic[T]):
             version = self._parts.progress.resource_version
             query = watch_query(resource, version, timeout_seconds=timeout_seconds)
             await self._watcher.watch(query)
+
+    def _works(self) -> None:
+        self.is_absent = False
+        self._troubles.over()
 
     def _watch_seconds(self) -> float:
         pace = self._parts.pace

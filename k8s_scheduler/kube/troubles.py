@@ -1,7 +1,8 @@
 """What operators read while a list or watch fails: each trouble named, none repeated endlessly.
 
 A line is written when the trouble is a new one and then at most once a minute for each kind, and
-one more when it is over. No tracebacks: a server that is away is an expected state.
+one more when it is over. No tracebacks: a server that is away is an expected state. That a server
+does not have a resource at all is a state too, and may stay so: it is said once.
 """
 
 import logging
@@ -18,6 +19,7 @@ from k8s_scheduler.kube.errors import (
     TooManyRequests,
     Unauthorized,
 )
+from k8s_scheduler.kube.resources import Resource, T
 from k8s_scheduler.kube.streams import STALLED, StreamError
 from k8s_scheduler.obs.metrics import KubeMetrics
 
@@ -30,7 +32,7 @@ _USER = re.compile(r'User "([^"]*)"')
 _VERB = re.compile(r"cannot (\w+) resource")
 _HEADLINES: Final[dict[type[KubeError], str]] = {
     NotSent: "API server cannot be reached, waiting for it",
-    Forbidden: "forbidden: RBAC does not grant this verb on this resource",
+    Forbidden: "forbidden, though not by RBAC",
     Unauthorized: "API server does not accept the credentials",
     Gone: "watch history is gone, listing anew",
     TooManyRequests: "API server asks to slow down",
@@ -40,8 +42,14 @@ _HEADLINES: Final[dict[type[KubeError], str]] = {
 class Troubles:
     """The failures of one resource's lists and watches."""
 
-    def __init__(self, plural: str, metrics: KubeMetrics, clock: Callable[[], float]) -> None:
-        self._plural = plural
+    def __init__(
+        self, resource: Resource[T], metrics: KubeMetrics, clock: Callable[[], float]
+    ) -> None:
+        self._plural = resource.plural
+        self._full_name = resource.full_name
+        self._api_version = resource.prefix.removeprefix("/apis/").removeprefix("/api/")
+        self._absent = metrics.reflector_absent.labels(resource.plural)
+        self._absence_written = False
         self._failures = metrics.reflector_failures
         self._clock = clock
         self._written_at: dict[str, float] = {}
@@ -50,9 +58,7 @@ class Troubles:
 
     def report(self, error: KubeError, *, verb: str, delay_seconds: float) -> None:
         """Count a failure and write it down, unless the same was written a moment ago."""
-        reason = reason_of(error)
-        self._failures.labels(self._plural, reason).inc()
-        self._attempts += 1
+        reason = self._count(error)
         now = self._clock()
         if now - self._written_at.get(reason, -REPEAT_SECONDS) < REPEAT_SECONDS:
             return
@@ -69,10 +75,33 @@ class Troubles:
         if isinstance(error, Forbidden):
             fields.update(_who_lacks_what(error))
         level = logging.INFO if isinstance(error, Gone) else logging.WARNING
-        logger.log(level, _headline(error), extra={"fields": fields})
+        logger.log(level, self._headline(error), extra={"fields": fields})
+
+    def report_absence(self, error: KubeError, *, delay_seconds: float) -> None:
+        """Count a failure and write down, once, that the server does not have the resource."""
+        self._count(error)
+        self._absent.set(1)
+        if self._absence_written:
+            return
+        self._absence_written = True
+        if self._began is None:
+            self._began = self._clock()
+        logger.warning(
+            "API server does not serve this resource; taken as empty until it does",
+            extra={
+                "fields": {
+                    "resource": self._plural,
+                    "api_version": self._api_version,
+                    "error": str(error),
+                    "retry_in_seconds": round(delay_seconds, 1),
+                }
+            },
+        )
 
     def over(self) -> None:
         """Say that it works again, if it was said that it did not."""
+        self._absent.set(0)
+        self._absence_written = False
         if self._began is not None:
             logger.info(
                 "list and watch work again",
@@ -87,6 +116,20 @@ class Troubles:
         self._began = None
         self._attempts = 0
 
+    def _count(self, error: KubeError) -> str:
+        reason = reason_of(error)
+        self._failures.labels(self._plural, reason).inc()
+        self._attempts += 1
+        return reason
+
+    def _headline(self, error: KubeError) -> str:
+        if isinstance(error, StreamError) and error.reason == STALLED:
+            return "watch stalled, reconnecting"
+        if isinstance(error, Forbidden) and (verb := _VERB.search(error.message)):
+            # The words of refused writes, so that one search finds every right that is missing.
+            return f"missing permission: {verb.group(1)} {self._full_name}"
+        return _HEADLINES.get(type(error), "list or watch failed")
+
 
 def reason_of(error: KubeError) -> str:
     """Return a short word for a failure: few different ones, fit for a metric's label."""
@@ -95,12 +138,6 @@ def reason_of(error: KubeError) -> str:
     if isinstance(error, ApiError):
         return str(error.status)
     return "unreachable" if isinstance(error, NotSent) else "connection_lost"
-
-
-def _headline(error: KubeError) -> str:
-    if isinstance(error, StreamError) and error.reason == STALLED:
-        return "watch stalled, reconnecting"
-    return _HEADLINES.get(type(error), "list or watch failed")
 
 
 def _who_lacks_what(error: Forbidden) -> dict[str, object]:

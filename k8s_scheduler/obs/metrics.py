@@ -45,6 +45,12 @@ class KubeMetrics:
             ["resource", "reason"],
             registry=registry,
         )
+        self.reflector_absent = Gauge(
+            "k8s_scheduler_reflector_absent",
+            "1 while the API server does not serve a resource, which then counts as empty.",
+            ["resource"],
+            registry=registry,
+        )
         self.reflector_events = Counter(
             "k8s_scheduler_reflector_events",
             "Watch events received, by type.",

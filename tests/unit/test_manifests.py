@@ -17,6 +17,7 @@ import k8s_scheduler
 from k8s_scheduler.api.config_load import load_configuration
 from k8s_scheduler.cli.run import run
 from k8s_scheduler.core.builtins import known_plugins
+from k8s_scheduler.kube.resources import OTHERS
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
@@ -27,6 +28,7 @@ Object: TypeAlias = dict[str, Any]
 KUSTOMIZE_FILES = {"kustomization.yaml", "namespace-fields.yaml"}
 APPLIED_FILES = sorted(p.name for p in MANIFESTS.glob("*.yaml") if p.name not in KUSTOMIZE_FILES)
 READ = ("get", "list", "watch")
+INFORM = ("list", "watch")
 CLUSTER_SCOPED = {"ClusterRole", "ClusterRoleBinding", "FlowSchema"}
 LABELS = {
     "app": "k8s-scheduler",
@@ -149,6 +151,7 @@ class TestRights:
     def test_cluster_role_grants_exactly_what_the_daemon_does(self) -> None:
         assert granted(find("ClusterRole")) == {
             *(("", kind, "", verb) for kind in ("pods", "nodes") for verb in READ),
+            *((r.group, r.plural, "", verb) for r in OTHERS.values() for verb in INFORM),
             ("", "pods/binding", "", "create"),
             ("", "pods/status", "", "patch"),
             ("events.k8s.io", "events", "", "create"),

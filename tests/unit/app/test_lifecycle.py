@@ -10,6 +10,7 @@ from k8s_scheduler.app.lifecycle import Daemon
 class Informer:
     def __init__(self, log, name):
         self.log, self.name = log, name
+        self.resource = SimpleNamespace(plural=name)
         self.synced = asyncio.Event()
         self.caught_up = asyncio.Event()
         self.store = {}
@@ -76,14 +77,17 @@ class Writer:
 
 
 class Scene:
-    def __init__(self, *, elect=True, delay=False, left=0):
+    def __init__(self, *, elect=True, delay=False, left=0, others=()):
         self.log = []
         self.nodes, self.pods = Informer(self.log, "nodes"), Informer(self.log, "pods")
+        self.others = tuple(Informer(self.log, name) for name in others)
         self.elector = Elector(self.log) if elect else None
         graph = SimpleNamespace(
             pump=Pump(self.log),
             nodes=self.nodes,
+            others=self.others,
             pods=self.pods,
+            informers=lambda: (self.nodes, *self.others, self.pods),
             dispatcher=Writer(self.log, "dispatcher", left),
             recorder=Writer(self.log, "recorder"),
             recording=None,
@@ -101,7 +105,8 @@ class Scene:
 
     async def sync(self):
         await self.turn()
-        self.nodes.synced.set()
+        for informer in (self.nodes, *self.others):
+            informer.synced.set()
         await self.turn()
         self.pods.synced.set()
         await self.turn()
@@ -119,6 +124,49 @@ async def test_nodes_are_read_before_pods_and_both_before_anything_is_decided():
     assert scene.log[-1] == "allow"
     scene.stop.set()
     assert await scene.running == ExitCode.OK
+
+
+async def test_other_kinds_are_read_beside_nodes_and_before_pods():
+    scene = Scene(elect=False, others=("claims", "volumes"))
+    await scene.turn()
+    assert scene.log == ["nodes start", "claims start", "volumes start"]
+    scene.nodes.synced.set()
+    scene.others[1].synced.set()
+    await scene.turn()
+    assert len(scene.log) == 3
+    scene.others[0].synced.set()
+    await scene.turn()
+    assert scene.log[3:] == ["pods start"]
+    scene.pods.synced.set()
+    await scene.turn()
+    assert scene.log[-1] == "allow"
+    scene.stop.set()
+    assert await scene.running == ExitCode.OK
+
+
+async def test_how_much_was_read_of_each_kind_is_said(caplog):
+    caplog.set_level("INFO")
+    scene = Scene(elect=False, others=("claims",))
+    scene.nodes.store = {"n": 1}
+    scene.others[0].store = {"a": 1, "b": 2}
+    await scene.sync()
+    (said,) = [r for r in caplog.records if r.message == "Caches are synced, scheduling"]
+    assert said.fields == {"nodes": 1, "claims": 2, "pods": 0}
+    scene.stop.set()
+    await scene.running
+
+
+async def test_a_new_leader_catches_up_with_what_schedulers_write_and_with_nothing_else():
+    scene = Scene(others=("claims",))
+    await scene.sync()
+    scene.elector.acquired.set()
+    await scene.turn()
+    assert sorted(line for line in scene.log if "catch up" in line) == [
+        "nodes catch up to 42",
+        "pods catch up to 42",
+    ]
+    scene.stop.set()
+    await scene.running
 
 
 async def test_a_hung_loop_is_watched_for_and_the_collector_leaves_the_caches_alone(monkeypatch):

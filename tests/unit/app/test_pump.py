@@ -3,8 +3,14 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+import msgspec
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.storage import PersistentVolumeClaim
+from k8s_scheduler.api.workloads import ReplicaSet
 from k8s_scheduler.app.carrier import Carrier
 from k8s_scheduler.app.pump import Pump
+from k8s_scheduler.core.messages.incoming import ObjectChanged
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from k8s_scheduler.kube.binding import BindOutcome
 from k8s_scheduler.lib.slices import silent_meter
@@ -136,3 +142,66 @@ async def test_a_deleted_object_is_told_by_its_last_version():
         pump.pod_changed(None, make_pod("c").obj())
         await turn()
         assert desk.events[-1].note == "no nodes available to schedule pods"
+
+
+class Listener:
+    """Stands for the core: writes down what it is told."""
+
+    has_work = False
+
+    def __init__(self):
+        self.told = []
+
+    def handle(self, message):
+        self.told.append(message)
+        return []
+
+
+def listening():
+    core, desk = Listener(), Desk()
+    pump = Pump(core, clock=lambda: 7.0, meter=silent_meter())
+    pump.connect(Carrier(desk, desk), None)
+    return core, pump
+
+
+def owner(version, *, app="a", generation=1):
+    raw = {
+        "metadata": {
+            "name": "r",
+            "namespace": "ns",
+            "resourceVersion": version,
+            "generation": generation,
+        },
+        "spec": {"selector": {"matchLabels": {"app": app}}},
+    }
+    return msgspec.convert(raw, ReplicaSet)
+
+
+def claim(version):
+    raw = {"metadata": {"name": "c", "namespace": "ns", "resourceVersion": version}}
+    return msgspec.convert(raw, PersistentVolumeClaim)
+
+
+async def test_objects_of_other_kinds_are_told_with_their_key():
+    core, pump = listening()
+    old, new = owner("1"), owner("2", app="b")
+    pump.object_changed(Kind.REPLICA_SET, None, old)
+    pump.object_changed(Kind.REPLICA_SET, old, new)
+    pump.object_changed(Kind.REPLICA_SET, new, None)
+    assert core.told == [
+        ObjectChanged(7.0, Kind.REPLICA_SET, "ns", "r", told) for told in (old, new, None)
+    ]
+
+
+async def test_updates_of_what_nobody_reads_are_not_told():
+    """As of an owner's status: its version moves with every pod that becomes ready."""
+    core, pump = listening()
+    pump.object_changed(Kind.REPLICA_SET, owner("1"), owner("2", generation=2))
+    assert core.told == []
+
+
+async def test_volumes_and_claims_are_told_in_every_version_because_they_are_written():
+    core, pump = listening()
+    pump.object_changed(Kind.PERSISTENT_VOLUME_CLAIM, claim("1"), claim("2"))
+    (message,) = core.told
+    assert message.object.metadata.resource_version == "2"

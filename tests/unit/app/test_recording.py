@@ -3,10 +3,13 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.workloads import DeviceClass
 from k8s_scheduler.app.recording import Recording
-from k8s_scheduler.core.messages.incoming import Restore
+from k8s_scheduler.core.messages.incoming import ObjectChanged, Restore
 from k8s_scheduler.core.messages.recording import RecordingError, read_segment
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from k8s_scheduler.lib.slices import silent_meter
@@ -92,6 +95,28 @@ async def test_a_full_segment_is_rotated_and_the_next_one_stands_alone(tmp_path)
         out += instructions
     assert told == tape.h.told[-len(told) :]
     assert out == tape.h.out[-len(out) :]
+
+
+async def test_objects_of_other_kinds_are_in_the_checkpoint_of_the_next_segment(tmp_path):
+    tape = Tape(tmp_path / "tape", max_bytes=1)
+    running = asyncio.create_task(tape.recording.run())
+    await asyncio.sleep(0)
+    raw = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+    kept = msgspec.convert(raw, DeviceClass)
+    for name, told in (("gpu", kept), ("fpga", kept), ("fpga", None)):
+        tape.h.tell(ObjectChanged(tape.h.now, Kind.DEVICE_CLASS, "", name, told))
+        await asyncio.sleep(0)
+    tape.h.tick(1)
+    tape.recording.close()
+    running.cancel()
+    newest, _ = replay(tmp_path / "tape")
+    assert [type(m).__name__ for m in newest] == ["Restore", "Tick"]
+    core = Scheduler(SETUP)
+    core.handle(newest[0])
+    assert core.checkpoint().objects == tape.h.core.checkpoint().objects
+    assert [(o.kind, o.name, o.object) for o in core.checkpoint().objects] == [
+        (Kind.DEVICE_CLASS, "gpu", kept)
+    ]
 
 
 async def test_a_new_start_keeps_what_the_last_run_left(tmp_path):

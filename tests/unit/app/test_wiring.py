@@ -8,20 +8,30 @@ import pytest
 
 from k8s_scheduler.api.config import ClientConnection, LeaderElection
 from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.kinds import TYPES, Kind
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.serving import endpoints_of
 from k8s_scheduler.app.wiring import setup_of, wire
 from k8s_scheduler.console.health import health_page
 from k8s_scheduler.core.builtins import known_plugins
+from k8s_scheduler.core.messages.incoming import ObjectChanged
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.kube.resources import OTHERS
 from k8s_scheduler.kube.throttle import unlimited
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.api import FakeApi
+from tests.fakes.clock import settle, virtual_time
 
 
 def options(**settings) -> RunOptions:
     configuration = default_configuration(known_plugins())
     changed = msgspec.structs.replace(configuration.settings, **settings)
     return RunOptions(configuration=replace(configuration, settings=changed))
+
+
+def wanting(monkeypatch, *kinds: Kind) -> None:
+    """Let the enabled plugins read these kinds."""
+    monkeypatch.setattr(Scheduler, "kinds", kinds)
 
 
 NO_ELECTION = LeaderElection(leader_elect=False)
@@ -82,18 +92,77 @@ def test_waiting_times_reach_the_queue():
     assert queue.parked_limit_seconds == 42
 
 
-async def test_ready_means_nodes_and_pods_are_synced():
+async def test_ready_means_everything_is_synced(monkeypatch):
+    wanting(monkeypatch, Kind.CSI_NODE)
     graph = wire(options(), FakeApi(), Metrics())
     ready = endpoints_of(graph, Metrics()).readyz
 
-    def status():
-        return health_page("readyz", ready, verbose=False, role=None).status
+    def page():
+        return health_page("readyz", ready, verbose=False, role=None)
 
-    assert status() == 503
+    problem = "[-]sched-handler-sync failed: handlers are not fully synchronized: "
+    assert page().status == 503
+    assert page().text.startswith(f"{problem}nodes, csinodes.storage.k8s.io, pods\n")
     graph.nodes.synced.set()
-    assert status() == 503
     graph.pods.synced.set()
-    assert status() == 200
+    assert page().status == 503
+    assert page().text.startswith(f"{problem}csinodes.storage.k8s.io\n")
+    (csi_nodes,) = graph.others
+    csi_nodes.synced.set()
+    assert page().status == 200
+
+
+async def test_only_kinds_that_plugins_read_are_watched(monkeypatch):
+    wanting(monkeypatch)
+    assert wire(options(), FakeApi(), Metrics()).others == ()
+    wanting(monkeypatch, Kind.SERVICE, Kind.CSI_NODE)
+    others = wire(options(), FakeApi(), Metrics()).others
+    assert [informer.resource for informer in others] == [
+        OTHERS[Kind.SERVICE],
+        OTHERS[Kind.CSI_NODE],
+    ]
+
+
+@virtual_time
+async def test_objects_of_every_kind_reach_the_core():
+    told = []
+
+    class Core(Scheduler):
+        kinds = tuple(Kind)
+
+        def handle(self, message):
+            told.append(message)
+            return []
+
+    api = FakeApi()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("k8s_scheduler.app.wiring.Scheduler", Core)
+        graph = wire(options(), api, Metrics())
+    tasks = [asyncio.create_task(informer.run()) for informer in graph.others]
+    for informer in graph.others:
+        await informer.synced.wait()
+    for resource in OTHERS.values():
+        namespace = {"namespace": "a"} if resource.namespaced else {}
+        metadata = {"name": "x", **namespace}
+        path = resource.object_path("x", namespace="a")
+        api.create(resource.list_path, {"metadata": metadata})
+        api.update(path, {"metadata": metadata | {"labels": {"l": "v"}}})
+        api.delete(path)
+    await settle()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for kind, resource in OTHERS.items():
+        added, changed, gone = (m for m in told if m.kind is kind)
+        for message in (added, changed, gone):
+            assert isinstance(message, ObjectChanged)
+            assert message.namespace == ("a" if resource.namespaced else "")
+            assert message.name == "x"
+        assert isinstance(added.object, TYPES[kind])
+        assert added.read().metadata.labels is None
+        assert changed.read().metadata.labels == {"l": "v"}
+        assert gone.object is None
+    assert len(told) == 3 * len(Kind)
 
 
 async def test_the_role_is_told_only_with_election():

@@ -464,7 +464,8 @@ class TestPatience:
                 assert running.count(FAILURES, resource="pods", reason="403") == 4
 
         case()
-        (said,) = [r for r in caplog.records if "forbidden" in r.message]
+        (said,) = [r for r in caplog.records if "missing permission" in r.message]
+        assert said.message == f"missing permission: {verb} pods"
         fields = said.__dict__["fields"]
         assert fields["verb"] == verb
         assert fields["resource"] == "pods"
