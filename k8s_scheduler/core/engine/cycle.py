@@ -24,6 +24,8 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.node_table import Rows
 
+_ALL = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -55,7 +57,7 @@ class Cycle:
         feasible = filtered.feasible
         if not len(feasible):
             return diagnose(filtered.codes, self._verdicts, pre_filter=filtered.pre_filter)
-        if profile.percentage_of_nodes_to_score:
+        if 0 < profile.percentage_of_nodes_to_score < _ALL:
             feasible = self.sampling.cut(rows, filtered, profile.percentage_of_nodes_to_score)
         if len(feasible) == 1:
             return Placement(NodeRow(int(feasible[0])))

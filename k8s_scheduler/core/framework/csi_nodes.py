@@ -64,7 +64,7 @@ class CsiNodes:
 
     def column(self, rows: RowsView) -> CsiColumn:
         """Return the column of all nodes."""
-        found = rows.all_objects(Kind.CSI_NODE)
+        found = rows.objects(Kind.CSI_NODE, "")
         return self._known.get((found, rows.layout), lambda: _column(found, rows))
 
 

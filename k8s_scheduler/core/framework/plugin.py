@@ -61,10 +61,15 @@ Term: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """PreFilter's no: whatever the node, the pod can't go there."""
+    """PreFilter's no: whatever the node, the pod can't go there.
+
+    `term` is what `filter` would need all the same, where the profile lets the plugin filter but
+    not speak before; without one, the rejection then stands for every node.
+    """
 
     reasons: tuple[Reason, ...]
     resolvable: bool
+    term: Term | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,9 +67,9 @@ class PodView:
         return (*(container.image for container in containers), *mounted)
 
     @property
-    def has_resource_claims(self) -> bool:
-        """Whether it needs devices by claim."""
-        return bool(self._pod.spec.resource_claims)
+    def resource_claims(self) -> tuple[str, ...]:
+        """The names under which it needs devices by claim."""
+        return tuple(claim.name for claim in self._pod.spec.resource_claims or ())
 
     # Which nodes it wants
 

@@ -42,18 +42,12 @@ class FilterStep:
     name: str
     plugin: FilterPlugin
     depends_on: tuple[Dependency, ...]
-    pre_filters: bool = True
-    filters: bool = True
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether a verdict on one row may depend on what is elsewhere."""
-        return any(isinstance(d, Object) or d.column.startswith("pods/") for d in self.depends_on)
-
-    @property
-    def counting(self) -> CountingPlugin | None:
-        """The plugin, if its term counts pods."""
-        return self.plugin if isinstance(self.plugin, CountingPlugin) else None
+    pre_filters: bool
+    filters: bool
+    # The plugin, if its term counts pods.
+    counting: CountingPlugin | None
+    # Whether a verdict on one row may depend on what is elsewhere.
+    is_wide: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +161,7 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
         post_binds=at("postBind", PostBindPlugin),
         helped_by={name: plugin.helped_by for name, plugin in made.items()},
         kinds_read={name: _kinds(plugin) for name, plugin in made.items()},
+        percentage_of_nodes_to_score=resolved.percentage_of_nodes_to_score,
     )
 
 
@@ -184,10 +179,16 @@ def _filter_steps(
             made[name].depends_on,
             pre_filters=name in first,
             filters=name in second,
+            counting=plugin if isinstance(plugin, CountingPlugin) else None,
+            is_wide=_looks_elsewhere(made[name]),
         )
         for name, plugin in (first | second).items()
     }
     return tuple(steps.values()), tuple(steps[name] for name in second)
+
+
+def _looks_elsewhere(plugin: Plugin) -> bool:
+    return any(isinstance(d, Object) or d.column.startswith("pods/") for d in plugin.depends_on)
 
 
 def _kinds(plugin: Plugin) -> tuple[Kind, ...]:

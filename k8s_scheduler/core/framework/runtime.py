@@ -16,7 +16,14 @@ import numpy as np
 
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.framework.cycle_state import CycleState
-from k8s_scheduler.core.framework.plugin import MAX_SCORE, SKIP, Narrow, Reject, Term
+from k8s_scheduler.core.framework.plugin import (
+    MAX_SCORE,
+    SKIP,
+    CountingPlugin,
+    Narrow,
+    Reject,
+    Term,
+)
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import (
     FilterStep,
@@ -101,15 +108,18 @@ class Runtime:
         narrowed_by: list[str] = []
         everywhere = self._state.nodes.present_rows()
         for step in profile.pre_filters:
-            with _blaming(step.name, "PreFilter"):
+            with blaming(step.name, "PreFilter"):
                 prepared = step.plugin.prepare(pod, self.view(step, everywhere))
             if prepared is SKIP:
                 continue
             if isinstance(prepared, Reject):
                 verdict = Verdict(step.name, prepared.reasons, prepared.resolvable)
-                if not prepared.resolvable:
+                if not step.pre_filters:
+                    terms[step.name] = verdict if prepared.term is None else prepared.term
+                elif not prepared.resolvable:
                     return PreFiltered(rejection=verdict)
-                refused = refused or verdict
+                else:
+                    refused = refused or verdict
                 continue
             if isinstance(prepared, Narrow):
                 if step.pre_filters:
@@ -148,9 +158,7 @@ class Runtime:
                 continue
             if not len(left):
                 break
-            term = before.state.terms[step.name]
-            with _blaming(step.name, "Filter"):
-                found = step.plugin.filter(term, self.view(step, rows[left]))
+            found = self.filter(step, before.state.terms[step.name], rows[left])
             codes[left] = found
             left = left[found == 0]
         if nominated:
@@ -166,6 +174,13 @@ class Runtime:
         distinct = dict.fromkeys(codes.tolist())
         found = {name for code in distinct if code for name in self._verdicts[code].blamed}
         return tuple(sorted(found))
+
+    def filter(self, step: FilterStep, term: Term, rows: Rows, delta: Delta | None = None) -> Codes:
+        """Return one plugin's codes; a term that is a verdict stands for every row."""
+        if isinstance(term, Verdict):
+            return np.full(len(rows), self._verdicts.code(term), dtype=np.int64)
+        with blaming(step.name, "Filter"):
+            return step.plugin.filter(term, self.view(step, rows, delta))
 
     def trial(self, profile: Profile, before: PreFiltered, row: NodeRow) -> "Trial":
         """Return one row to try changes on."""
@@ -194,11 +209,11 @@ class Runtime:
 
     def _score(self, step: ScoreStep, pod: PodView, rows: Rows) -> Scores | None:
         view = self.view(step, rows)
-        with _blaming(step.name, "PreScore"):
+        with blaming(step.name, "PreScore"):
             term = step.plugin.pre_score(pod, view)
         if term is SKIP:
             return None
-        with _blaming(step.name, "Score"):
+        with blaming(step.name, "Score"):
             scores = step.plugin.score(term, view)
             if step.normalize is not None:
                 scores = step.normalize(scores)
@@ -249,25 +264,30 @@ class Trial:
         """Let pods be there."""
         for placed in pods:
             self._delta.add(placed)
-            view = PodView(placed.pod, placed.requests)
-            for step in self._profile.pre_filters:
-                if step.counting is not None and step.name in self._terms:
-                    with _blaming(step.name, "AddPod"):
-                        self._terms[step.name] = step.counting.add_pod(
-                            self._terms[step.name], view, self._view(step)
-                        )
+            for step, plugin, term in self._counting():
+                with blaming(step.name, "AddPod"):
+                    view = PodView(placed.pod, placed.requests)
+                    self._terms[step.name] = plugin.add_pod(term, view, self._view(step))
 
     def remove(self, *pods: PlacedPod) -> None:
         """Let pods be gone."""
         for placed in pods:
             self._delta.remove(placed)
-            view = PodView(placed.pod, placed.requests)
-            for step in self._profile.pre_filters:
-                if step.counting is not None and step.name in self._terms:
-                    with _blaming(step.name, "RemovePod"):
-                        self._terms[step.name] = step.counting.remove_pod(
-                            self._terms[step.name], view, self._view(step)
-                        )
+            for step, plugin, term in self._counting():
+                with blaming(step.name, "RemovePod"):
+                    view = PodView(placed.pod, placed.requests)
+                    self._terms[step.name] = plugin.remove_pod(term, view, self._view(step))
+
+    def _counting(self) -> list[tuple[FilterStep, CountingPlugin, Term]]:
+        """Return the plugins whose terms count pods, with their terms."""
+        terms = self._terms
+        return [
+            (step, step.counting, terms[step.name])
+            for step in self._profile.pre_filters
+            if step.counting is not None
+            and step.name in terms
+            and not isinstance(terms[step.name], Verdict)
+        ]
 
     def copy(self) -> "Trial":
         """Return the same row, to be changed on its own."""
@@ -278,9 +298,8 @@ class Trial:
         for step in self._profile.filters:
             if step.name not in self._terms:
                 continue
-            with _blaming(step.name, "Filter"):
-                code = int(step.plugin.filter(self._terms[step.name], self._view(step))[0])
-            if code:
+            term = self._terms[step.name]
+            if code := int(self._runtime.filter(step, term, self._row, self._delta)[0]):
                 return code
         return 0
 
@@ -306,7 +325,7 @@ def _outside(plugins: tuple[str, ...]) -> Verdict:
 
 
 @contextmanager
-def _blaming(plugin: str, extension_point: str) -> Iterator[None]:
+def blaming(plugin: str, extension_point: str) -> Iterator[None]:
     """Turn whatever a plugin raises into an error that names the plugin."""
     try:
         yield

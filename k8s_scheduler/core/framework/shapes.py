@@ -8,6 +8,7 @@ from typing import NewType
 
 import msgspec
 
+from k8s_scheduler.api.meta import OwnerReference
 from k8s_scheduler.api.node_features import required_features
 from k8s_scheduler.api.pod import Container, Pod
 
@@ -26,7 +27,7 @@ def shape_of(pod: Pod) -> ShapeKey:
             (
                 metadata.namespace,
                 metadata.labels,
-                [(o.kind, o.name) for o in metadata.owner_references or () if o.controller],
+                [_owner(o) for o in metadata.owner_references or () if o.controller],
                 itself,
                 spec.scheduler_name,
                 spec.node_name,
@@ -44,6 +45,10 @@ def shape_of(pod: Pod) -> ShapeKey:
             )
         )
     )
+
+
+def _owner(owner: OwnerReference) -> tuple[str, str, str]:
+    return owner.api_version, owner.kind, owner.name
 
 
 def _has_own_claims(pod: Pod) -> bool:

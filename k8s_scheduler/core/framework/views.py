@@ -192,13 +192,17 @@ class RowsView:
 
     def count_pods(self, picked: PodMask, *, with_terminating: bool) -> Counts:
         """Return how many of the picked pods are on each row. A `Delta` does not show here."""
+        return self.cut(self.pods_by_row(picked, with_terminating=with_terminating))
+
+    def pods_by_row(self, picked: PodMask, *, with_terminating: bool) -> Counts:
+        """Return the same for all rows there are, in view or not; `cut` makes it a column."""
         self._check("pods/labels")
         pods = self._state.pods
-        weights = picked[pods.column("label_set")]
+        counted = picked[pods.column("label_set")]
         if not with_terminating:
             self._check("pods/terminating")
-            weights &= ~pods.column("terminating")
-        return pods.count_by_row(weights, self._state.nodes.row_count)[self._rows]
+            counted &= ~pods.column("terminating")
+        return np.bincount(pods.column("row")[counted], minlength=self._state.nodes.row_count)
 
     def terms_picking(
         self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
@@ -254,10 +258,13 @@ class RowsView:
 
     def count_volumes(self) -> Counts:
         """Return how many claims and disks the pods of each row use; a shared one counts often."""
-        counts = np.zeros(len(self._rows), dtype=np.int64)
-        for position, users in self.volume_users_by_row():
-            counts[position] = sum([len(user.volumes) for user in users.values()])
-        return counts
+        self._check("pods/volumes")
+        if self._delta is not None:
+            found = [self._delta.volume_users()]
+        else:
+            found = [self._state.volumes.on(row) for row in self._rows.tolist()]
+        counts = [sum([len(user.volumes) for user in users.values()]) for users in found]
+        return np.array(counts, dtype=np.int64)
 
     def users_of_claim(self, namespace: str, claim: str) -> int:
         """Return how many pods on nodes use a claim. A `Delta` does not show here."""

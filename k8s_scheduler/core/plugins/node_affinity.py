@@ -73,7 +73,7 @@ class NodeAffinity:
         names = _named_nodes(required)
         if names is None:
             return term
-        return Narrow(term, names) if names else Reject((CONFLICT,), resolvable=False)
+        return Narrow(term, names) if names else Reject((CONFLICT,), resolvable=False, term=term)
 
     def filter(self, term: AffinityTerm, rows: RowsView) -> Codes:
         """Reject what the profile, and then what the pod, does not pick."""

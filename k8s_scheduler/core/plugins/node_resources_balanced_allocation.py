@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.api.resources import CPU, MEMORY
+from k8s_scheduler.api.resources import CPU, MEMORY, is_scalar
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import MAX_SCORE, SKIP, Skip
 from k8s_scheduler.core.framework.reasons import Reason
@@ -50,7 +50,7 @@ class NodeResourcesBalancedAllocation:
         for name, amount in term:
             allocatable = rows.column(f"allocatable/{name}")
             requested = rows.column(f"requested/{name}")
-            if not amount and name not in (CPU, MEMORY):
+            if not amount and is_scalar(name):
                 # An extended resource that the pod does not ask for is not looked at.
                 continue
             counted = allocatable > 0

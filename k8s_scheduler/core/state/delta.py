@@ -2,6 +2,9 @@
 
 Dry runs of preemption and nominated pods are judged on it. Nothing of the state is changed or
 copied: only the differences are kept, and views add them up.
+
+Host ports are a set, as kube-scheduler has them in its dry runs: a port that one pod gives up is
+free, also where another pod on the node has the same one (which no scheduler lets happen).
 """
 
 from collections.abc import Mapping
@@ -44,7 +47,7 @@ class Delta:
         self._ports = ports
         self._volumes = volumes
         self._sums: dict[str, int] = {}
-        self._port_sums: dict[HostPort, int] = {}
+        self._ports_held: dict[HostPort, bool] = {}
         self._users: dict[PodUid, VolumeUser] | None = None
 
     def add(self, placed: PlacedPod) -> None:
@@ -64,7 +67,7 @@ class Delta:
         """Return the same differences, to be changed on their own."""
         twin = Delta(self.row, ports=self._ports, volumes=self._volumes)
         twin._sums = dict(self._sums)
-        twin._port_sums = dict(self._port_sums)
+        twin._ports_held = dict(self._ports_held)
         twin._users = None if self._users is None else dict(self._users)
         return twin
 
@@ -77,10 +80,10 @@ class Delta:
     def port_users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
         """Return row -> address -> count of the pods that use a host port, for this row."""
         held = dict(self._ports.users(protocol, port).get(self.row, {}))
-        for other, count in self._port_sums.items():
+        for other, is_held in self._ports_held.items():
             if (other.protocol, other.port) == (protocol, port):
-                held[other.ip] = held.get(other.ip, 0) + count
-        left = {ip: count for ip, count in held.items() if count > 0}
+                held[other.ip] = int(is_held)
+        left = {ip: count for ip, count in held.items() if count}
         return {self.row: left} if left else {}
 
     def volume_users(self) -> Mapping[PodUid, VolumeUser]:
@@ -102,7 +105,7 @@ class Delta:
         ):
             sums[name] = sums.get(name, 0) + sign * amount
         for port in placed.ports:
-            self._port_sums[port] = self._port_sums.get(port, 0) + sign
+            self._ports_held[port] = sign > 0
 
     def _own_users(self) -> dict[PodUid, VolumeUser]:
         if self._users is None:

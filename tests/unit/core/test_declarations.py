@@ -30,7 +30,12 @@ def demanding_pod() -> Pod:
                     "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]},
                 }
             ]
-        }
+        },
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+            ]
+        },
     }
     return msgspec.convert(raw, Pod)
 

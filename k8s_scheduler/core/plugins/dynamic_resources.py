@@ -1,0 +1,92 @@
+"""DynamicResources: devices by claim. Not supported yet, so pods that need them are held back.
+
+Filter: a pod with resource claims is rejected before any node is looked at, and so is one that
+requests a resource that a DeviceClass stands behind: counting it like any other resource would
+place it wrongly. What keeps it back is named; preemption can't help.
+
+Score: 0 on every node, as kube-scheduler's for pods without claims.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.names import is_extended_resource_name
+from k8s_scheduler.core.framework.dependencies import Dependency, Object
+from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.state.changes import Change
+
+CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+
+def claim_unsupported(name: str) -> Reason:
+    """Return the reason for a claim of the pod."""
+    return Reason(
+        code="DynamicResources/ClaimUnsupported",
+        text=f'resource claim "{name}": dynamic resource allocation is not supported yet',
+    )
+
+
+def resource_unsupported(resource: str, device_class: str) -> Reason:
+    """Return the reason for a resource that a device class stands behind."""
+    return Reason(
+        code="DynamicResources/ResourceUnsupported",
+        text=f'resource "{resource}" of device class "{device_class}": '
+        "dynamic resource allocation is not supported yet",
+    )
+
+
+class DynamicResources:
+    """Holds back pods that need devices."""
+
+    name: ClassVar[str] = "DynamicResources"
+    # Reasons name what the pod asks for; these stand for all of them.
+    reasons: ClassVar[tuple[Reason, ...]] = (
+        claim_unsupported("<claim>"),
+        resource_unsupported("<resource>", "<class>"),
+    )
+    depends_on: ClassVar[tuple[Dependency, ...]] = (Object(Kind.DEVICE_CLASS),)
+    helped_by: ClassVar[Change] = Change(0)
+
+    # Filter
+
+    def prepare(self, pod: PodView, rows: RowsView) -> Skip | Reject:
+        """Reject the pod for every claim, and every resource that is a device; others pass."""
+        found = [claim_unsupported(name) for name in pod.resource_claims]
+        asked = [name for name, _ in pod.requests.amounts if _may_be_device(name)]
+        if asked:
+            classes = _classes(rows)
+            found += [resource_unsupported(n, classes[n]) for n in asked if n in classes]
+        return Reject(tuple(found), resolvable=False) if found else SKIP
+
+    def filter(self, term: None, rows: RowsView) -> Codes:
+        """Let everybody pass: whoever does not was rejected before."""
+        return rows.passed()
+
+    # Score
+
+    def pre_score(self, pod: PodView, rows: RowsView) -> None:
+        """Take nothing. Never skips: the score is there, as upstream's."""
+
+    def score(self, term: None, rows: RowsView) -> Scores:
+        """Prefer nobody."""
+        return np.zeros(len(rows), dtype=np.int64)
+
+
+def _may_be_device(resource: str) -> bool:
+    return is_extended_resource_name(resource) or resource.startswith(CLASS_PREFIX)
+
+
+def _classes(rows: RowsView) -> dict[str, str]:
+    """Return resource -> device class; of several classes the first by name."""
+    classes: dict[str, str] = {}
+    for found in rows.all_objects(Kind.DEVICE_CLASS):
+        name = found.metadata.name
+        classes.setdefault(CLASS_PREFIX + name, name)
+        if found.spec.extended_resource_name:
+            classes.setdefault(found.spec.extended_resource_name, name)
+    return classes

@@ -1,0 +1,83 @@
+"""The pod that is to be placed, and the pods that its terms pick.
+
+Upstream resolves the namespaces of a newcomer's terms beforehand, against the namespaces that
+exist: a term that selects namespaces by label does not pick pods of a namespace that is not (yet)
+known, however its selector reads. The terms of placed pods ask for the labels of the newcomer's
+namespace instead, and take a namespace that is not known for one without labels.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.label_selectors import EVERYTHING, NOTHING, Requirements, matches
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.views import PodMask, RowsView
+from k8s_scheduler.core.state.held_terms import PodTerm, TermKind
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What one of the newcomer's terms picks: pods by labels in `namespaces`; None are all."""
+
+    topology_key: str
+    namespaces: frozenset[str] | None
+    labels: Requirements | None
+    weight: int
+
+    def picks(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Return whether a pod is picked."""
+        if self.namespaces is not None and namespace not in self.namespaces:
+            return False
+        return matches(self.labels, labels)
+
+    def among(self, rows: RowsView) -> PodMask:
+        """Return which placed pods are picked."""
+        listed = None if self.namespaces is None else sorted(self.namespaces)
+        return rows.pods_matching(listed, self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """The pod to be placed, as the terms of placed pods see it."""
+
+    namespace: str
+    namespace_labels: Mapping[str, str]
+    labels: Mapping[str, str]
+
+    @classmethod
+    def of(cls, pod: PodView, rows: RowsView) -> "Newcomer":
+        """Look up the labels of the pod's namespace; one that is not known has none."""
+        found = rows.object(Kind.NAMESPACE, "", pod.namespace)
+        labels = None if found is None else found.metadata.labels
+        return cls(pod.namespace, labels or {}, pod.labels)
+
+    def is_picked_by(self, term: PodTerm) -> bool:
+        """Return whether a placed pod's term picks this pod."""
+        return term.picks(self.namespace, self.namespace_labels, self.labels)
+
+    def terms_picking_it(self, rows: RowsView) -> list[PodTerm]:
+        """Return the terms of placed pods that pick this pod."""
+        return rows.terms_picking(self.namespace, self.namespace_labels, self.labels)
+
+
+def selections(terms: tuple[PodTerm, ...], kind: TermKind, rows: RowsView) -> tuple[Selection, ...]:
+    """Return what the newcomer's terms of one kind pick."""
+    return tuple(
+        Selection(term.topology_key, _namespaces_of(term, rows), term.labels, term.weight)
+        for term in terms
+        if term.kind is kind
+    )
+
+
+def _namespaces_of(term: PodTerm, rows: RowsView) -> frozenset[str] | None:
+    if term.namespace_labels is NOTHING:
+        return frozenset(term.namespaces)
+    if term.namespace_labels == EVERYTHING:
+        return None
+    selected = (
+        found.metadata.name
+        for found in rows.all_objects(Kind.NAMESPACE)
+        if matches(term.namespace_labels, found.metadata.labels or {})
+    )
+    return frozenset((*term.namespaces, *selected))

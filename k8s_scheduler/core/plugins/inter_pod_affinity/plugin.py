@@ -1,0 +1,121 @@
+"""InterPodAffinity: a pod goes near to pods that it needs, and away from those it avoids.
+
+Filter, in this order: required affinity (only a newcomer near to the pods in question may stay,
+evicting somebody can't help), required anti-affinity of the newcomer, and that of placed pods
+(evicting whoever is in the way helps). Near is what has the same value of the term's topology key
+among its labels; a node without the key is near to nothing.
+
+Score: see `scoring`. Ties are left to the engine.
+
+`matchLabelKeys` and `mismatchLabelKeys` are no business of the scheduler: the API server has
+merged them into the label selector when the pod was created.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.label_selectors import SelectorError
+from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
+from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.plugins.inter_pod_affinity.filtering import RequiredTerm
+from k8s_scheduler.core.plugins.inter_pod_affinity.scoring import (
+    DomainScores,
+    domain_scores,
+    has_wishes,
+    row_scores,
+    scaled_between_extremes,
+)
+from k8s_scheduler.core.state.changes import Change
+
+TOO_FAR = Reason(
+    code="InterPodAffinity/Affinity",
+    text="node(s) didn't match pod affinity rules",
+)
+TOO_NEAR = Reason(
+    code="InterPodAffinity/AntiAffinity",
+    text="node(s) didn't match pod anti-affinity rules",
+)
+REFUSED = Reason(
+    code="InterPodAffinity/ExistingAntiAffinity",
+    text="node(s) didn't satisfy existing pods anti-affinity rules",
+)
+
+DEFAULT_HARD_POD_AFFINITY_WEIGHT = 1
+
+
+class InterPodAffinity:
+    """Rejects and prefers nodes by the pods that are near."""
+
+    name: ClassVar[str] = "InterPodAffinity"
+    reasons: ClassVar[tuple[Reason, ...]] = (TOO_FAR, TOO_NEAR, REFUSED)
+    depends_on: ClassVar[tuple[Dependency, ...]] = (
+        Row("label/"),
+        Row("pods/labels"),
+        Row("pods/terms"),
+        Object(Kind.NAMESPACE),
+    )
+    helped_by: ClassVar[Change] = (
+        Change.NODE_ADD
+        | Change.NODE_LABEL
+        | Change.ASSIGNED_POD_ADD
+        | Change.ASSIGNED_POD_LABEL
+        | Change.ASSIGNED_POD_DELETE
+    )
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        """Take kube-scheduler's InterPodAffinityArgs, checked before."""
+        weight = args.get("hardPodAffinityWeight")
+        self._hard_weight: int = DEFAULT_HARD_POD_AFFINITY_WEIGHT if weight is None else weight
+        self._ignores_existing = bool(args.get("ignorePreferredTermsOfExistingPods"))
+
+    # Filter
+
+    def prepare(self, pod: PodView, rows: RowsView) -> RequiredTerm | Skip | Reject:
+        """Count who is where. A pod that demands nothing and that nobody refuses is skipped."""
+        try:
+            term = RequiredTerm.of(pod, rows)
+        except SelectorError as error:
+            unreadable = Reason(code="InterPodAffinity/Unreadable", text=f"parsing pod: {error}")
+            return Reject((unreadable,), resolvable=False)
+        return SKIP if term.rejects_nothing else term
+
+    def add_pod(self, term: RequiredTerm, pod: PodView, rows: RowsView) -> RequiredTerm:
+        """Count a pod more."""
+        return term.with_pod(pod, rows, 1)
+
+    def remove_pod(self, term: RequiredTerm, pod: PodView, rows: RowsView) -> RequiredTerm:
+        """Count a pod less."""
+        return term.with_pod(pod, rows, -1)
+
+    def filter(self, term: RequiredTerm, rows: RowsView) -> Codes:
+        """Reject by the first rule that is broken."""
+        refused = rows.code((REFUSED,), resolvable=True)
+        too_near = rows.code((TOO_NEAR,), resolvable=True)
+        too_far = rows.code((TOO_FAR,), resolvable=False)
+        codes = np.where(term.refused(rows), refused, 0)
+        codes[term.too_near(rows)] = too_near
+        codes[term.too_far(rows)] = too_far
+        return codes
+
+    # Score
+
+    def pre_score(self, pod: PodView, rows: RowsView) -> DomainScores | Skip:
+        """Add up the wishes on all nodes; where nobody wishes anything, there is no score."""
+        if self._ignores_existing and not has_wishes(pod.terms):
+            return SKIP
+        scores = domain_scores(pod, rows, hard_pod_affinity_weight=self._hard_weight)
+        return scores or SKIP
+
+    def score(self, term: DomainScores, rows: RowsView) -> Scores:
+        """Return each row's sum."""
+        return row_scores(term, rows)
+
+    def normalize(self, scores: Scores) -> Scores:
+        """Scale between the lowest and the highest."""
+        return scaled_between_extremes(scores)

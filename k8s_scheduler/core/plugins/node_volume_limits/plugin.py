@@ -1,0 +1,211 @@
+"""NodeVolumeLimits: a pod's volumes must be attachable where it goes.
+
+A CSINode says which drivers a node has and how many volumes each can attach. What the pods of the
+node use and what VolumeAttachments name counts, one volume once; a volume of the pod that another
+pod of the node uses already is not counted again. A driver may ask (CSIDriver's
+`preventPodSchedulingIfMissing`) that pods stay off nodes without it. Evicting pods helps.
+
+The exact look at a node's pods is taken only where a rough count, each use of each volume, could
+exceed the limit. One thing follows that kube-scheduler does otherwise: a placed pod whose ephemeral
+volume's claim belongs to somebody else fails the cycle only where that look is taken.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from k8s_scheduler.api.csi_translation import in_tree_plugin
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ObjectMeta, PodUid
+from k8s_scheduler.api.storage import CsiDriver
+from k8s_scheduler.core.framework.csi_nodes import CsiColumn, CsiFacts, CsiNodes
+from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
+from k8s_scheduler.core.framework.plugin import SKIP, Skip
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import Codes, Mask, RowsView
+from k8s_scheduler.core.plugins.node_volume_limits.attachable import (
+    Attachable,
+    MissingClaimError,
+    Owner,
+    attachable,
+)
+from k8s_scheduler.core.plugins.node_volume_limits.attachments import (
+    AttachmentIndex,
+    Attachments,
+    attached,
+)
+from k8s_scheduler.core.state.changes import Change, NodeRow
+
+TOO_MANY = Reason(code="NodeVolumeLimits/TooMany", text="node(s) exceed max volume count")
+
+
+def missing_claim(text: str) -> Reason:
+    """Return the reason for a claim that is not there."""
+    return Reason(code="NodeVolumeLimits/MissingClaim", text=text)
+
+
+def missing_driver(driver: str) -> Reason:
+    """Return the reason for a driver that wants to be there."""
+    return Reason(
+        code="NodeVolumeLimits/MissingDriver",
+        text=f"{driver} CSI driver is not installed on the node",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What the pod needs attached on one sort of node, or what is wrong with it there.
+
+    `insisting` are those of the drivers that want to be installed.
+    """
+
+    volumes: Attachable
+    insisting: tuple[str, ...] = ()
+    rejection: Reason | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsTerm:
+    """The pod's demand on nodes with and without a CSINode, and what is known of nodes."""
+
+    with_csi_node: Demand
+    without_csi_node: Demand
+    csi_nodes: CsiColumn
+    attachments: AttachmentIndex
+
+
+class NodeVolumeLimits:
+    """Rejects nodes that can't attach the pod's volumes."""
+
+    name: ClassVar[str] = "NodeVolumeLimits"
+    reasons: ClassVar[tuple[Reason, ...]] = (TOO_MANY,)
+    depends_on: ClassVar[tuple[Dependency, ...]] = (
+        Row("pods/volumes"),
+        Object(Kind.PERSISTENT_VOLUME_CLAIM),
+        Object(Kind.PERSISTENT_VOLUME),
+        Object(Kind.STORAGE_CLASS),
+        Object(Kind.CSI_NODE),
+        Object(Kind.CSI_DRIVER),
+        Object(Kind.VOLUME_ATTACHMENT),
+    )
+    helped_by: ClassVar[Change] = Change.ASSIGNED_POD_DELETE
+
+    def __init__(self) -> None:
+        self._csi_nodes = CsiNodes()
+        self._attachments = Attachments()
+
+    def prepare(self, pod: PodView, rows: RowsView) -> LimitsTerm | Skip:
+        """Tell the pod's volumes, in both ways."""
+        if not any(
+            volume.persistent_volume_claim is not None
+            or volume.ephemeral is not None
+            or in_tree_plugin(volume) is not None
+            for volume in pod.volumes
+        ):
+            return SKIP
+        return LimitsTerm(
+            _demand(pod, rows, on_csi_node=True),
+            _demand(pod, rows, on_csi_node=False),
+            self._csi_nodes.column(rows),
+            self._attachments.index(rows),
+        )
+
+    def filter(self, term: LimitsTerm, rows: RowsView) -> Codes:
+        """Reject where a driver is missing or its limit would be exceeded."""
+        csi_nodes = term.csi_nodes
+        has_csi_node = csi_nodes.where(rows, lambda facts: facts is not None)
+        codes = rows.passed()
+        for demand, where in (
+            (term.with_csi_node, has_csi_node),
+            (term.without_csi_node, ~has_csi_node),
+        ):
+            if demand.error is not None and where.any():
+                raise ValueError(demand.error)
+            if demand.rejection is not None:
+                codes[where] = rows.code((demand.rejection,), resolvable=False)
+            for driver in demand.insisting:
+                lacking = where & csi_nodes.where(rows, _lacks(driver)) & (codes == 0)
+                codes[lacking] = rows.code((missing_driver(driver),), resolvable=True)
+        suspects = _suspects(term, rows) & (codes == 0)
+        if suspects.any():
+            codes[_exceeded(term, suspects, rows)] = rows.code((TOO_MANY,), resolvable=True)
+        return codes
+
+
+def _suspects(term: LimitsTerm, rows: RowsView) -> Mask:
+    """Return the rows on which the rough count does not settle it."""
+    suspects = np.zeros(len(rows), dtype=np.bool_)
+    bound = None
+    for driver, count in Counter(term.with_csi_node.volumes.values()).items():
+        limits = term.csi_nodes.limits(rows, driver)
+        limited = limits >= 0
+        if not limited.any():
+            continue
+        if bound is None:
+            bound = rows.count_volumes() + rows.cut(term.attachments.counts)
+        suspects |= limited & (bound + count > limits)
+    return suspects
+
+
+def _exceeded(term: LimitsTerm, suspects: Mask, rows: RowsView) -> list[int]:
+    """Return the positions of the suspects on which a limit would be exceeded."""
+    demand = term.with_csi_node
+    drivers = sorted(set(demand.volumes.values()))
+    limits = {driver: term.csi_nodes.limits(rows, driver).tolist() for driver in drivers}
+    row_ids = rows.row_ids
+    exceeded = []
+    for position in np.flatnonzero(suspects).tolist():
+        new, held = _counts(demand, row_ids[position], term.attachments, rows)
+        if any(
+            0 <= limits[driver][position] < held[driver] + count for driver, count in new.items()
+        ):
+            exceeded.append(position)
+    return exceeded
+
+
+def _demand(pod: PodView, rows: RowsView, *, on_csi_node: bool) -> Demand:
+    owner = Owner(pod.namespace, pod.name, pod.controls)
+    try:
+        volumes = attachable(pod.volumes, owner, rows, on_csi_node=on_csi_node, must_exist=True)
+    except MissingClaimError as error:
+        return Demand({}, rejection=missing_claim(str(error)))
+    except ValueError as error:
+        return Demand({}, error=str(error))
+    drivers = sorted(set(volumes.values()))
+    return Demand(volumes, tuple(driver for driver in drivers if _insists(driver, rows)))
+
+
+def _insists(driver: str, rows: RowsView) -> bool:
+    found: CsiDriver | None = rows.object(Kind.CSI_DRIVER, "", driver)
+    return found is not None and bool(found.spec.prevent_pod_scheduling_if_missing)
+
+
+def _lacks(driver: str) -> Callable[[CsiFacts | None], bool]:
+    return lambda facts: facts is None or not facts.has(driver)
+
+
+def _counts(
+    demand: Demand, row: NodeRow, index: AttachmentIndex, rows: RowsView
+) -> tuple[Counter[str], Counter[str]]:
+    """Return, by driver, how many volumes would be new on a row and how many are there."""
+    used: Attachable = {}
+    for user in rows.volume_users(row).values():
+        owner = Owner(user.namespace, user.name, _controlled_by(user.uid))
+        used |= attachable(user.volumes, owner, rows, on_csi_node=True, must_exist=False)
+    others = attached(index, rows.name_of(row), rows)
+    held = Counter(used.values())
+    held.update(driver for name, driver in others.items() if name not in used)
+    new = Counter(driver for name, driver in demand.volumes.items() if name not in used)
+    return new, held
+
+
+def _controlled_by(uid: PodUid) -> Callable[[ObjectMeta], bool]:
+    def controls(metadata: ObjectMeta) -> bool:
+        return any(o.controller and o.uid == uid for o in metadata.owner_references or ())
+
+    return controls

@@ -1,0 +1,97 @@
+"""Constraints for pods that have none of their own.
+
+What is spread then are the pods with the same services and the same owner as the newcomer. A pod
+that nothing selects is not spread.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.label_selectors import (
+    NOTHING,
+    Requirements,
+    SelectorError,
+    pairs_of,
+    requirements_of,
+)
+from k8s_scheduler.api.pod import TopologySpreadConstraint
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.plugins.pod_topology_spread.constraints import (
+    HOSTNAME,
+    SCHEDULE_ANYWAY,
+    ZONE,
+    Constraint,
+    constraint_of,
+)
+
+SYSTEM: Final = "System"
+_SYSTEM_CONSTRAINTS: Final = (
+    TopologySpreadConstraint(3, HOSTNAME, SCHEDULE_ANYWAY),
+    TopologySpreadConstraint(5, ZONE, SCHEDULE_ANYWAY),
+)
+# Owners whose selector counts, by (apiVersion, kind); the API server knows no other version.
+_CONTROLLERS: Final[Mapping[tuple[str, str], Kind]] = {
+    ("v1", "ReplicationController"): Kind.REPLICATION_CONTROLLER,
+    ("apps/v1", "ReplicaSet"): Kind.REPLICA_SET,
+    ("apps/v1", "StatefulSet"): Kind.STATEFUL_SET,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """The default constraints of a profile: the built-in ones, or a list."""
+
+    constraints: tuple[TopologySpreadConstraint, ...]
+    is_system: bool
+
+    @classmethod
+    def of(cls, args: Mapping[str, Any]) -> "Defaults":
+        """Take kube-scheduler's PodTopologySpreadArgs, checked before."""
+        if (args.get("defaultingType") or SYSTEM) == SYSTEM:
+            return cls(_SYSTEM_CONSTRAINTS, is_system=True)
+        listed = args.get("defaultConstraints") or ()
+        found = msgspec.convert(listed, tuple[TopologySpreadConstraint, ...])
+        return cls(found, is_system=False)
+
+    def applied(self, pod: PodView, rows: RowsView, action: str) -> tuple[Constraint, ...]:
+        """Return the constraints with this action; none for a pod that nothing selects."""
+        wanted = [c for c in self.constraints if c.when_unsatisfiable == action]
+        if not wanted:
+            return ()
+        selector = default_selector(pod, rows)
+        return tuple(constraint_of(c, selector) for c in wanted) if selector else ()
+
+
+def default_selector(pod: PodView, rows: RowsView) -> Requirements:
+    """Return what selects the pod: its services and its owner. Empty if nothing does."""
+    pairs = _pairs_of_services(pod, rows)
+    owner = pod.controller
+    kind = None if owner is None else _CONTROLLERS.get((owner.api_version, owner.kind))
+    if owner is None or kind is None:
+        return pairs_of(pairs)
+    found = rows.object(kind, pod.namespace, owner.name)
+    if found is None:
+        return pairs_of(pairs)
+    if kind is Kind.REPLICATION_CONTROLLER:
+        # Of two values for one key the owner's counts, as if the services had never had it.
+        return pairs_of({**pairs, **(found.spec.selector or {})})
+    try:
+        of_owner = requirements_of(found.spec.selector)
+    except SelectorError:
+        of_owner = NOTHING
+    return (*pairs_of(pairs), *(of_owner or ()))
+
+
+def _pairs_of_services(pod: PodView, rows: RowsView) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    labels = pod.labels.items()
+    for service in rows.objects(Kind.SERVICE, pod.namespace):
+        selector = service.spec.selector
+        if selector and selector.items() <= labels:
+            pairs |= selector
+    return pairs

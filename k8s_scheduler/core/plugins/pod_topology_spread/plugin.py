@@ -1,0 +1,131 @@
+"""PodTopologySpread: matching pods are spread evenly over the domains of a topology.
+
+Filter, for hard constraints (`DoNotSchedule`): a node is rejected where the newcomer would make its
+domain hold more than `maxSkew` pods above the emptiest one; with fewer than `minDomains` domains,
+above zero. Evicting pods helps. A node without the topology key is in no domain, and nothing helps.
+The first constraint that is not met speaks.
+
+Score, for soft constraints (`ScheduleAnyway`): see `scoring`. Ties are left to the engine.
+
+A pod without constraints gets the defaults of the profile, see `defaults`. Which nodes count is the
+business of `inclusion`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.label_selectors import SelectorError
+from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
+from k8s_scheduler.core.framework.plugin import SKIP, Skip
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.plugins.pod_topology_spread.constraints import (
+    DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
+    Constraint,
+    readable,
+)
+from k8s_scheduler.core.plugins.pod_topology_spread.defaults import Defaults
+from k8s_scheduler.core.plugins.pod_topology_spread.filtering import HardTerm
+from k8s_scheduler.core.plugins.pod_topology_spread.scoring import SoftTerm, scaled
+from k8s_scheduler.core.state.changes import Change
+
+SKEWED = Reason(
+    code="PodTopologySpread/Skewed",
+    text="node(s) didn't match pod topology spread constraints",
+)
+NO_LABEL = Reason(
+    code="PodTopologySpread/NoLabel",
+    text="node(s) didn't match pod topology spread constraints (missing required label)",
+)
+
+
+class PodTopologySpread:
+    """Rejects nodes in crowded domains, and prefers those in empty ones."""
+
+    name: ClassVar[str] = "PodTopologySpread"
+    reasons: ClassVar[tuple[Reason, ...]] = (SKEWED, NO_LABEL)
+    depends_on: ClassVar[tuple[Dependency, ...]] = (
+        Row("label/"),
+        Row("taint_set"),
+        Row("pods/labels"),
+        Row("pods/terminating"),
+        Object(Kind.SERVICE),
+        Object(Kind.REPLICATION_CONTROLLER),
+        Object(Kind.REPLICA_SET),
+        Object(Kind.STATEFUL_SET),
+    )
+    helped_by: ClassVar[Change] = (
+        Change.NODE_ADD
+        | Change.NODE_DELETE
+        | Change.NODE_LABEL
+        | Change.NODE_TAINT
+        | Change.ASSIGNED_POD_ADD
+        | Change.ASSIGNED_POD_LABEL
+        | Change.ASSIGNED_POD_DELETE
+    )
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        """Take kube-scheduler's PodTopologySpreadArgs, checked before."""
+        self._defaults = Defaults.of(args)
+
+    # Filter
+
+    def prepare(self, pod: PodView, rows: RowsView) -> HardTerm | Skip:
+        """Count the pods to be spread. A pod without hard constraints is skipped."""
+        try:
+            constraints = self._constraints(pod, rows, DO_NOT_SCHEDULE)
+        except SelectorError as error:
+            raise ValueError(
+                "get constraints from pod: "
+                f"obtaining pod's hard topology spread constraints: {error}"
+            ) from error
+        return HardTerm.of(pod, constraints, rows) if constraints else SKIP
+
+    def add_pod(self, term: HardTerm, pod: PodView, rows: RowsView) -> HardTerm:
+        """Count a pod more."""
+        return term.with_pod(pod, rows, 1)
+
+    def remove_pod(self, term: HardTerm, pod: PodView, rows: RowsView) -> HardTerm:
+        """Count a pod less."""
+        return term.with_pod(pod, rows, -1)
+
+    def filter(self, term: HardTerm, rows: RowsView) -> Codes:
+        """Reject by the first constraint that is not met."""
+        return term.codes(
+            rows,
+            no_label=rows.code((NO_LABEL,), resolvable=False),
+            skewed=rows.code((SKEWED,), resolvable=True),
+        )
+
+    # Score
+
+    def pre_score(self, pod: PodView, rows: RowsView) -> SoftTerm | Skip:
+        """Count the pods to be spread. A pod without soft constraints is skipped."""
+        try:
+            constraints = self._constraints(pod, rows, SCHEDULE_ANYWAY)
+        except SelectorError as error:
+            raise ValueError(
+                "calculating preScoreState: "
+                f"obtaining pod's soft topology spread constraints: {error}"
+            ) from error
+        if not constraints:
+            return SKIP
+        needs_all_keys = bool(pod.spread_constraints) or not self._defaults.is_system
+        return SoftTerm.of(pod, constraints, rows, needs_all_keys=needs_all_keys)
+
+    def score(self, term: SoftTerm, rows: RowsView) -> Scores:
+        """Return the weighted counts of each row's domains."""
+        return term.score(rows)
+
+    def normalize(self, scores: Scores) -> Scores:
+        """Turn few into much."""
+        return scaled(scores)
+
+    def _constraints(self, pod: PodView, rows: RowsView, action: str) -> tuple[Constraint, ...]:
+        own = pod.spread_constraints
+        if own:
+            return readable(own, pod.labels, action)
+        return self._defaults.applied(pod, rows, action)

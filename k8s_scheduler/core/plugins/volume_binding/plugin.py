@@ -1,0 +1,115 @@
+"""VolumeBinding: a pod goes where its volumes can be reached, found or made.
+
+Filter: bound volumes must be within reach of the node. Claims that wait for their pod get the
+smallest free volume that suits them and is within reach, or one is made, if their class can do
+that for the node and the driver has room for it. Preemption can't help: volumes outlive pods.
+
+Score. Assumption: storage is spread rather than filled up, unless the shape says otherwise.
+Formula: for each class the utilisation (requested of the volumes found; where none is found,
+requested of the driver's capacity on the node) through the shape, and the mean over the classes.
+Ties are left to the engine; among equal volumes and capacities the name decides.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.core.framework.csi_nodes import CsiNodes
+from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
+from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.plugins.volume_binding.claims import (
+    UNBOUND_IMMEDIATE,
+    PodClaims,
+    claims_of,
+)
+from k8s_scheduler.core.plugins.volume_binding.findings import PodVolumes, find, volumes_on
+from k8s_scheduler.core.plugins.volume_binding.score import ClassScorer
+from k8s_scheduler.core.plugins.volume_binding.stock import Stock
+from k8s_scheduler.core.plugins.volume_binding.term import BindingTerm, binding_term
+from k8s_scheduler.core.state.changes import Change
+
+OUT_OF_REACH = Reason(
+    code="VolumeBinding/OutOfReach",
+    text="node(s) didn't match PersistentVolume's node affinity",
+)
+NO_VOLUME = Reason(
+    code="VolumeBinding/NoVolume",
+    text="node(s) didn't find available persistent volumes to bind",
+)
+NO_SPACE = Reason(code="VolumeBinding/NoSpace", text="node(s) did not have enough free storage")
+MISSING_VOLUME = Reason(
+    code="VolumeBinding/MissingVolume",
+    text="node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+)
+
+# The order in which kube-scheduler names them.
+_REASONS: Final = (OUT_OF_REACH, NO_VOLUME, NO_SPACE, MISSING_VOLUME)
+_DEFAULT_SHAPE: Final = ({"utilization": 0, "score": 10}, {"utilization": 100, "score": 0})
+
+
+class VolumeBinding:
+    """Rejects nodes without the pod's volumes, and prefers those with room for them."""
+
+    name: ClassVar[str] = "VolumeBinding"
+    reasons: ClassVar[tuple[Reason, ...]] = (*_REASONS, UNBOUND_IMMEDIATE)
+    depends_on: ClassVar[tuple[Dependency, ...]] = (
+        Row("label/"),
+        Object(Kind.PERSISTENT_VOLUME_CLAIM),
+        Object(Kind.PERSISTENT_VOLUME),
+        Object(Kind.STORAGE_CLASS),
+        Object(Kind.CSI_NODE),
+        Object(Kind.CSI_DRIVER),
+        Object(Kind.CSI_STORAGE_CAPACITY),
+    )
+    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_LABEL
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        """Take kube-scheduler's VolumeBindingArgs, checked before."""
+        self._stock = Stock()
+        self._csi_nodes = CsiNodes()
+        self._scorer = ClassScorer(args.get("shape") or _DEFAULT_SHAPE)
+
+    def prepare(self, pod: PodView, rows: RowsView) -> BindingTerm | Skip | Reject:
+        """Sort out the pod's claims; some of them end it right here."""
+        claims = claims_of(pod, rows)
+        if claims is None:
+            return SKIP
+        if isinstance(claims, Reason):
+            return Reject((claims,), resolvable=False)
+        return binding_term(claims, rows, self._stock, self._csi_nodes)
+
+    def filter(self, term: BindingTerm, rows: RowsView) -> Codes:
+        """Reject with all that is wrong with a node."""
+        found = find(term, rows)
+        wrong = (found.out_of_reach, found.no_volume, found.no_space, found.missing)
+        # One bit for each reason; what is wrong with nodes is the same for most of them.
+        bits = np.zeros(len(rows), dtype=np.int64)
+        for position, mask in enumerate(wrong):
+            bits |= mask.astype(np.int64) << position
+        codes = rows.passed()
+        for combination in np.unique(bits[bits > 0]).tolist():
+            reasons = tuple(r for i, r in enumerate(_REASONS) if combination >> i & 1)
+            codes[bits == combination] = rows.code(reasons, resolvable=False)
+        return codes
+
+    def pre_score(self, pod: PodView, rows: RowsView) -> BindingTerm | None:
+        """Take the claims that wait; all other pods score nothing, but are scored."""
+        claims = claims_of(pod, rows)
+        if not isinstance(claims, PodClaims) or not claims.waiting:
+            return None
+        return binding_term(PodClaims((), claims.waiting), rows, self._stock, self._csi_nodes)
+
+    def score(self, term: BindingTerm | None, rows: RowsView) -> Scores:
+        """Return the mean over the classes."""
+        if term is None:
+            return np.zeros(len(rows), dtype=np.int64)
+        return self._scorer.score(term, find(term, rows))
+
+    def volumes_on(self, term: BindingTerm, row: RowsView) -> PodVolumes:
+        """Return what is to be bound and provisioned for the pod on the one row in view."""
+        return volumes_on(term, row)

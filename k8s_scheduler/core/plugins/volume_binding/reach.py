@@ -1,0 +1,113 @@
+"""From which nodes a volume, or a driver's capacity, can be reached.
+
+Nodes are asked for their labels alone: `matchFields` of a volume's node affinity must make sense,
+but which node they name is not looked at (so says kube-scheduler). Nearly all volumes are pinned,
+`key In [values]`; what is pinned can be sorted by value, and nobody has to try them one by one.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from k8s_scheduler.api.label_selectors import SelectorError, requirements_of
+from k8s_scheduler.api.node_selectors import is_empty, term_problem
+from k8s_scheduler.api.selectors import (
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    SelectorRequirement,
+)
+from k8s_scheduler.api.storage import TopologySelectorTerm, VolumeNodeAffinity
+from k8s_scheduler.core.framework.node_selection import match_selector
+from k8s_scheduler.core.framework.views import Mask, RowsView
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+# As many pins are compared one by one; more are sought together.
+_FEW: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A selector over labels; None reaches everywhere. `pins` are its pairs, if it is no more."""
+
+    selector: NodeSelector | None
+    pins: tuple[tuple[str, str], ...] | None = None
+
+    def mask(self, rows: RowsView) -> Mask:
+        """Return the rows within reach."""
+        if self.selector is None:
+            return np.ones(len(rows), dtype=np.bool_)
+        if self.pins is None or len(self.pins) > _FEW:
+            return match_selector(self.selector, rows)
+        found = np.zeros(len(rows), dtype=np.bool_)
+        for key, value in self.pins:
+            found |= rows.label(key) == rows.label_id(value)
+        return found
+
+    @property
+    def key(self) -> bytes:
+        """What equal reaches have in common."""
+        return _encode(self.selector)
+
+
+EVERYWHERE: Final = Reach(None)
+
+
+def reach_of_affinity(affinity: VolumeNodeAffinity | None) -> Reach:
+    """Return a volume's reach."""
+    if affinity is None or affinity.required is None:
+        return EVERYWHERE
+    return _reach(affinity.required.node_selector_terms or [])
+
+
+def reach_of_topology(topology: LabelSelector | None) -> Reach:
+    """Return the reach of a driver's capacity; none if it is not said or makes no sense."""
+    try:
+        requirements = requirements_of(topology)
+    except SelectorError:
+        return _reach([])
+    if requirements is None:
+        return _reach([])
+    expressions = [
+        SelectorRequirement(key=r.key, operator=r.operator, values=list(r.values))
+        for r in requirements
+    ]
+    return _reach([NodeSelectorTerm(match_expressions=expressions)]) if expressions else EVERYWHERE
+
+
+def reach_of_topologies(allowed: list[TopologySelectorTerm] | None) -> Reach:
+    """Return where a class lets its volumes be made; everywhere if it does not say."""
+    if not allowed:
+        return EVERYWHERE
+    return _reach(
+        [
+            NodeSelectorTerm(
+                match_expressions=[
+                    SelectorRequirement(key=r.key, operator="In", values=r.values)
+                    for r in term.match_label_expressions or ()
+                ]
+            )
+            for term in allowed
+        ]
+    )
+
+
+def _reach(terms: list[NodeSelectorTerm]) -> Reach:
+    """Return the reach of alternatives: those that are empty or make no sense reach nothing."""
+    sound = [term for term in terms if not is_empty(term) and not term_problem(term)]
+    if any(not term.match_expressions for term in sound):
+        return EVERYWHERE
+    by_labels = [NodeSelectorTerm(match_expressions=term.match_expressions) for term in sound]
+    return Reach(NodeSelector(node_selector_terms=by_labels), _pins(by_labels))
+
+
+def _pins(terms: list[NodeSelectorTerm]) -> tuple[tuple[str, str], ...] | None:
+    pins: dict[tuple[str, str], None] = {}
+    for term in terms:
+        expressions = term.match_expressions or []
+        if len(expressions) != 1 or expressions[0].operator != "In":
+            return None
+        pins.update(((expressions[0].key, value), None) for value in expressions[0].values or ())
+    return tuple(pins)
