@@ -3,6 +3,7 @@
 #
 #   make demo     a real control plane with 100 simulated nodes, the scheduler, and 500 pods
 #   make test     checks, unit, property and integration tests
+#   make conformance   decisions beside kube-scheduler's own, recorded and fresh
 #   make help     all targets
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed bench build image lock clean
+.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline bench build image lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -56,6 +57,16 @@ testbed: $(STAMP) ## build the control plane (once; cached outside the tree)
 integration: testbed ## tests on a real API server
 	$(BIN)/pytest tests/integration
 
+oracle: $(STAMP) ## build kube-scheduler's own framework as an oracle (once; cached outside the tree)
+	$(BIN)/python -m tests.conformance.oracle.building
+
+conformance: $(STAMP) ## all recorded decisions, and SEEDS=n (3) fresh ones from the oracle
+	$(BIN)/python -m tests.conformance.check --seeds $(or $(SEEDS),3) $(if $(FIRST_SEED),--first-seed $(FIRST_SEED))
+
+baseline: $(STAMP) ## which decisions another kube-scheduler makes otherwise: VERSION=v1.36.4
+	@test -n "$(VERSION)" || { echo "say which: make baseline VERSION=v1.36.4" >&2; exit 2; }
+	$(BIN)/python -m tests.conformance.baseline $(VERSION)
+
 bench: testbed ## this scheduler beside kube-scheduler: 1,000 nodes, 5,000 pods
 	$(BIN)/python -m testbed.bench --nodes $(or $(NODES),1000) --pods $(or $(PODS),5000)
 
@@ -69,4 +80,4 @@ lock: $(STAMP) ## resolve the dependencies anew
 	@VENV="$(VENV)" sh tools/lock.sh
 
 clean: ## remove what was built here (not the cache of the test bed)
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .conformance

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from k8s_scheduler.api.names import is_label_value, is_qualified_name
+from k8s_scheduler.api.selector_problems import requirement_problem
 from k8s_scheduler.api.selectors import LabelSelector, SelectorRequirement
 
 IN: Final = "In"
@@ -53,6 +53,9 @@ def requirements_of(selector: LabelSelector | None) -> Requirements | None:
     if selector is None:
         return NOTHING
     pairs = pairs_of(selector.match_labels)
+    for pair in pairs:
+        if problem := requirement_problem(pair.key, pair.operator, pair.values):
+            raise SelectorError(problem)
     return (*pairs, *map(_expression, selector.match_expressions or ()))
 
 
@@ -68,17 +71,6 @@ def matches(requirements: Requirements | None, labels: Mapping[str, str]) -> boo
 
 def _expression(expression: SelectorRequirement) -> Requirement:
     values = tuple(expression.values or ())
-    if not is_qualified_name(expression.key):
-        raise SelectorError(f"{expression.key!r} is not a label key")
-    if expression.operator in (IN, NOT_IN):
-        if not values:
-            raise SelectorError(f"{expression.operator} needs at least one value")
-        bad = next((value for value in values if not is_label_value(value)), None)
-        if bad is not None:
-            raise SelectorError(f"{bad!r} is not a label value")
-    elif expression.operator in (EXISTS, DOES_NOT_EXIST):
-        if values:
-            raise SelectorError(f"{expression.operator} takes no values")
-    else:
-        raise SelectorError(f"{expression.operator!r} is not an operator of label selectors")
+    if problem := requirement_problem(expression.key, expression.operator, values):
+        raise SelectorError(problem)
     return Requirement(expression.key, expression.operator, values)

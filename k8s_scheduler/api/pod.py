@@ -183,3 +183,8 @@ class Pod(Wire, frozen=True, gc=False):
     metadata: ObjectMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+def is_terminating(pod: Pod) -> bool:
+    """Return whether a pod is on its way out."""
+    return pod.metadata.deletion_timestamp is not None

@@ -289,7 +289,9 @@ class History:
         }
         if self.maybe(0.5):
             zone = {"key": "zone", "operator": "In", "values": [self.rng.choice(ZONES)]}
-            spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}}
+            spec["nodeAffinity"] = {
+                "required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}
+            }
         self.put_object(Kind.PERSISTENT_VOLUME, "", name, spec=spec, status={"phase": "Available"})
 
     def change_class(self) -> None:

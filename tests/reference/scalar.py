@@ -191,6 +191,9 @@ def scores_by_plugin(
         "TaintToleration": soft_taint_scores(pod, kept),
         "NodeResourcesFit": [least_allocated(pod, n, pods) for n, pods in feasible],
         "ImageLocality": [image_locality(pod, n, nodes) for n in kept],
+        # A pod without claims is all the same to these, and they say so.
+        "VolumeBinding": [0] * len(kept),
+        "DynamicResources": [0] * len(kept),
     }
     preferred = node_affinity_scores(pod, kept)
     if preferred is not None:

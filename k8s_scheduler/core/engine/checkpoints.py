@@ -3,13 +3,13 @@
 import msgspec
 
 from k8s_scheduler.api.kinds import TYPES
-from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.engine.binding import Flight, Flights
 from k8s_scheduler.core.engine.cycle import Cycle
 from k8s_scheduler.core.messages.checkpoint import (
     ChangeEntry,
     Checkpoint,
     NodeEntry,
+    NominationEntry,
     ObjectChangeEntry,
     ObjectEntry,
     PodEntry,
@@ -32,6 +32,7 @@ def take_checkpoint(
         nodes=tuple(NodeEntry(row, name, table.node_at(row)) for row, name in table.used_rows()),
         pods=tuple(PodEntry(row, pod, assumed) for row, pod, assumed in cache.placed_pods()),
         objects=tuple(ObjectEntry(*entry) for entry in cache.objects.entries()),
+        nominations=tuple(NominationEntry(node, pod) for node, pod in cache.nominations.entries()),
         # Who entered first stands first: order among equals is part of the state.
         queue=tuple(_entry(queued, queue) for queued in sorted(queue, key=lambda q: q.sequence)),
         in_flight=flights.entries(),
@@ -67,10 +68,10 @@ def restore(
     if cache.nodes.row_count or len(queue):
         raise ValueError("only an empty core can be restored")
     _fill(cache, checkpoint)
+    for promise in checkpoint.nominations:
+        cache.nominations.put(promise.pod, promise.node)
     for entry in checkpoint.queue:
         queue.restore(QueuedPod.from_entry(entry))
-        if entry.pod.status.nominated_node_name:
-            cache.nominations.put(entry.pod, NodeName(entry.pod.status.nominated_node_name))
     for flight in checkpoint.in_flight:
         flights.start(Flight.from_entry(flight))
     # What filling the tables noted is not news; what the checkpoint had noted is.

@@ -68,9 +68,11 @@ class Stuck:
         return None
 
     def pods_on(self, node: NodeName) -> tuple[Pod, ...]:
-        """Return the pods on a node."""
+        """Return the pods on a node; none of a node that is gone."""
         row = self._state.nodes.row_of(node)
-        return () if row is None else tuple(p.pod for p in self._state.pods_on(row))
+        if row is None or self._state.nodes.node_at(row) is None:
+            return ()
+        return tuple(placed.pod for placed in self._state.pods_on(row))
 
     def resolvable_nodes(self) -> tuple[NodeName, ...]:
         """Return the nodes that might take the pod if others left, in the table's order."""

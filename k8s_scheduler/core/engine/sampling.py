@@ -6,9 +6,7 @@ are feasible. Without a percentage all nodes are looked at and none of this is u
 
 import numpy as np
 
-from k8s_scheduler.api.meta import Labels
 from k8s_scheduler.core.framework.runtime import Filtered
-from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.node_table import NodeTable, Rows
 
 # Below this many nodes all of them are looked at, and at least this many have to be found.
@@ -30,49 +28,37 @@ class Sampling:
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._order: Rows | None = None
-        self._order_of: Rows | None = None
         # Part of checkpoints: the next decision depends on it.
         self.next_start = 0
 
     def cut(self, rows: Rows, filtered: Filtered, percentage: int) -> Rows:
-        """Return the feasible rows that a search would have found; the next starts behind them."""
-        wanted = nodes_to_find(self._candidates(rows, filtered), percentage)
-        turn = np.roll(self._in_turn(rows), -(self.next_start % len(rows)))
+        """Return the feasible rows that a search would have found.
+
+        A search ends at the first feasible node that is too many; the next one starts there.
+        """
+        turn = self._in_turn(rows)
         # Nodes outside a PreFilter node set are not looked at.
         if filtered.before.names is not None:
-            inside = filtered.codes != filtered.outside_code
-            turn = turn[np.isin(turn, rows[inside])]
-        feasible = np.isin(turn, filtered.feasible)
-        found = np.flatnonzero(feasible)[:wanted]
-        looked_at = len(turn) if len(found) < wanted else int(found[-1]) + 1
+            turn = turn[np.isin(turn, rows[filtered.codes != filtered.outside_code])]
+        wanted = nodes_to_find(len(turn), percentage)
+        turn = np.roll(turn, -(self.next_start % len(turn)))
+        found = np.flatnonzero(np.isin(turn, filtered.feasible))
+        looked_at = int(found[wanted]) if len(found) > wanted else len(turn)
         self.next_start = (self.next_start + looked_at) % len(rows)
-        return np.sort(turn[found])
-
-    def _candidates(self, rows: Rows, filtered: Filtered) -> int:
-        if filtered.before.names is None:
-            return len(rows)
-        return int(np.count_nonzero(filtered.codes != filtered.outside_code))
+        return np.sort(turn[found[:wanted]])
 
     def _in_turn(self, rows: Rows) -> Rows:
-        """Return the rows, one of each zone in turn; the same rows are ordered only once."""
-        if self._order is None or self._order_of is not rows:
-            zones: dict[str, list[int]] = {}
-            for row in rows.tolist():
-                node = self._table.node_at(NodeRow(row))
-                zones.setdefault(_zone_of(node.metadata.labels if node else None), []).append(row)
-            turns = [
-                (turn, place, row)
-                for place, members in enumerate(zones.values())
-                for turn, row in enumerate(members)
-            ]
-            self._order = np.array([row for _, _, row in sorted(turns)], dtype=np.int64)
-            self._order_of = rows
-        return self._order
+        """Return the rows, one of each zone in turn, zones in the order of their first node."""
+        zones = np.stack([self._values(_REGION, rows), self._values(_ZONE, rows)], axis=1)
+        _, first, zone = np.unique(zones, axis=0, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first))[zone.reshape(-1)]
+        by_zone = np.argsort(rank, kind="stable")
+        starts = np.searchsorted(rank[by_zone], rank[by_zone])
+        turn = np.empty(len(rows), dtype=np.int64)
+        turn[by_zone] = np.arange(len(rows)) - starts
+        return rows[np.lexsort((rank, turn))]
 
-
-def _zone_of(labels: Labels | None) -> str:
-    found = labels or {}
-    region = next((found[key] for key in _REGION if found.get(key)), "")
-    zone = next((found[key] for key in _ZONE if found.get(key)), "")
-    return f"{region}:\x00:{zone}" if region or zone else ""
+    def _values(self, keys: tuple[str, str], rows: Rows) -> Rows:
+        """Return the ids of a label that has an old and a new name; the old one goes first."""
+        old, new = (self._table.labels.column(key)[rows] for key in keys)
+        return np.where(old >= 0, old, new)

@@ -2,12 +2,17 @@
 
 `Row` names columns of the node table; a name that ends in `/` stands for the whole family.
 `Object` names a kind of objects. The kinds of all enabled plugins decide which watches run.
+
+What a plugin reads also says what can change its mind: `events_that_help` is how parked pods are
+woken. Nobody has to list events, so none can be forgotten.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.core.state.changes import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +36,44 @@ class Object:
 
 
 Dependency: TypeAlias = Row | Object
+
+
+# By column: the events that can make it say something better. A new node is news to everybody.
+_EVENTS: Mapping[str, Change] = {
+    "allocatable/": Change.NODE_ALLOCATABLE,
+    "requested/": Change.ASSIGNED_POD_DELETE | Change.ASSIGNED_POD_SCALE_DOWN,
+    "non_zero/": Change.ASSIGNED_POD_DELETE | Change.ASSIGNED_POD_SCALE_DOWN,
+    "pod_count": Change.ASSIGNED_POD_DELETE,
+    "ports": Change.ASSIGNED_POD_DELETE,
+    "unschedulable": Change.NODE_TAINT,
+    "taint_set": Change.NODE_TAINT,
+    "feature_set": Change.NODE_DECLARED_FEATURE,
+    "label/": Change.NODE_LABEL,
+    # Only scores look at these.
+    "images": Change(0),
+    "node_count": Change(0),
+    # Pods on a node that is gone count no more.
+    "pods/labels": Change.ASSIGNED_POD_ADD
+    | Change.ASSIGNED_POD_DELETE
+    | Change.ASSIGNED_POD_LABEL
+    | Change.NODE_DELETE,
+    "pods/terminating": Change.ASSIGNED_POD_TERMINATING,
+    "pods/terms": Change.ASSIGNED_POD_DELETE | Change.NODE_DELETE,
+    "pods/volumes": Change.ASSIGNED_POD_DELETE | Change.NODE_DELETE,
+}
+
+
+def events_that_help(dependencies: Iterable[Dependency]) -> Change:
+    """Return the events on rows that may change the mind of a plugin that reads these."""
+    found = Change.NODE_ADD
+    for dependency in dependencies:
+        if isinstance(dependency, Row):
+            family, slash, _ = dependency.column.partition("/")
+            column = dependency.column
+            found |= _EVENTS[column if column in _EVENTS else family + slash]
+    return found
+
+
+def looks_elsewhere(dependency: Dependency) -> bool:
+    """Return whether a verdict on one row may depend, through this, on what is elsewhere."""
+    return isinstance(dependency, Object) or dependency.column.startswith("pods/")

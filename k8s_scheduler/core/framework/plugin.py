@@ -27,8 +27,9 @@ Everything else is about one pod and one attempt, and gets the attempt's `CycleS
 * `binds(pod) -> bool`: Bind; the first that says yes hands the pod over.
 * `post_bind(state, pod, node)`: told about success.
 
-Hints are data too: `helped_by` names the events that may help a pod the plugin rejected; the
-engine then judges the touched rows by the very same filter.
+Hints need not be written: what a plugin declares to read says which events may help a pod that it
+rejected, and the engine then judges by the very same filter whether they did. A plugin that
+rejects at Reserve or Permit is asked again after any event.
 """
 
 import enum
@@ -44,7 +45,6 @@ from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.preemption import PostFilterResult, Unplaced
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
-from k8s_scheduler.core.state.changes import Change
 
 
 class Skip(enum.Enum):
@@ -106,8 +106,6 @@ class Plugin(Protocol):
     name: ClassVar[str]
     reasons: ClassVar[tuple[Reason, ...]]
     depends_on: ClassVar[tuple[Dependency, ...]]
-    # Events that may help a pod this plugin rejected.
-    helped_by: ClassVar[Change]
 
 
 @runtime_checkable

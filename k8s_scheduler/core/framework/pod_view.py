@@ -13,7 +13,7 @@ from k8s_scheduler.api.ports import HostPort, host_ports
 from k8s_scheduler.api.resources import Requests, pod_requests
 from k8s_scheduler.api.taints import Taint, Toleration
 from k8s_scheduler.api.volumes import Volume
-from k8s_scheduler.core.state.held_terms import PodTerm, terms_of
+from k8s_scheduler.core.state.held_terms import PodTerm, readable_terms_of, terms_of
 
 
 class PodView:
@@ -109,6 +109,11 @@ class PodView:
     def terms(self) -> tuple[PodTerm, ...]:
         """Its affinity and anti-affinity terms; SelectorError if one can't be parsed."""
         return terms_of(self._pod)
+
+    @property
+    def readable_terms(self) -> tuple[PodTerm, ...]:
+        """Its terms as a placed pod: a list with one that can't be parsed counts for nothing."""
+        return readable_terms_of(self._pod)
 
     @property
     def spread_constraints(self) -> tuple[TopologySpreadConstraint, ...]:

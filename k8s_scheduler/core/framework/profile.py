@@ -12,7 +12,12 @@ from typing import Any, TypeVar
 
 from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.core.framework.dependencies import Dependency, Object
+from k8s_scheduler.core.framework.dependencies import (
+    Dependency,
+    Object,
+    events_that_help,
+    looks_elsewhere,
+)
 from k8s_scheduler.core.framework.plugin import (
     BindPlugin,
     CountingPlugin,
@@ -94,6 +99,11 @@ class Profile:
     percentage_of_nodes_to_score: int = 0
 
     @property
+    def wide(self) -> frozenset[str]:
+        """Return the plugins whose verdicts on a row may depend on what is elsewhere."""
+        return frozenset(step.name for step in self.pre_filters if step.is_wide)
+
+    @property
     def kinds(self) -> tuple[Kind, ...]:
         """Return the kinds of objects that the plugins read."""
         return tuple(sorted({kind for kinds in self.kinds_read.values() for kind in kinds}))
@@ -159,7 +169,7 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
         pre_binds=at("preBind", PreBindPlugin),
         binds=binds,
         post_binds=at("postBind", PostBindPlugin),
-        helped_by={name: plugin.helped_by for name, plugin in made.items()},
+        helped_by={name: _help_for(plugin) for name, plugin in made.items()},
         kinds_read={name: _kinds(plugin) for name, plugin in made.items()},
         percentage_of_nodes_to_score=resolved.percentage_of_nodes_to_score,
     )
@@ -180,15 +190,19 @@ def _filter_steps(
             pre_filters=name in first,
             filters=name in second,
             counting=plugin if isinstance(plugin, CountingPlugin) else None,
-            is_wide=_looks_elsewhere(made[name]),
+            is_wide=any(map(looks_elsewhere, made[name].depends_on)),
         )
         for name, plugin in (first | second).items()
     }
     return tuple(steps.values()), tuple(steps[name] for name in second)
 
 
-def _looks_elsewhere(plugin: Plugin) -> bool:
-    return any(isinstance(d, Object) or d.column.startswith("pods/") for d in plugin.depends_on)
+def _help_for(plugin: Plugin) -> Change:
+    """Return the events that may help a pod the plugin rejected."""
+    if isinstance(plugin, ReservePlugin | PermitPlugin):
+        # What they go by is not known.
+        return ~Change(0)
+    return events_that_help(plugin.depends_on)
 
 
 def _kinds(plugin: Plugin) -> tuple[Kind, ...]:

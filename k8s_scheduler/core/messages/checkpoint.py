@@ -43,6 +43,13 @@ class ObjectEntry(_Part, frozen=True, gc=False, array_like=True):
     object: Any
 
 
+class NominationEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A pod that is promised room."""
+
+    node: NodeName
+    pod: Pod
+
+
 class QueueEntry(_Part, frozen=True, gc=False, array_like=True):
     """A pending pod, wherever it waits; `place` is a `core.queue.queued_pod.Place`."""
 
@@ -87,6 +94,7 @@ class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     nodes: tuple[NodeEntry, ...]
     pods: tuple[PodEntry, ...]
     objects: tuple[ObjectEntry, ...]
+    nominations: tuple[NominationEntry, ...]
     queue: tuple[QueueEntry, ...]
     in_flight: tuple[FlightEntry, ...]
     changes: tuple[ChangeEntry, ...]

@@ -5,7 +5,6 @@ from typing import ClassVar
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.dependencies import Dependency
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.state.changes import Change
 
 
 class DefaultBinder:
@@ -14,7 +13,6 @@ class DefaultBinder:
     name: ClassVar[str] = "DefaultBinder"
     reasons: ClassVar[tuple[Reason, ...]] = ()
     depends_on: ClassVar[tuple[Dependency, ...]] = ()
-    helped_by: ClassVar[Change] = Change(0)
 
     def binds(self, pod: Pod) -> bool:
         """Never passes a pod on."""

@@ -24,7 +24,6 @@ from k8s_scheduler.core.framework.preemption import (
     Victims,
 )
 from k8s_scheduler.core.framework.reasons import Reason, Verdict
-from k8s_scheduler.core.state.changes import Change
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
@@ -49,7 +48,6 @@ class DefaultPreemption:
     name: ClassVar[str] = "DefaultPreemption"
     reasons: ClassVar[tuple[Reason, ...]] = NOT_HELPFUL.reasons
     depends_on: ClassVar[tuple[Dependency, ...]] = (Object(Kind.POD_DISRUPTION_BUDGET),)
-    helped_by: ClassVar[Change] = Change(0)
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Take kube-scheduler's DefaultPreemptionArgs, checked before."""
@@ -57,7 +55,7 @@ class DefaultPreemption:
         self._absolute = int(args.get("minCandidateNodesAbsolute", 100))
 
     def post_filter(self, state: CycleState, pod: Pod, unplaced: Unplaced) -> PostFilterResult:
-        """Return whom to evict from where; raises DryRunError if dry runs failed and none worked."""
+        """Return whom to evict from where; DryRunError if dry runs failed and none worked."""
         if refusal := self.not_eligible(pod, unplaced):
             return PostFilterResult(f"preemption: {refusal}")
         nodes = unplaced.resolvable_nodes()
@@ -103,12 +101,12 @@ class DefaultPreemption:
         harmless: dict[NodeName, Victims] = {}
         violating: dict[NodeName, Victims] = {}
         refused: dict[NodeName, Verdict] = {}
-        failure: DryRunError | None = None
+        failures: dict[str, None] = {}
         for node in (*nodes[offset:], *nodes[:offset]):
             try:
                 found = unplaced.dry_run(node)
             except DryRunError as error:
-                failure = failure or error
+                failures[str(error)] = None
                 continue
             if isinstance(found, Verdict):
                 refused[node] = found
@@ -116,8 +114,9 @@ class DefaultPreemption:
             (violating if found.pdb_violations else harmless)[node] = found
             if harmless and len(harmless) + len(violating) >= wanted:
                 break
-        if failure is not None and not harmless and not violating:
-            raise failure
+        if failures and not harmless and not violating:
+            said = list(failures)
+            raise DryRunError(said[0] if len(said) == 1 else f"[{', '.join(said)}]")
         return harmless | violating, refused
 
     def pick(self, candidates: Mapping[NodeName, Victims], seed: int) -> NodeName:

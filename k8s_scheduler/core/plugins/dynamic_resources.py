@@ -18,7 +18,6 @@ from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
-from k8s_scheduler.core.state.changes import Change
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
@@ -50,7 +49,6 @@ class DynamicResources:
         resource_unsupported("<resource>", "<class>"),
     )
     depends_on: ClassVar[tuple[Dependency, ...]] = (Object(Kind.DEVICE_CLASS),)
-    helped_by: ClassVar[Change] = Change(0)
 
     # Filter
 

@@ -1,8 +1,9 @@
 """ImageLocality: rather a node that has the pod's images already.
 
 Score. Assumptions: an image on few nodes is worth little, so that pods do not pile up there.
-Formula: the sum, over the pod's images on the node, of size times the share of nodes that hold
-the image (each rounded down), clamped to 23 MiB .. 1000 MiB per image and scaled to 0..100.
+Formula: the sum, over the pod's images on the node (of init containers, containers and volumes), of
+size times the share of nodes that hold the image (each rounded down), clamped to 23 MiB .. 1000 MiB
+per image of the pod and scaled to 0..100.
 Ties are left to the engine.
 """
 
@@ -12,10 +13,9 @@ import numpy as np
 
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
-from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import RowsView, Scores
-from k8s_scheduler.core.state.changes import Change
 
 _MIB = 1024 * 1024
 MIN_BYTES = 23 * _MIB
@@ -28,7 +28,6 @@ class ImageLocality:
     name: ClassVar[str] = "ImageLocality"
     reasons: ClassVar[tuple[Reason, ...]] = ()
     depends_on: ClassVar[tuple[Dependency, ...]] = (Row("images"), Row("node_count"))
-    helped_by: ClassVar[Change] = Change(0)
 
     def pre_score(self, pod: PodView, rows: RowsView) -> tuple[str, ...]:
         """Take the images' full names. Never skips."""

@@ -24,11 +24,10 @@ from k8s_scheduler.api.selectors import NodeSelector
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.node_selection import match_labels, match_selector, match_term
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Skip
-from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import default_normalize
-from k8s_scheduler.core.state.changes import Change
 
 NOT_SELECTED = Reason(
     code="NodeAffinity/NotSelected",
@@ -55,7 +54,6 @@ class NodeAffinity:
     name: ClassVar[str] = "NodeAffinity"
     reasons: ClassVar[tuple[Reason, ...]] = (NOT_SELECTED, NOT_ENFORCED, CONFLICT)
     depends_on: ClassVar[tuple[Dependency, ...]] = (Row("label/"),)
-    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_LABEL
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Take kube-scheduler's NodeAffinityArgs, checked before."""

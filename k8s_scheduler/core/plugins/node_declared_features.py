@@ -11,7 +11,6 @@ from k8s_scheduler.core.framework.plugin import SKIP, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView
-from k8s_scheduler.core.state.changes import Change
 
 UNDECLARED = Reason(
     code="NodeDeclaredFeatures/Undeclared",
@@ -25,7 +24,6 @@ class NodeDeclaredFeatures:
     name: ClassVar[str] = "NodeDeclaredFeatures"
     reasons: ClassVar[tuple[Reason, ...]] = (UNDECLARED,)
     depends_on: ClassVar[tuple[Dependency, ...]] = (Row("feature_set"),)
-    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_DECLARED_FEATURE
 
     def prepare(self, pod: PodView, rows: RowsView) -> tuple[str, ...] | Skip:
         """Take what the pod needs; nearly all need nothing."""

@@ -8,10 +8,9 @@ from typing import ClassVar
 from k8s_scheduler.api.meta import NodeName as Name
 from k8s_scheduler.core.framework.dependencies import Dependency
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
-from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView
-from k8s_scheduler.core.state.changes import Change
 
 OTHER_NODE = Reason(
     code="NodeName/OtherNode",
@@ -25,7 +24,6 @@ class NodeName:
     name: ClassVar[str] = "NodeName"
     reasons: ClassVar[tuple[Reason, ...]] = (OTHER_NODE,)
     depends_on: ClassVar[tuple[Dependency, ...]] = ()
-    helped_by: ClassVar[Change] = Change.NODE_ADD
 
     def prepare(self, pod: PodView, rows: RowsView) -> Name | Skip:
         """Nothing to reject unless the pod names a node."""

@@ -11,10 +11,10 @@ import numpy as np
 from k8s_scheduler.api.ports import HostPort
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
-from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView
-from k8s_scheduler.core.state.changes import Change, NodeRow
+from k8s_scheduler.core.state.changes import NodeRow
 
 TAKEN = Reason(
     code="NodePorts/Taken",
@@ -28,7 +28,6 @@ class NodePorts:
     name: ClassVar[str] = "NodePorts"
     reasons: ClassVar[tuple[Reason, ...]] = (TAKEN,)
     depends_on: ClassVar[tuple[Dependency, ...]] = (Row("ports"),)
-    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.ASSIGNED_POD_DELETE
 
     def prepare(self, pod: PodView, rows: RowsView) -> tuple[HostPort, ...] | Skip:
         """Nothing to reject for a pod without host ports."""

@@ -15,10 +15,9 @@ import numpy.typing as npt
 from k8s_scheduler.api.resources import CPU, MEMORY, is_scalar
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import MAX_SCORE, SKIP, Skip
-from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Mask, RowsView, Scores
-from k8s_scheduler.core.state.changes import Change
 
 BalanceTerm = tuple[tuple[str, int], ...]
 _Shares = npt.NDArray[np.float64]
@@ -30,7 +29,6 @@ class NodeResourcesBalancedAllocation:
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
     reasons: ClassVar[tuple[Reason, ...]] = ()
     depends_on: ClassVar[tuple[Dependency, ...]] = (Row("allocatable/"), Row("requested/"))
-    helped_by: ClassVar[Change] = Change(0)
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Take kube-scheduler's NodeResourcesBalancedAllocationArgs, checked before."""

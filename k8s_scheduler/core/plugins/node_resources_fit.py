@@ -27,8 +27,8 @@ from k8s_scheduler.api.resources import (
     is_scalar,
 )
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
-from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import (
     Strategy,
@@ -36,7 +36,6 @@ from k8s_scheduler.core.plugins.scoring import (
     least_allocated,
     most_allocated,
 )
-from k8s_scheduler.core.state.changes import Change
 
 TOO_MANY_PODS = Reason(code="NodeResourcesFit/TooManyPods", text="Too many pods")
 INSUFFICIENT_CPU = Reason(code="NodeResourcesFit/InsufficientCpu", text="Insufficient cpu")
@@ -88,12 +87,6 @@ class NodeResourcesFit:
         Row("requested/"),
         Row("non_zero/"),
         Row("pod_count"),
-    )
-    helped_by: ClassVar[Change] = (
-        Change.NODE_ADD
-        | Change.NODE_ALLOCATABLE
-        | Change.ASSIGNED_POD_DELETE
-        | Change.ASSIGNED_POD_SCALE_DOWN
     )
 
     def __init__(self, args: Mapping[str, Any]) -> None:

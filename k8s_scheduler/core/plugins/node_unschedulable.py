@@ -9,10 +9,9 @@ from typing import ClassVar
 from k8s_scheduler.api.taints import NO_SCHEDULE, Taint
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
-from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView
-from k8s_scheduler.core.state.changes import Change
 
 UNSCHEDULABLE = Reason(
     code="NodeUnschedulable/Unschedulable",
@@ -27,7 +26,6 @@ class NodeUnschedulable:
     name: ClassVar[str] = "NodeUnschedulable"
     reasons: ClassVar[tuple[Reason, ...]] = (UNSCHEDULABLE,)
     depends_on: ClassVar[tuple[Dependency, ...]] = (Row("unschedulable"),)
-    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_TAINT
 
     def prepare(self, pod: PodView, rows: RowsView) -> Skip | None:
         """Nothing to reject for a pod that tolerates cordoned nodes."""

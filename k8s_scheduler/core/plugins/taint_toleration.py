@@ -13,11 +13,10 @@ from typing import ClassVar
 
 from k8s_scheduler.api.taints import PREFER_NO_SCHEDULE, Taint, Toleration, tolerates_all
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
-from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import default_normalize
-from k8s_scheduler.core.state.changes import Change
 
 UNTOLERATED = Reason(
     code="TaintToleration/Untolerated",
@@ -31,7 +30,6 @@ class TaintToleration:
     name: ClassVar[str] = "TaintToleration"
     reasons: ClassVar[tuple[Reason, ...]] = (UNTOLERATED,)
     depends_on: ClassVar[tuple[Dependency, ...]] = (Row("taint_set"),)
-    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_TAINT
 
     def prepare(self, pod: PodView, rows: RowsView) -> tuple[Toleration, ...]:
         """Take the pod's tolerations; a pod without any is rejected by every hard taint."""

@@ -23,7 +23,6 @@ from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView
-from k8s_scheduler.core.state.changes import Change
 
 DISK_CONFLICT = Reason(code="VolumeRestrictions/DiskConflict", text="node(s) had no available disk")
 CLAIM_IN_USE = Reason(
@@ -56,7 +55,6 @@ class VolumeRestrictions:
         Row("pods/volumes"),
         Object(Kind.PERSISTENT_VOLUME_CLAIM),
     )
-    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.ASSIGNED_POD_DELETE
 
     def prepare(self, pod: PodView, rows: RowsView) -> Restrictions | Skip | Reject:
         """Find the pod's disks, and which of its claims are for one pod only and taken."""

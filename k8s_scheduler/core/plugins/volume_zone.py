@@ -29,7 +29,6 @@ from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView
-from k8s_scheduler.core.state.changes import Change
 
 ELSEWHERE = Reason(code="VolumeZone/Elsewhere", text="node(s) had no available volume zone")
 NAMELESS_CLAIM = Reason(code="VolumeZone/NamelessClaim", text="PersistentVolumeClaim had no name")
@@ -73,7 +72,6 @@ class VolumeZone:
         Object(Kind.PERSISTENT_VOLUME),
         Object(Kind.STORAGE_CLASS),
     )
-    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_LABEL
 
     def prepare(self, pod: PodView, rows: RowsView) -> tuple[Place, ...] | Skip | Reject:
         """Collect the places of the pod's bound volumes."""

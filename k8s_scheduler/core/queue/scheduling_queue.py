@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.framework.shapes import shape_of
 from k8s_scheduler.core.queue.backoff import BackoffPolicy, is_over
 from k8s_scheduler.core.queue.heap import Heap
 from k8s_scheduler.core.queue.parked import Parked
@@ -88,10 +89,14 @@ class SchedulingQueue:
         """Take a newer version of a pod in the queue."""
         queued = self._pods[PodUid(pod.metadata.uid)]
         place, shape = queued.place, queued.shape
+        if place is Place.PARKED and shape_of(pod) == shape:
+            # Nothing that judging reads has changed: it stays where it is.
+            queued.replace_pod(pod)
+            return
         self._take_from_place(queued)
         queued.replace_pod(pod)
         # A gated or parked pod that changed in a way scheduling reads may pass now.
-        if place is Place.GATED or (place is Place.PARKED and queued.shape != shape):
+        if place in (Place.GATED, Place.PARKED):
             self._reenter(queued, "UnscheduledPodUpdate", now=now)
         else:
             self._put(queued, place)

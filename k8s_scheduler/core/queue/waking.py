@@ -1,16 +1,15 @@
 """Wakes parked pods that an event has helped, and only those.
 
 What changed is judged by the very filters that rejected the pods: the touched rows, once per
-parked shape; all rows, where a plugin that has a say about the shape looks beyond the row it
-judges (at pods elsewhere, or at other objects). A pod is woken iff one of these rows would now
-take it, so with all messages handled no parked pod is feasible. Events that can't change the mind
-of a plugin that rejects the shape somewhere are not looked at. A pod that found no node at all is
-woken by the first one, fitting or not: what it says of itself would be wrong from then on.
+parked shape; all rows, where one of the plugins that reject the shape looks beyond the row it
+judges (at pods elsewhere, or at other objects) and has seen something new there. A pod is woken
+iff one of these rows would now take it, so with all messages handled no parked pod is feasible.
+Events that can't change the mind of a plugin that rejects the shape somewhere are not looked at.
+A pod that found no node at all is woken by the first one, fitting or not: what it says of itself
+would be wrong from then on.
 """
 
-import functools
-import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -124,10 +123,7 @@ class Waker:
         """Return the event that made room for pods of this shape; empty if there is none."""
         profile = self._profiles[queued.pod.spec.scheduler_name]
         rejectors = sorted(self._queue.parked.rejectors(queued.shape))
-        helpful = functools.reduce(
-            operator.or_, (profile.helped_by.get(name, Change(0)) for name in rejectors), Change(0)
-        )
-        rows = {row: c & helpful for row, c in changes.rows.items() if c & helpful}
+        rows = _helpful(changes.rows, profile, rejectors)
         read = [kind for name in rejectors for kind in profile.kinds_read.get(name, ())]
         kinds = [kind for kind in changes.objects if kind in read]
         if not rows and not kinds:
@@ -137,8 +133,10 @@ class Waker:
             if kinds
             else event_label(next(iter(rows.values())))
         )
+        wide = [name for name in rejectors if name in profile.wide]
+        everywhere = bool(kinds or _helpful(changes.rows, profile, wide))
         try:
-            found = self._fitting(profile, queued, rows, everywhere=bool(kinds))
+            found = self._fitting(profile, queued, rows, everywhere=everywhere)
         except PluginError:
             # Let the pod's own cycle meet the error: there it is reported.
             return anything
@@ -158,16 +156,23 @@ class Waker:
         pod = PodView(queued.pod)
         nodes = self._cache.nodes
         touched = [row for row in rows if nodes.node_at(row) is not None]
-        filtered = self._runtime.run_filters(profile, pod, np.array(touched, dtype=np.int64))
+        asked = nodes.present_rows() if everywhere else np.array(touched, dtype=np.int64)
+        filtered = self._runtime.run_filters(profile, pod, asked)
         if len(filtered.feasible):
-            return NodeRow(int(filtered.feasible[0]))
-        terms = filtered.before.state.terms
-        if everywhere or any(step.is_wide for step in profile.filters if step.name in terms):
-            filtered = self._runtime.run_filters(profile, pod, nodes.present_rows())
-            if len(filtered.feasible):
-                return NodeRow(int(filtered.feasible[0]))
+            fitting = filtered.feasible.tolist()
+            return next((row for row in touched if row in fitting), NodeRow(fitting[0]))
         self._queue.parked.blame(queued.shape, self._runtime.blamed(filtered.codes))
         return None
+
+
+def _helpful(
+    rows: Mapping[NodeRow, Change], profile: Profile, plugins: Iterable[str]
+) -> dict[NodeRow, Change]:
+    """Return the events that may change the mind of one of the plugins."""
+    helpful = Change(0)
+    for name in plugins:
+        helpful |= profile.helped_by.get(name, Change(0))
+    return {row: change & helpful for row, change in rows.items() if change & helpful}
 
 
 def _first_nodes(pods: list[QueuedPod], changes: Changes) -> str:

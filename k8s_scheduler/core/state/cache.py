@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
-from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.ports import HostPort, host_ports
 from k8s_scheduler.api.resources import Requests, pod_requests
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
@@ -117,9 +117,8 @@ class Cache:
 
     def nominate(self, pod: Pod, node: NodeName) -> None:
         """Promise a pod room on a node."""
-        uid = PodUid(pod.metadata.uid)
-        if self.nominations.node_of(uid) != node:
-            self.end_nomination(uid)
+        # Taking back and giving anew is news to others: the pod may have changed meanwhile.
+        self.end_nomination(PodUid(pod.metadata.uid))
         self.nominations.put(pod, node)
 
     def end_nomination(self, uid: PodUid) -> None:
@@ -184,7 +183,7 @@ class Cache:
         self.nodes.ports.add(row, ports)
         self.pods.add(uid, pod, row)
         self.volumes.add(row, pod)
-        self.nominations.remove(uid)
+        self.end_nomination(uid)
         self._by_row.setdefault(row, {})[uid] = None
         self._pods[uid] = _Placed(pod, row, requests, ports, assumed)
         self._assumed_count += assumed
@@ -212,6 +211,8 @@ class Cache:
                 change |= Change.ASSIGNED_POD_SCALE_DOWN
         if placed.pod.metadata.labels != pod.metadata.labels:
             change |= Change.ASSIGNED_POD_LABEL
+        if is_terminating(pod) and not is_terminating(placed.pod):
+            change |= Change.ASSIGNED_POD_TERMINATING
         if _index_facts(placed.pod) != _index_facts(pod):
             uid = PodUid(pod.metadata.uid)
             self.pods.update(uid, pod, placed.row)
@@ -226,8 +227,7 @@ class Cache:
 def _index_facts(pod: Pod) -> tuple[object, ...]:
     """Return what the indexes of placed pods hold of a pod."""
     metadata, spec = pod.metadata, pod.spec
-    terminating = metadata.deletion_timestamp is not None
-    return metadata.labels, terminating, spec.priority, spec.affinity, spec.volumes
+    return metadata.labels, is_terminating(pod), spec.priority, spec.affinity, spec.volumes
 
 
 def _shrank(before: Requests, after: Requests) -> bool:

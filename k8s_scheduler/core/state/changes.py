@@ -14,7 +14,7 @@ NodeRow = NewType("NodeRow", int)
 
 
 class Change(enum.IntFlag):
-    """One bit per kind of event; a plugin names those that may help a pod it rejected."""
+    """One bit per kind of event."""
 
     NODE_ADD = enum.auto()
     NODE_DELETE = enum.auto()
@@ -26,6 +26,7 @@ class Change(enum.IntFlag):
     ASSIGNED_POD_DELETE = enum.auto()
     ASSIGNED_POD_LABEL = enum.auto()
     ASSIGNED_POD_SCALE_DOWN = enum.auto()
+    ASSIGNED_POD_TERMINATING = enum.auto()
 
 
 # The labels kube-scheduler gives these events in its metrics.
@@ -40,6 +41,8 @@ EVENT_LABELS = {
     Change.ASSIGNED_POD_DELETE: "AssignedPodDelete",
     Change.ASSIGNED_POD_LABEL: "AssignedPodUpdatePodLabel",
     Change.ASSIGNED_POD_SCALE_DOWN: "AssignedPodUpdatePodScaleDown",
+    # kube-scheduler has no event of its own for it.
+    Change.ASSIGNED_POD_TERMINATING: "AssignedPodUpdate",
 }
 
 

@@ -6,14 +6,21 @@ and for those that demand no pair. Which pods hold which terms is one id per pod
 """
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.api.label_selectors import IN, Requirements, matches, requirements_of
+from k8s_scheduler.api.label_selectors import (
+    IN,
+    Requirements,
+    SelectorError,
+    matches,
+    requirements_of,
+)
 from k8s_scheduler.api.pod import Pod, PodAffinity, PodAffinityTerm
+from k8s_scheduler.api.selector_problems import together
 
 NO_TERMS = 0
 TermId = int
@@ -56,36 +63,46 @@ class PodTerm:
 
 
 def terms_of(pod: Pod) -> tuple[PodTerm, ...]:
-    """Return all terms of a pod; raises SelectorError if one can't be parsed."""
+    """Return all terms of a pod; raises SelectorError, naming the lists that can't be parsed."""
+    terms, problems = _parsed(pod)
+    if problems:
+        raise SelectorError(together(problems))
+    return terms
+
+
+def readable_terms_of(pod: Pod) -> tuple[PodTerm, ...]:
+    """Return the terms of a placed pod; a list with one that can't be parsed counts for nothing."""
+    return _parsed(pod)[0]
+
+
+def _parsed(pod: Pod) -> tuple[tuple[PodTerm, ...], list[str]]:
+    """Return the terms in upstream's four lists, and what is wrong with the others."""
     affinity = pod.spec.affinity
     if affinity is None:
-        return ()
-    namespace = pod.metadata.namespace
-    return (
-        *_terms(
-            affinity.pod_affinity,
-            namespace,
-            TermKind.REQUIRED_AFFINITY,
-            TermKind.PREFERRED_AFFINITY,
-        ),
-        *_terms(
-            affinity.pod_anti_affinity,
-            namespace,
-            TermKind.REQUIRED_ANTI_AFFINITY,
-            TermKind.PREFERRED_ANTI_AFFINITY,
-        ),
+        return (), []
+    near, far = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
+    lists = (
+        ("requiredAffinityTerms", TermKind.REQUIRED_AFFINITY, _unweighted(near)),
+        ("requiredAntiAffinityTerms", TermKind.REQUIRED_ANTI_AFFINITY, _unweighted(far)),
+        ("preferredAffinityTerms", TermKind.PREFERRED_AFFINITY, _weighted(near)),
+        ("preferredAntiAffinityTerms", TermKind.PREFERRED_ANTI_AFFINITY, _weighted(far)),
     )
+    found: list[PodTerm] = []
+    problems: list[str] = []
+    for name, kind, terms in lists:
+        try:
+            found += [_term(t, pod.metadata.namespace, kind, weight=weight) for weight, t in terms]
+        except SelectorError as error:
+            problems.append(f"{name}: {error}")
+    return tuple(found), problems
 
 
-def _terms(
-    affinity: PodAffinity | None, namespace: str, required: TermKind, preferred: TermKind
-) -> Iterator[PodTerm]:
-    if affinity is None:
-        return
-    for term in affinity.required or ():
-        yield _term(term, namespace, required, weight=0)
-    for wish in affinity.preferred or ():
-        yield _term(wish.pod_affinity_term, namespace, preferred, weight=wish.weight)
+def _unweighted(affinity: PodAffinity) -> list[tuple[int, PodAffinityTerm]]:
+    return [(0, term) for term in affinity.required or ()]
+
+
+def _weighted(affinity: PodAffinity) -> list[tuple[int, PodAffinityTerm]]:
+    return [(wish.weight, wish.pod_affinity_term) for wish in affinity.preferred or ()]
 
 
 def _term(term: PodAffinityTerm, namespace: str, kind: TermKind, *, weight: int) -> PodTerm:
@@ -135,7 +152,7 @@ class HeldTerms:
         del self._holder_ids[terms]
         self._holders[holder] = ()
         self._free.append(holder)
-        for term in terms:
+        for term in dict.fromkeys(terms):
             holders = self._by_term[term]
             if holders.pop(holder, None) is not None and not holders:
                 del self._by_term[term]

@@ -4,7 +4,7 @@ A nomination holds the place against pods that are not more important. It ends w
 placed, gone, or nominated elsewhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
@@ -47,6 +47,11 @@ class Nominations:
     def node_of(self, uid: PodUid) -> NodeName | None:
         """Return where a pod is nominated."""
         return self._nodes.get(uid)
+
+    def entries(self) -> Iterator[tuple[NodeName, Pod]]:
+        """Yield every nomination, in the order they were made, for checkpoints."""
+        for uid, node in self._nodes.items():
+            yield node, self._pods[node][uid]
 
     def __len__(self) -> int:
         return len(self._nodes)

@@ -7,12 +7,11 @@ pass over whole arrays without holes. Nobody but the cache keeps a position.
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.api.label_selectors import SelectorError
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
-from k8s_scheduler.core.state.held_terms import HeldTerms, PodTerm, terms_of
+from k8s_scheduler.core.state.held_terms import HeldTerms, readable_terms_of
 from k8s_scheduler.core.state.label_sets import LabelSets, Mask
 
 Counts = npt.NDArray[np.int64]
@@ -78,18 +77,10 @@ class PodIndex:
         columns["label_set"][position] = self.label_sets.acquire(
             pod.metadata.namespace, pod.metadata.labels
         )
-        columns["holder"][position] = self.held_terms.acquire(_readable_terms(pod))
-        columns["terminating"][position] = pod.metadata.deletion_timestamp is not None
+        columns["holder"][position] = self.held_terms.acquire(readable_terms_of(pod))
+        columns["terminating"][position] = is_terminating(pod)
         columns["priority"][position] = pod.spec.priority or 0
 
     def _release(self, position: int) -> None:
         self.label_sets.release(int(self._columns["label_set"][position]))
         self.held_terms.release(int(self._columns["holder"][position]))
-
-
-def _readable_terms(pod: Pod) -> tuple[PodTerm, ...]:
-    """Return the pod's terms; none if they can't be read, which the API server does not let in."""
-    try:
-        return terms_of(pod)
-    except SelectorError:
-        return ()

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from k8s_scheduler.api.label_selectors import SelectorError
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.views import Counts, Mask, RowsView
 from k8s_scheduler.core.plugins.inter_pod_affinity.domains import NO_COUNTS, DomainCounts
@@ -87,7 +86,7 @@ class RequiredTerm:
         """Return the counts with a pod more or less on the one row in view."""
         namespace, labels = pod.namespace, pod.labels
         near, far, refusing = self.near, self.far, self.refusing
-        for held in _readable_terms(pod):
+        for held in pod.readable_terms:
             if held.kind is TermKind.REQUIRED_ANTI_AFFINITY and self.newcomer.is_picked_by(held):
                 refusing = refusing.plus(held.topology_key, rows, sign)
         if self.affinity and all(term.picks(namespace, labels) for term in self.affinity):
@@ -143,11 +142,3 @@ def _any_counted(counts: DomainCounts, rows: RowsView) -> Mask:
 
 def _keys_of(terms: tuple[Selection, ...]) -> Mapping[str, None]:
     return dict.fromkeys(term.topology_key for term in terms)
-
-
-def _readable_terms(pod: PodView) -> tuple[PodTerm, ...]:
-    """Return a placed pod's terms; none if they can't be read, as the index of pods has it."""
-    try:
-        return pod.terms
-    except SelectorError:
-        return ()

@@ -31,7 +31,6 @@ from k8s_scheduler.core.plugins.inter_pod_affinity.scoring import (
     row_scores,
     scaled_between_extremes,
 )
-from k8s_scheduler.core.state.changes import Change
 
 TOO_FAR = Reason(
     code="InterPodAffinity/Affinity",
@@ -59,13 +58,6 @@ class InterPodAffinity:
         Row("pods/labels"),
         Row("pods/terms"),
         Object(Kind.NAMESPACE),
-    )
-    helped_by: ClassVar[Change] = (
-        Change.NODE_ADD
-        | Change.NODE_LABEL
-        | Change.ASSIGNED_POD_ADD
-        | Change.ASSIGNED_POD_LABEL
-        | Change.ASSIGNED_POD_DELETE
     )
 
     def __init__(self, args: Mapping[str, Any]) -> None:

@@ -38,7 +38,7 @@ from k8s_scheduler.core.plugins.node_volume_limits.attachments import (
     Attachments,
     attached,
 )
-from k8s_scheduler.core.state.changes import Change, NodeRow
+from k8s_scheduler.core.state.changes import NodeRow
 
 TOO_MANY = Reason(code="NodeVolumeLimits/TooMany", text="node(s) exceed max volume count")
 
@@ -93,7 +93,6 @@ class NodeVolumeLimits:
         Object(Kind.CSI_DRIVER),
         Object(Kind.VOLUME_ATTACHMENT),
     )
-    helped_by: ClassVar[Change] = Change.ASSIGNED_POD_DELETE
 
     def __init__(self) -> None:
         self._csi_nodes = CsiNodes()

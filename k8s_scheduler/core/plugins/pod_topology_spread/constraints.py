@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from k8s_scheduler.api.label_selectors import (
-    EVERYTHING,
     NOTHING,
     Requirements,
     matches,
@@ -41,14 +40,6 @@ class Constraint:
     def picks(self, labels: Mapping[str, str]) -> bool:
         """Return whether a pod with these labels is one of those to be spread."""
         return matches(self.selector, labels)
-
-    @property
-    def counts_nobody(self) -> bool:
-        """Whether no placed pod counts.
-
-        An empty selector picks every pod, the newcomer included, and yet none that is placed.
-        """
-        return self.selector is NOTHING or self.selector == EVERYTHING
 
 
 def readable(

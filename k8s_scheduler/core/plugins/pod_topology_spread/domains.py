@@ -6,6 +6,7 @@ Arrays by domain are indexed by the ids of label values; a domain without a coun
 import numpy as np
 import numpy.typing as npt
 
+from k8s_scheduler.api.label_selectors import EVERYTHING, Requirements
 from k8s_scheduler.core.framework.views import Counts, Mask, RowsView
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import Constraint
 
@@ -21,14 +22,15 @@ class PodCounts:
     def __init__(self, namespace: str, rows: RowsView) -> None:
         self._namespace = namespace
         self._rows = rows
-        self._counted: dict[object, Counts] = {}
+        self._counted: dict[Requirements, Counts] = {}
 
     def by_row(self, constraint: Constraint) -> Counts:
         """Return the counts of all rows there are; `RowsView.cut` makes a column of it.
 
-        Terminating pods make room soon, so they do not count.
+        Terminating pods make room soon, so they do not count. Nor does any pod where the selector
+        is empty, though it picks the newcomer, and whoever comes or goes in a dry run.
         """
-        selector = () if constraint.counts_nobody else constraint.selector
+        selector = constraint.selector or EVERYTHING
         found = self._counted.get(selector)
         if found is None:
             if selector:

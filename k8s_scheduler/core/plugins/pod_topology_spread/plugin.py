@@ -30,7 +30,6 @@ from k8s_scheduler.core.plugins.pod_topology_spread.constraints import (
 from k8s_scheduler.core.plugins.pod_topology_spread.defaults import Defaults
 from k8s_scheduler.core.plugins.pod_topology_spread.filtering import HardTerm
 from k8s_scheduler.core.plugins.pod_topology_spread.scoring import SoftTerm, scaled
-from k8s_scheduler.core.state.changes import Change
 
 SKEWED = Reason(
     code="PodTopologySpread/Skewed",
@@ -56,15 +55,6 @@ class PodTopologySpread:
         Object(Kind.REPLICATION_CONTROLLER),
         Object(Kind.REPLICA_SET),
         Object(Kind.STATEFUL_SET),
-    )
-    helped_by: ClassVar[Change] = (
-        Change.NODE_ADD
-        | Change.NODE_DELETE
-        | Change.NODE_LABEL
-        | Change.NODE_TAINT
-        | Change.ASSIGNED_POD_ADD
-        | Change.ASSIGNED_POD_LABEL
-        | Change.ASSIGNED_POD_DELETE
     )
 
     def __init__(self, args: Mapping[str, Any]) -> None:

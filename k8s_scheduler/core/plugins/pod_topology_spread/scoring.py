@@ -46,7 +46,7 @@ class SoftSpread:
         ids = rows.label(self.constraint.key)
         by_row = self.constraint.key == HOSTNAME
         found = rows.cut(self.counts) if by_row else self.counts[ids]
-        part = found * self.weight
+        part = np.multiply(found, self.weight, dtype=np.float64)
         part += float(self.constraint.max_skew - 1)
         has_key = complete([ids])
         if has_key is not None:

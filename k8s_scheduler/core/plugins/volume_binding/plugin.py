@@ -31,7 +31,6 @@ from k8s_scheduler.core.plugins.volume_binding.findings import PodVolumes, find,
 from k8s_scheduler.core.plugins.volume_binding.score import ClassScorer
 from k8s_scheduler.core.plugins.volume_binding.stock import Stock
 from k8s_scheduler.core.plugins.volume_binding.term import BindingTerm, binding_term
-from k8s_scheduler.core.state.changes import Change
 
 OUT_OF_REACH = Reason(
     code="VolumeBinding/OutOfReach",
@@ -66,7 +65,6 @@ class VolumeBinding:
         Object(Kind.CSI_DRIVER),
         Object(Kind.CSI_STORAGE_CAPACITY),
     )
-    helped_by: ClassVar[Change] = Change.NODE_ADD | Change.NODE_LABEL
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Take kube-scheduler's VolumeBindingArgs, checked before."""

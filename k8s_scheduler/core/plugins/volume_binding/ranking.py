@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from k8s_scheduler.core.framework.remembered import Remembered
 from k8s_scheduler.core.framework.views import Mask, RowsView
 from k8s_scheduler.core.plugins.volume_binding.reach import Reach
 
@@ -60,23 +61,23 @@ class Choices:
 class Ranking:
     """Things by rank: the first is the best."""
 
-    def __init__(self, reaches: Sequence[Reach], rows: RowsView) -> None:
+    def __init__(self, reaches: Sequence[Reach]) -> None:
         self.reaches = tuple(reaches)
-        by_key: dict[str, list[tuple[int, str]]] = {}
+        self._by_key: dict[str, list[tuple[int, str]]] = {}
         by_selector: dict[bytes, tuple[Reach, list[int]]] = {}
         for rank, reach in enumerate(reaches):
             if reach.pins is None:
                 by_selector.setdefault(reach.key, (reach, []))[1].append(rank)
             for key, value in reach.pins or ():
-                by_key.setdefault(key, []).append((rank, value))
-        self._pinned = [_pinned(key, pins, rows) for key, pins in by_key.items()]
+                self._by_key.setdefault(key, []).append((rank, value))
         self._selected = [(reach, np.array(ranks)) for reach, ranks in by_selector.values()]
+        self._known: Remembered[list[_Pinned]] = Remembered()
 
     def choices(self, allowed: Mask, depth: int, rows: RowsView) -> Choices:
         """Return the choice among the allowed when at most `depth - 1` are taken before."""
         tables = tuple(
             (pinned.key, _levels(pinned, allowed, depth, rows.label_value_count))
-            for pinned in self._pinned
+            for pinned in self._pinned(rows)
         )
         selected = tuple(
             (reach, tuple(ranks[allowed[ranks]][:depth].tolist()))
@@ -87,10 +88,18 @@ class Ranking:
             tuple((reach, ranks) for reach, ranks in selected if ranks),
         )
 
+    def _pinned(self, rows: RowsView) -> list[_Pinned]:
+        # A value has an id from the moment its label is first asked for after some node has it;
+        # asked for all labels here, no new id means that the same values have the same ids.
+        for key in self._by_key:
+            rows.label(key)
+        inputs = (rows.layout, rows.label_value_count)
+        return self._known.get(
+            inputs, lambda: [_pinned(key, pins, rows) for key, pins in self._by_key.items()]
+        )
+
 
 def _pinned(key: str, pins: list[tuple[int, str]], rows: RowsView) -> _Pinned:
-    # Ids of values are given when a label is first asked for.
-    rows.label(key)
     known = [(rank, value_id) for rank, v in pins if (value_id := rows.label_id(v)) >= 0]
     ranks = np.array([rank for rank, _ in known], dtype=np.int64)
     return _Pinned(key, ranks, np.array([value_id for _, value_id in known], dtype=np.int64))

@@ -1,7 +1,7 @@
 """What claims can be bound to: the volumes of each class, and the capacities of each.
 
-Both are sorted out once and kept for as long as no volume (or capacity), no node and no label
-value changed. Upstream looks at both in no particular order; here names decide among equals.
+Both are sorted out once and kept for as long as no volume (or no capacity) changed. Upstream looks
+at both in no particular order; here names decide among equals.
 """
 
 from bisect import bisect_left
@@ -29,15 +29,13 @@ from k8s_scheduler.core.plugins.volume_binding.reach import reach_of_affinity, r
 class ClassVolumes:
     """The volumes of one class, smallest first."""
 
-    def __init__(self, volumes: Iterable[PersistentVolume], rows: RowsView) -> None:
+    def __init__(self, volumes: Iterable[PersistentVolume]) -> None:
         sized = sorted(
             ((storage_nano(v.spec.capacity) or 0, v.metadata.name, v) for v in volumes),
             key=lambda entry: entry[:2],
         )
         self.volumes = tuple(volume for _, _, volume in sized)
-        self.ranking = Ranking(
-            [reach_of_affinity(v.spec.node_affinity) for v in self.volumes], rows
-        )
+        self.ranking = Ranking([reach_of_affinity(v.spec.node_affinity) for v in self.volumes])
         self.capacity_bytes = np.array([whole(size) for size, _, _ in sized], dtype=np.int64)
         self._sizes_nano = [size for size, _, _ in sized]
         self._free = np.array([is_free(volume) for volume in self.volumes], dtype=np.bool_)
@@ -106,8 +104,8 @@ def _kinds(
 class ClassCapacities:
     """The capacities that drivers report for one class."""
 
-    def __init__(self, capacities: list[CsiStorageCapacity], rows: RowsView) -> None:
-        self.ranking = Ranking([reach_of_topology(c.node_topology) for c in capacities], rows)
+    def __init__(self, capacities: list[CsiStorageCapacity]) -> None:
+        self.ranking = Ranking([reach_of_topology(c.node_topology) for c in capacities])
         self.capacities = tuple(capacities)
         self.capacity_bytes = np.array([_bytes(c.capacity) or 0 for c in capacities], np.int64)
         # What is not known is less than any size.
@@ -141,31 +139,25 @@ class Stock:
     def volumes(self, rows: RowsView) -> Mapping[str, ClassVolumes]:
         """Return the volumes of each class."""
         found: tuple[PersistentVolume, ...] = rows.objects(Kind.PERSISTENT_VOLUME, "")
-        return self._volumes.get(
-            (found, rows.layout, rows.label_value_count), lambda: _volumes_by_class(found, rows)
-        )
+        return self._volumes.get((found,), lambda: _volumes_by_class(found))
 
     def capacities(self, rows: RowsView) -> Mapping[str, ClassCapacities]:
         """Return the capacities of each class."""
         found: tuple[CsiStorageCapacity, ...] = rows.all_objects(Kind.CSI_STORAGE_CAPACITY)
-        return self._capacities.get(
-            (found, rows.layout, rows.label_value_count), lambda: _capacities_by_class(found, rows)
-        )
+        return self._capacities.get((found,), lambda: _capacities_by_class(found))
 
 
-def _volumes_by_class(
-    volumes: tuple[PersistentVolume, ...], rows: RowsView
-) -> dict[str, ClassVolumes]:
+def _volumes_by_class(volumes: tuple[PersistentVolume, ...]) -> dict[str, ClassVolumes]:
     by_class: dict[str, list[PersistentVolume]] = {}
     for volume in volumes:
         by_class.setdefault(class_of_volume(volume), []).append(volume)
-    return {name: ClassVolumes(found, rows) for name, found in by_class.items()}
+    return {name: ClassVolumes(found) for name, found in by_class.items()}
 
 
 def _capacities_by_class(
-    capacities: tuple[CsiStorageCapacity, ...], rows: RowsView
+    capacities: tuple[CsiStorageCapacity, ...],
 ) -> dict[str, ClassCapacities]:
     by_class: dict[str, list[CsiStorageCapacity]] = {}
     for capacity in capacities:
         by_class.setdefault(capacity.storage_class_name, []).append(capacity)
-    return {name: ClassCapacities(found, rows) for name, found in by_class.items()}
+    return {name: ClassCapacities(found) for name, found in by_class.items()}

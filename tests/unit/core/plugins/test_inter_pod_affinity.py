@@ -265,6 +265,12 @@ class TestOneMoreOrLess:
         gone = bench.plugin.remove_pod(prepared, PodView(web().obj()), bench.view("a1"))
         assert bench.judge(gone, "a1") == [TOO_NEAR]
 
+    def test_terms_of_one_topology_count_a_pod_once_each(self):
+        newcomer = near(make_pod("p"), term(), term(namespaces=["default"]))
+        bench, prepared = self.bench_and_term(web(), web("w2"), newcomer=newcomer)
+        gone = bench.plugin.remove_pod(prepared, PodView(web().obj()), bench.view("a1"))
+        assert bench.judge(gone, "a1") == [None]
+
     def test_the_last_one_that_refuses_leaves(self):
         loner = far(make_pod("loner").on("a1"), term())
         bench, prepared = self.bench_and_term(loner, newcomer=make_pod("p").label(app="web"))

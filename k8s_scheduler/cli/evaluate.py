@@ -1,0 +1,47 @@
+"""`k8s-scheduler evaluate`: what would be decided, for scenarios from a file."""
+
+import sys
+
+import click
+
+from k8s_scheduler.app.exit_codes import ExitCode
+
+
+@click.command("evaluate")
+@click.argument("file")
+@click.option(
+    "--sequence",
+    "is_sequence",
+    is_flag=True,
+    help="FILE holds sequences: states of a cluster and the changes they live through.",
+)
+def evaluate(file: str, *, is_sequence: bool) -> None:
+    """Decide for the pending pods of the scenarios in FILE, and bind none of them.
+
+    FILE has one scenario a line, as JSON, gzip or not; - is standard input. Each pending pod gives
+    one line of JSON: which plugin rejected which nodes and why, every plugin's score on the
+    others, and what preemption could do where none is left. docs/conformance.md has the form of
+    both.
+
+    A scenario that cannot be judged gives one line with an error, and exit code 2 in the end.
+    """
+    # The engine is loaded only now: --help and the other commands stay quick.
+    from k8s_scheduler.simulate.evaluating import evaluate_file  # noqa: PLC0415
+    from k8s_scheduler.simulate.files import InputFileError  # noqa: PLC0415
+
+    output = sys.stdout.buffer
+
+    def write(line: bytes) -> None:
+        output.write(line)
+        output.flush()
+
+    try:
+        well = evaluate_file(file, is_sequence=is_sequence, write=write, complain=_complain)
+    except InputFileError as error:
+        _complain(str(error))
+        well = False
+    sys.exit(ExitCode.OK if well else ExitCode.USAGE)
+
+
+def _complain(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,1 @@
+"""The core without a cluster: files in, decisions out."""

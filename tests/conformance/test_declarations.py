@@ -1,0 +1,169 @@
+"""A plugin sees what it declares and nothing else: tried on recorded scenarios.
+
+First every read is watched, to find for each declaration of each plugin a pod that makes use of
+it. Then the plugin is made blind to just that, and the same pod has to end in an error.
+"""
+
+import itertools
+
+import pytest
+
+from k8s_scheduler.core import scheduler
+from k8s_scheduler.core.builtins import BUILT_INS
+from k8s_scheduler.core.framework.dependencies import Object, Row
+from k8s_scheduler.core.framework.preemption import DryRunError
+from k8s_scheduler.core.framework.registry import Registration
+from k8s_scheduler.core.framework.runtime import PluginError
+from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.simulate.cluster import Cluster
+from k8s_scheduler.simulate.profiles import profile_in_force
+from tests.conformance.oracle.compare import read_lines
+from tests.conformance.recorded_sets import SCENARIOS
+
+DECLARED = [
+    (name, dependency)
+    for name, registration in sorted(BUILT_INS.items())
+    for dependency in registration.kind.depends_on
+]
+# Every so many recorded scenarios; all families are among them.
+STEP = 12
+# What the recorded ones do not reach: declared features, and a claim whose class names a
+# provisioner that a CSI driver has taken over.
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n", "labels": {"kubernetes.io/hostname": "n"}},
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+}
+FURTHER = [
+    {
+        "id": "features",
+        "objects": [
+            NODE,
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "p", "namespace": "default"},
+                "spec": {"hostNetwork": True, "hostUsers": False, "containers": [{"name": "c"}]},
+            },
+        ],
+        "pending": ["default/p"],
+    },
+    {
+        "id": "migrated",
+        "objects": [
+            NODE,
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "StorageClass",
+                "metadata": {"name": "disk"},
+                "provisioner": "kubernetes.io/gce-pd",
+                "volumeBindingMode": "WaitForFirstConsumer",
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": "pv", "labels": {"topology.kubernetes.io/zone": "us-east1-a"}},
+                "spec": {
+                    "capacity": {"storage": "1Gi"},
+                    "accessModes": ["ReadWriteOnce"],
+                    "storageClassName": "disk",
+                    "gcePersistentDisk": {"pdName": "d"},
+                    "claimRef": {"namespace": "default", "name": "c"},
+                    "nodeAffinity": {
+                        "required": {
+                            "nodeSelectorTerms": [
+                                {
+                                    "matchExpressions": [
+                                        {
+                                            "key": "kubernetes.io/hostname",
+                                            "operator": "In",
+                                            "values": ["n"],
+                                        }
+                                    ]
+                                }
+                            ]
+                        }
+                    },
+                },
+                "status": {"phase": "Bound"},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {
+                    "name": "c",
+                    "namespace": "default",
+                    "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+                },
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "storageClassName": "disk",
+                    "volumeName": "pv",
+                    "resources": {"requests": {"storage": "1Gi"}},
+                },
+                "status": {"phase": "Bound"},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "p", "namespace": "default"},
+                "spec": {
+                    "containers": [{"name": "c"}],
+                    "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+                },
+            },
+        ],
+        "pending": ["default/p"],
+    },
+]
+
+
+def judged(scenario, pod):
+    cluster = Cluster(profile_in_force(scenario.get("config")))
+    cluster.start(scenario["objects"])
+    return cluster.judge(cluster.pod(pod))
+
+
+@pytest.fixture(scope="module")
+def users():
+    """Return, by (plugin, dependency), a scenario and a pod that make use of it."""
+    found = {}
+    current = []
+
+    def watch(monkeypatch):
+        for method, covers in (
+            ("_check", lambda d, name: isinstance(d, Row) and d.covers(name)),
+            ("_check_kind", lambda d, kind: d == Object(kind)),
+        ):
+            original = getattr(RowsView, method)
+
+            def spy(view, name, original=original, covers=covers):
+                original(view, name)
+                for dependency in view._dependencies:
+                    if covers(dependency, name):
+                        found.setdefault((view._plugin, dependency), current[0])
+
+            monkeypatch.setattr(RowsView, method, spy)
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        watch(monkeypatch)
+        recorded = itertools.islice(read_lines(SCENARIOS.questions), 0, None, STEP)
+        for scenario in itertools.chain(FURTHER, recorded):
+            for pod in scenario["pending"]:
+                current[:] = [(scenario, pod)]
+                judged(scenario, pod)
+    return found
+
+
+@pytest.mark.parametrize(("name", "dropped"), DECLARED, ids=str)
+def test_every_declaration_is_needed(name, dropped, users, monkeypatch):
+    assert (name, dropped) in users, "no recorded pod makes use of this declaration"
+    kind, factory = BUILT_INS[name].kind, BUILT_INS[name].factory
+    kept = tuple(d for d in kind.depends_on if d != dropped)
+    blind = type(name, (kind,), {"depends_on": kept})
+    make = blind if factory is kind else lambda _args: blind()
+    blinded = {**BUILT_INS, name: Registration(blind, make)}
+    monkeypatch.setattr(scheduler, "BUILT_INS", blinded)
+    with pytest.raises((PluginError, DryRunError), match="without declaring it in depends_on"):
+        judged(*users[name, dropped])

@@ -1,0 +1,324 @@
+"""Which events wake whom: nobody is parked in vain, and nobody is judged in vain."""
+
+import pytest
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.core.queue import waking
+from tests.builders import make_pod
+from tests.unit.core.engine.cores import (
+    FullHarness,
+    away,
+    claiming,
+    near,
+    pinned,
+    promised,
+    spread,
+    zoned,
+)
+
+
+@pytest.fixture
+def h():
+    return FullHarness()
+
+
+def names(h):
+    return [bind.name for bind in h.out if hasattr(bind, "node")]
+
+
+# Who looks at pods elsewhere
+
+
+def test_company_that_arrives_elsewhere_wakes(h):
+    h.node(zoned("n1").obj())
+    h.node(zoned("n2").obj())
+    h.pod(pinned(near(make_pod("p"), app="x"), "n1").obj())
+    h.settle()
+    assert h.parked() == ["p"]
+    h.pod(make_pod("friend").label(app="x").on("n2").obj())
+    h.settle()
+    assert names(h) == ["p"]
+
+
+def test_an_enemy_that_leaves_another_node_of_the_zone_wakes(h):
+    h.node(zoned("n1").obj())
+    h.node(zoned("n2").obj())
+    enemy = make_pod("enemy").label(app="x").on("n2").obj()
+    h.pod(enemy)
+    h.pod(pinned(away(make_pod("p"), app="x"), "n1").obj())
+    h.settle()
+    h.drop_pod(enemy)
+    h.settle()
+    assert names(h) == ["p"]
+
+
+def test_a_pod_that_refused_company_and_leaves_wakes_on_other_nodes(h):
+    """Nothing refuses the newcomer any more, so InterPodAffinity has nothing to say about it."""
+    h.node(zoned("n1").obj())
+    h.node(zoned("n2").obj())
+    hermit = away(make_pod("hermit"), app="x").on("n2").obj()
+    h.pod(hermit)
+    h.pod(pinned(make_pod("p").label(app="x"), "n1").obj())
+    h.settle()
+    assert h.parked() == ["p"]
+    h.drop_pod(hermit)
+    h.settle()
+    assert h.parked_in_vain() == []
+    assert names(h) == ["p"]
+
+
+def test_an_enemy_whose_node_goes_away_wakes(h):
+    """Pods on a node that is gone are in no zone."""
+    h.node(zoned("n1").obj())
+    h.node(zoned("n2").obj())
+    h.pod(make_pod("enemy").label(app="x").on("n1").obj())
+    h.pod(away(make_pod("p"), app="x").obj())
+    h.settle()
+    assert h.parked() == ["p"]
+    h.drop_node("n1")
+    h.settle()
+    assert h.parked_in_vain() == []
+    assert names(h) == ["p"]
+
+
+def test_a_pod_that_starts_to_terminate_no_longer_counts_for_spreading(h):
+    h.node(zoned("n1", "z1").obj())
+    h.node(zoned("n2", "z2", cpu="0").obj())
+    other = make_pod("other").label(app="x").on("n1")
+    h.pod(other.obj())
+    h.pod(spread(make_pod("p").label(app="x").request(cpu="1"), app="x").obj())
+    h.settle()
+    assert h.parked() == ["p"]
+    h.pod(other.deleting().obj())
+    h.settle()
+    assert h.parked_in_vain() == []
+    assert names(h) == ["p"]
+
+
+def test_a_relabelled_namespace_wakes(h):
+    h.node(zoned("n").obj())
+    h.pod(make_pod("friend").namespace("other").label(app="x").on("n").obj())
+    p = near(make_pod("p"), app="x")
+    (term,) = p.raw["spec"]["affinity"]["podAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+    term["namespaceSelector"] = {"matchLabels": {"team": "red"}}
+    h.object(Kind.NAMESPACE, "other")
+    h.pod(p.obj())
+    h.settle()
+    assert h.parked() == ["p"]
+    h.object(Kind.NAMESPACE, "other", metadata={"labels": {"team": "red"}})
+    h.settle()
+    assert names(h) == ["p"]
+
+
+# Blame
+
+
+def test_blame_that_came_later_survives_a_new_version_of_the_pod(h):
+    """The pod's own condition comes back by the watch: nothing that judging reads has changed."""
+    full = zoned("n", cpu="1")
+    h.node(full.obj())
+    other = make_pod("other").request(cpu="1").on("n").obj()
+    h.pod(other)
+    p = make_pod("p").request(cpu="1")
+    h.pod(p.obj())
+    h.settle()
+    h.node(zoned("n", cpu="1").taint("k").obj())
+    h.drop_pod(other)
+    h.settle()
+    assert h.parked() == ["p"]
+    h.pod(p.version(2).obj())
+    h.node(full.obj())
+    h.settle()
+    assert h.parked_in_vain() == []
+    assert names(h) == ["p"]
+
+
+def test_a_new_version_between_two_steps_of_a_round_does_not_stop_the_waking(h, monkeypatch):
+    monkeypatch.setattr(waking, "PODS_PER_STEP", 1)
+    h.node(zoned("n").taint("k").obj())
+    twins = [make_pod(name) for name in ("p", "q", "r")]
+    for pod in twins:
+        h.pod(pod.obj())
+    h.settle()
+    assert h.parked() == ["p", "q", "r"]
+    h.node(zoned("n").obj())
+    h.schedule()
+    for pod in twins:
+        h.pod(pod.version(2).obj())
+    h.settle()
+    assert h.parked_in_vain() == []
+
+
+def test_a_new_node_is_news_to_every_plugin(h):
+    h.node(zoned("n1").obj())
+    h.object(
+        Kind.CSI_NODE,
+        "n1",
+        spec={"drivers": [{"name": "csi.x", "nodeID": "n1", "allocatable": {"count": 0}}]},
+    )
+    claimed(h, "ReadWriteOnce")
+    h.pod(claiming(make_pod("p"), "c").obj())
+    h.settle()
+    assert h.core._queue.get("uid-p").rejectors == ("NodeVolumeLimits",)
+    h.node(zoned("n2").obj())
+    h.settle()
+    assert h.parked_in_vain() == []
+    assert names(h) == ["p"]
+
+
+def test_an_exclusive_claim_is_free_once_its_users_node_is_gone(h):
+    h.node(zoned("n1").obj())
+    h.node(zoned("n2").obj())
+    claimed(h, "ReadWriteOncePod")
+    h.pod(claiming(make_pod("user"), "c").on("n1").obj())
+    h.pod(claiming(make_pod("p"), "c").obj())
+    h.settle()
+    assert h.core._queue.get("uid-p").rejectors == ("VolumeRestrictions",)
+    h.drop_node("n1")
+    h.settle()
+    assert h.parked_in_vain() == []
+    assert names(h) == ["p"]
+
+
+def claimed(h, mode):
+    """Tell of a claim that is bound to a volume."""
+    h.object(Kind.STORAGE_CLASS, "s", provisioner="csi.x")
+    h.object(
+        Kind.PERSISTENT_VOLUME,
+        "pv",
+        spec={
+            "csi": {"driver": "csi.x", "volumeHandle": "h"},
+            "storageClassName": "s",
+            "accessModes": [mode],
+            "claimRef": {"namespace": "default", "name": "c"},
+        },
+    )
+    h.object(
+        Kind.PERSISTENT_VOLUME_CLAIM,
+        "c",
+        namespace="default",
+        metadata={"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        spec={"volumeName": "pv", "storageClassName": "s", "accessModes": [mode]},
+        status={"phase": "Bound"},
+    )
+
+
+# Promises
+
+
+def crowded(h):
+    """Let a promise on n1 be all that keeps `q` from it."""
+    h.node(zoned("n1").obj())
+    h.node(zoned("n2").taint("k").obj())
+    h.pod(make_pod("other").request(cpu="2").on("n1").obj())
+    vip = promised(make_pod("vip").request(cpu="3").priority(5), "n1")
+    h.pod(vip.obj())
+    h.pod(pinned(make_pod("q").request(cpu="2"), "n1").obj())
+    h.settle()
+    assert h.parked() == ["vip", "q"]
+    return vip
+
+
+def test_a_promise_taken_back_wakes(h):
+    vip = crowded(h)
+    del vip.raw["status"]["nominatedNodeName"]
+    h.pod(vip.obj())
+    h.settle()
+    assert names(h) == ["q"]
+
+
+def test_a_promise_to_a_deleted_pod_wakes(h):
+    h.drop_pod(crowded(h).obj())
+    h.settle()
+    assert names(h) == ["q"]
+
+
+def test_a_promise_that_moves_wakes(h):
+    h.pod(promised(crowded(h), "n2").obj())
+    h.settle()
+    assert names(h) == ["q"]
+
+
+def test_a_promise_that_ends_because_the_pod_is_placed_elsewhere_wakes(h):
+    crowded(h)
+    h.node(zoned("n2").obj())
+    h.settle()
+    assert h.core._cache.node_of("uid-vip") == "n2"
+    assert h.parked_in_vain() == []
+    assert "q" in names(h)
+
+
+def test_a_promised_pod_that_is_relabelled_wakes(h):
+    h.node(zoned("n", cpu="2").obj())
+    h.pod(make_pod("other").request(cpu="1").on("n").obj())
+    vip = promised(make_pod("vip").request(cpu="2").priority(5).label(app="x"), "n")
+    h.pod(vip.obj())
+    h.pod(away(make_pod("q"), app="x").obj())
+    h.settle()
+    assert h.parked() == ["vip", "q"]
+    vip.raw["metadata"]["labels"] = {"app": "y"}
+    # Another pod is active meanwhile or not: what counts is that the change is news.
+    h.pod(vip.obj())
+    h.settle()
+    assert h.parked_in_vain() == []
+
+
+# What costs nothing
+
+
+class Spy:
+    """Counts judgements by waking."""
+
+    def __init__(self, h, monkeypatch):
+        self.rows = []
+        runtime = h.core._waker._runtime
+        original = runtime.run_filters
+
+        def run_filters(profile, pod, rows, *rest):
+            self.rows.append(len(rows))
+            return original(profile, pod, rows, *rest)
+
+        monkeypatch.setattr(runtime, "run_filters", run_filters)
+
+
+@pytest.fixture
+def crowd(h):
+    """10,000 parked pods of 20 shapes that lack room on both nodes."""
+    for name in ("n1", "n2"):
+        h.node(zoned(name, cpu="2").obj())
+        h.pod(make_pod(f"full-{name}").request(cpu="2").on(name).obj())
+    for number in range(10_000):
+        h.pod(make_pod(f"p{number}").request(cpu=f"{1000 + number % 20}m").obj())
+    h.settle()
+    assert len(h.core._queue.parked) == 10_000
+    return h
+
+
+def test_events_that_cannot_help_cost_no_judgement(crowd, monkeypatch):
+    spy = Spy(crowd, monkeypatch)
+    crowd.pod(make_pod("newcomer").on("n1").obj())
+    crowd.node(zoned("n1", cpu="2").label(colour="red").obj())
+    crowd.object(Kind.NAMESPACE, "default", metadata={"labels": {"team": "red"}})
+    crowd.budget("budget", 1, app="x")
+    crowd.settle()
+    assert spy.rows == []
+    assert len(crowd.core._queue.parked) == 10_000
+
+
+def test_an_event_that_might_help_is_judged_once_per_shape_and_on_its_row_alone(crowd, monkeypatch):
+    spy = Spy(crowd, monkeypatch)
+    crowd.node(zoned("n1", cpu="2500m").obj())
+    crowd.settle()
+    assert spy.rows == [1] * 20
+    assert len(crowd.core._queue.parked) == 10_000
+
+
+def test_many_events_are_one_judgement_per_shape(crowd, monkeypatch):
+    spy = Spy(crowd, monkeypatch)
+    for milli in range(2100, 2900, 100):
+        crowd.node(zoned("n1", cpu=f"{milli}m").obj())
+        crowd.node(zoned("n2", cpu=f"{milli}m").obj())
+    crowd.settle()
+    assert spy.rows == [2] * 20
