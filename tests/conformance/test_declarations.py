@@ -10,7 +10,7 @@ import pytest
 
 from k8s_scheduler.core import scheduler
 from k8s_scheduler.core.builtins import BUILT_INS
-from k8s_scheduler.core.framework.dependencies import Object, Row
+from k8s_scheduler.core.framework.dependencies import Declarations, Object, Row
 from k8s_scheduler.core.framework.preemption import DryRunError
 from k8s_scheduler.core.framework.registry import Registration
 from k8s_scheduler.core.framework.runtime import PluginError
@@ -133,14 +133,14 @@ def users():
 
     def watch(monkeypatch):
         for method, covers in (
-            ("_check", lambda d, name: isinstance(d, Row) and d.covers(name)),
+            ("_check", lambda d, name: isinstance(d, Row) and Declarations([d]).cover(name)),
             ("_check_kind", lambda d, kind: d == Object(kind)),
         ):
             original = getattr(RowsView, method)
 
             def spy(view, name, original=original, covers=covers):
                 original(view, name)
-                for dependency in view._dependencies:
+                for dependency in view._declared.listed:
                     if covers(dependency, name):
                         found.setdefault((view._plugin, dependency), current[0])
 

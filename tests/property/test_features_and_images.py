@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -72,7 +73,7 @@ def view(plugin, found):
         cache,
         cache.nodes.present_rows(),
         plugin=plugin.name,
-        dependencies=plugin.depends_on,
+        declared=Declarations(plugin.depends_on),
         verdicts=VerdictTable(),
     )
 

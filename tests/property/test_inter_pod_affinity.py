@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.workloads import Namespace
+from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -127,7 +128,7 @@ class Columns:
             self.cache,
             self.cache.nodes.present_rows() if rows is None else np.array(rows),
             plugin=self.plugin.name,
-            dependencies=self.plugin.depends_on,
+            declared=Declarations(self.plugin.depends_on),
             verdicts=self.verdicts,
         )
 

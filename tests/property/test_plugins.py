@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from k8s_scheduler.api.config import PluginUse
 from k8s_scheduler.api.config_load import default_configuration
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
+from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -103,7 +104,7 @@ def test_strategies(kind, expected):
         cache,
         np.array([0]),
         plugin=fit.name,
-        dependencies=fit.depends_on,
+        declared=Declarations(fit.depends_on),
         verdicts=VerdictTable(),
     )
     term = fit.pre_score(PodView(make_pod("p").request(cpu="1", memory="2Gi").obj()), view)

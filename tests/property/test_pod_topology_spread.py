@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from k8s_scheduler.api.kinds import TYPES, Kind
 from k8s_scheduler.api.pod import TopologySpreadConstraint
+from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -169,7 +170,7 @@ def view(cache, plugin, rows):
         cache,
         np.array(rows, dtype=np.int64),
         plugin=plugin.name,
-        dependencies=plugin.depends_on,
+        declared=Declarations(plugin.depends_on),
         verdicts=VERDICTS,
     )
 

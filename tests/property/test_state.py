@@ -17,7 +17,7 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.ports import host_ports
 from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.api.selectors import LabelSelector
-from k8s_scheduler.core.framework.dependencies import Object, Row
+from k8s_scheduler.core.framework.dependencies import Declarations, Object, Row
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.state.cache import Cache, CacheError
@@ -199,7 +199,12 @@ def check(cache, nodes, pods, nominated, rng):
 
 def view_of(cache, rows):
     return RowsView(
-        cache, rows, plugin="test", dependencies=EVERYTHING, verdicts=VerdictTable(), delta=None
+        cache,
+        rows,
+        plugin="test",
+        declared=Declarations(EVERYTHING),
+        verdicts=VerdictTable(),
+        delta=None,
     )
 
 
@@ -372,7 +377,7 @@ def observe(cache, delta=None):
         cache,
         np.array([0]),
         plugin="test",
-        dependencies=EVERYTHING,
+        declared=Declarations(EVERYTHING),
         verdicts=VerdictTable(),
         delta=delta,
     )

@@ -21,12 +21,6 @@ class Row:
 
     column: str
 
-    def covers(self, column: str) -> bool:
-        """Return whether reading `column` is covered by this declaration."""
-        if self.column.endswith("/"):
-            return column.startswith(self.column)
-        return column == self.column
-
 
 @dataclass(frozen=True, slots=True)
 class Object:
@@ -36,6 +30,27 @@ class Object:
 
 
 Dependency: TypeAlias = Row | Object
+
+
+class Declarations:
+    """What one plugin declared, ready to be asked for every read."""
+
+    __slots__ = ("_columns", "_families", "_kinds", "listed")
+
+    def __init__(self, listed: Iterable[Dependency]) -> None:
+        self.listed = tuple(listed)
+        columns = [d.column for d in self.listed if isinstance(d, Row)]
+        self._columns = frozenset(columns)
+        self._families = frozenset(column for column in columns if column.endswith("/"))
+        self._kinds = frozenset(d.kind for d in self.listed if isinstance(d, Object))
+
+    def cover(self, column: str) -> bool:
+        """Return whether a column may be read."""
+        return column in self._columns or column[: column.find("/") + 1] in self._families
+
+    def cover_kind(self, kind: Kind) -> bool:
+        """Return whether objects of a kind may be read."""
+        return kind in self._kinds
 
 
 # By column: the events that can make it say something better. A new node is news to everybody.

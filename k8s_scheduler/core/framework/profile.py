@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.framework.dependencies import (
-    Dependency,
+    Declarations,
     Object,
     events_that_help,
     looks_elsewhere,
@@ -46,7 +46,7 @@ class FilterStep:
 
     name: str
     plugin: FilterPlugin
-    depends_on: tuple[Dependency, ...]
+    declared: Declarations
     pre_filters: bool
     filters: bool
     # The plugin, if its term counts pods.
@@ -61,7 +61,7 @@ class ScoreStep:
 
     name: str
     plugin: ScorePlugin
-    depends_on: tuple[Dependency, ...]
+    declared: Declarations
     weight: int
     normalize: Callable[[Scores], Scores] | None
 
@@ -72,7 +72,7 @@ class PostFilterStep:
 
     name: str
     plugin: PostFilterPlugin
-    depends_on: tuple[Dependency, ...]
+    declared: Declarations
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +152,14 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
         pre_filters=pre_filters,
         filters=filters,
         post_filters=tuple(
-            PostFilterStep(n, p, made[n].depends_on) for n, p in at("postFilter", PostFilterPlugin)
+            PostFilterStep(n, p, Declarations(made[n].depends_on))
+            for n, p in at("postFilter", PostFilterPlugin)
         ),
         scores=tuple(
             ScoreStep(
                 n,
                 p,
-                made[n].depends_on,
+                Declarations(made[n].depends_on),
                 weight=w or 1,
                 normalize=p.normalize if isinstance(p, NormalizePlugin) else None,
             )
@@ -186,7 +187,7 @@ def _filter_steps(
         name: FilterStep(
             name,
             plugin,
-            made[name].depends_on,
+            Declarations(made[name].depends_on),
             pre_filters=name in first,
             filters=name in second,
             counting=plugin if isinstance(plugin, CountingPlugin) else None,

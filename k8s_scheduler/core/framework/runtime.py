@@ -21,6 +21,7 @@ from k8s_scheduler.core.framework.plugin import (
     SKIP,
     CountingPlugin,
     Narrow,
+    Prepared,
     Reject,
     Term,
 )
@@ -108,32 +109,38 @@ class Runtime:
         narrowed_by: list[str] = []
         everywhere = self._state.nodes.present_rows()
         for step in profile.pre_filters:
-            with blaming(step.name, "PreFilter"):
-                prepared = step.plugin.prepare(pod, self.view(step, everywhere))
-            if prepared is SKIP:
-                continue
+            prepared = self._prepare(step, pod, everywhere)
             if isinstance(prepared, Reject):
                 verdict = Verdict(step.name, prepared.reasons, prepared.resolvable)
-                if not step.pre_filters:
-                    terms[step.name] = verdict if prepared.term is None else prepared.term
-                elif not prepared.resolvable:
+                if not prepared.resolvable:
                     return PreFiltered(rejection=verdict)
-                else:
-                    refused = refused or verdict
-                continue
-            if isinstance(prepared, Narrow):
-                if step.pre_filters:
-                    narrowed_by.append(step.name)
-                    wanted = frozenset(prepared.names)
-                    names = wanted if names is None else names & wanted
-                    if not names:
-                        return PreFiltered(rejection=_nothing_left(narrowed_by))
-                prepared = prepared.term
-            terms[step.name] = prepared
+                refused = refused or verdict
+            elif isinstance(prepared, Narrow):
+                narrowed_by.append(step.name)
+                wanted = frozenset(prepared.names)
+                names = wanted if names is None else names & wanted
+                if not names:
+                    return PreFiltered(rejection=_nothing_left(narrowed_by))
+                terms[step.name] = prepared.term
+            elif prepared is not SKIP:
+                terms[step.name] = prepared
         state = CycleState(terms)
         if refused is not None:
             return PreFiltered(state, rejection=refused)
         return PreFiltered(state, None, names, tuple(sorted(narrowed_by)))
+
+    def _prepare(self, step: FilterStep, pod: PodView, rows: Rows) -> Prepared:
+        """Return what a plugin says at PreFilter; just a term, if it may only filter."""
+        try:
+            prepared = step.plugin.prepare(pod, self.view(step, rows))
+        except Exception as error:
+            raise blame(error, step.name, "PreFilter") from error
+        if not step.pre_filters and isinstance(prepared, Narrow):
+            return prepared.term
+        if not step.pre_filters and isinstance(prepared, Reject):
+            verdict = Verdict(step.name, prepared.reasons, prepared.resolvable)
+            return verdict if prepared.term is None else prepared.term
+        return prepared
 
     def run_filters(
         self, profile: Profile, pod: PodView, rows: Rows, nominated: Nominated = _NOBODY
@@ -144,30 +151,53 @@ class Runtime:
         if before.rejection is not None:
             code = self._verdicts.code(before.rejection)
             return Filtered(np.full(len(rows), code), rows[:0], before)
-        codes = np.zeros(len(rows), dtype=np.int64)
-        left = np.arange(len(rows))
-        outside = -1
-        if before.names is not None:
-            left = np.flatnonzero(np.isin(rows, self._rows_named(before.names)))
-            outside = self._verdicts.code(_outside(before.narrowed_by))
-            codes[:] = outside
-            codes[left] = 0
-        asked = left
+        codes, outside = self._outside_codes(before, rows)
+        # Positions in `rows` that passed so far; None while these are all of them, so that views
+        # of all nodes stay just that.
+        passed = None if outside < 0 else np.flatnonzero(codes == 0)
         for step in profile.filters:
             if step.name not in before.state.terms:
                 continue
+            left = rows if passed is None else rows.take(passed)
             if not len(left):
                 break
-            found = self.filter(step, before.state.terms[step.name], rows[left])
-            codes[left] = found
-            left = left[found == 0]
+            found = self.filter(step, before.state.terms[step.name], left)
+            if not found.any():
+                continue
+            if passed is None:
+                codes[:] = found
+                passed = np.flatnonzero(found == 0)
+            else:
+                codes[passed] = found
+                passed = passed[found == 0]
         if nominated:
-            for position in asked.tolist():
-                row = NodeRow(int(rows[position]))
-                if pods := nominated.get(row):
-                    codes[position] = self._with(profile, before, row, pods) or codes[position]
-            left = asked[codes[asked] == 0]
-        return Filtered(codes, rows[left], before, outside)
+            self._count_in(profile, before, nominated, rows, codes)
+            passed = np.flatnonzero(codes == 0)
+        return Filtered(codes, rows if passed is None else rows.take(passed), before, outside)
+
+    def _outside_codes(self, before: PreFiltered, rows: Rows) -> tuple[Codes, int]:
+        """Return codes that reject the rows in no node set, and that code; -1 without a set."""
+        if before.names is None:
+            return np.zeros(len(rows), dtype=np.int64), -1
+        outside = self._verdicts.code(_outside(before.narrowed_by))
+        inside = np.isin(rows, self._rows_named(before.names))
+        return np.where(inside, 0, outside), outside
+
+    def _count_in(
+        self,
+        profile: Profile,
+        before: PreFiltered,
+        nominated: Nominated,
+        rows: Rows,
+        codes: Codes,
+    ) -> None:
+        """Judge rows again with the pods promised room there, and note what they change."""
+        for row, pods in nominated.items():
+            for position in np.flatnonzero(rows == row).tolist():
+                if before.names is None or self._state.nodes.name_of(row) in before.names:
+                    trial = self.trial(profile, before, row)
+                    trial.add(*pods)
+                    codes[position] = trial.judge() or codes[position]
 
     def blamed(self, codes: Codes) -> tuple[str, ...]:
         """Return the plugins whose verdicts these codes are, sorted."""
@@ -179,20 +209,14 @@ class Runtime:
         """Return one plugin's codes; a term that is a verdict stands for every row."""
         if isinstance(term, Verdict):
             return np.full(len(rows), self._verdicts.code(term), dtype=np.int64)
-        with blaming(step.name, "Filter"):
+        try:
             return step.plugin.filter(term, self.view(step, rows, delta))
+        except Exception as error:
+            raise blame(error, step.name, "Filter") from error
 
     def trial(self, profile: Profile, before: PreFiltered, row: NodeRow) -> "Trial":
         """Return one row to try changes on."""
         return Trial(self, profile, dict(before.state.terms), self._state.delta(row))
-
-    def _with(
-        self, profile: Profile, before: PreFiltered, row: NodeRow, pods: Sequence[PlacedPod]
-    ) -> int:
-        """Return the code of a row with some pods more on it."""
-        trial = self.trial(profile, before, row)
-        trial.add(*pods)
-        return trial.judge()
 
     # Scores
 
@@ -209,14 +233,18 @@ class Runtime:
 
     def _score(self, step: ScoreStep, pod: PodView, rows: Rows) -> Scores | None:
         view = self.view(step, rows)
-        with blaming(step.name, "PreScore"):
+        try:
             term = step.plugin.pre_score(pod, view)
+        except Exception as error:
+            raise blame(error, step.name, "PreScore") from error
         if term is SKIP:
             return None
-        with blaming(step.name, "Score"):
+        try:
             scores = step.plugin.score(term, view)
             if step.normalize is not None:
                 scores = step.normalize(scores)
+        except Exception as error:
+            raise blame(error, step.name, "Score") from error
         low, high = int(scores.min()), int(scores.max())
         if low < 0 or high > MAX_SCORE:
             raise PluginError(
@@ -242,7 +270,7 @@ class Runtime:
             self._state,
             rows,
             plugin=step.name,
-            dependencies=step.depends_on,
+            declared=step.declared,
             verdicts=self._verdicts,
             delta=delta,
         )
@@ -324,11 +352,15 @@ def _outside(plugins: tuple[str, ...]) -> Verdict:
     return Verdict(PRE_FILTER_RESULT, (reason,), resolvable=False, narrowed_by=plugins)
 
 
+def blame(error: Exception, plugin: str, extension_point: str) -> PluginError:
+    """Return the error that names the plugin."""
+    return PluginError(plugin, extension_point, f"{type(error).__name__}: {error}")
+
+
 @contextmanager
 def blaming(plugin: str, extension_point: str) -> Iterator[None]:
     """Turn whatever a plugin raises into an error that names the plugin."""
     try:
         yield
     except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise PluginError(plugin, extension_point, problem) from error
+        raise blame(error, plugin, extension_point) from error

@@ -18,7 +18,7 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.label_selectors import Requirements
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.taints import Taint
-from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
+from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.reasons import Reason, Verdict, VerdictTable
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
@@ -43,7 +43,7 @@ class UndeclaredReadError(Exception):
 class RowsView:
     """The declared columns of some rows, for one plugin."""
 
-    __slots__ = ("_delta", "_dependencies", "_plugin", "_rows", "_state", "_verdicts")
+    __slots__ = ("_declared", "_delta", "_is_whole", "_plugin", "_rows", "_state", "_verdicts")
 
     def __init__(
         self,
@@ -51,16 +51,18 @@ class RowsView:
         rows: Rows,
         *,
         plugin: str,
-        dependencies: tuple[Dependency, ...],
+        declared: Declarations,
         verdicts: VerdictTable,
         delta: Delta | None = None,
     ) -> None:
         self._state = state
         self._rows = rows
         self._plugin = plugin
-        self._dependencies = dependencies
+        self._declared = declared
         self._verdicts = verdicts
         self._delta = delta
+        # All nodes in view, and no row without one: columns are shown as they are, uncopied.
+        self._is_whole = rows is state.nodes.present_rows() and state.nodes.is_dense
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -74,7 +76,7 @@ class RowsView:
             self._state,
             self._state.nodes.present_rows(),
             plugin=self._plugin,
-            dependencies=self._dependencies,
+            declared=self._declared,
             verdicts=self._verdicts,
         )
 
@@ -102,7 +104,7 @@ class RowsView:
 
     def cut(self, full: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the entries of the rows in view."""
-        return full[self._rows]
+        return self._cut(full)
 
     def mask_of(self, name: NodeName) -> Mask:
         """Return where the node of this name is."""
@@ -111,9 +113,9 @@ class RowsView:
         return found
 
     def column(self, name: str) -> AnyColumn:
-        """Return a declared column of these rows."""
+        """Return a declared column of these rows. Do not write to it."""
         self._check(name)
-        found = self._state.nodes.column(name)[self._rows]
+        found = self._cut(self._state.nodes.column(name))
         if self._delta is not None and (difference := self._delta.difference(name)):
             return found + difference
         return found
@@ -127,7 +129,7 @@ class RowsView:
     def label(self, key: str) -> npt.NDArray[np.int64]:
         """Return the ids of each row's value of a label; negative where the label is absent."""
         self._check(f"label/{key}")
-        return self._state.nodes.labels.column(key)[self._rows]
+        return self._cut(self._state.nodes.labels.column(key))
 
     def label_id(self, value: str) -> int:
         """Return the id of a label value; no row has it if nobody ever had that value."""
@@ -163,7 +165,7 @@ class RowsView:
             return np.zeros(len(self._rows), dtype=np.int64)
         full = np.zeros(self._state.nodes.row_count, dtype=np.int64)
         full[list(by_row.keys())] = list(by_row.values())
-        return full[self._rows]
+        return self._cut(full)
 
     def translate(self, column: str, by_id: Mapping[int, int]) -> npt.NDArray[np.int64]:
         """Return, for a column of ids, what `by_id` says for each; 0 where it says nothing."""
@@ -220,7 +222,7 @@ class RowsView:
         pods = self._state.pods
         by_holder = pods.held_terms.weigh(weights)
         by_pod = by_holder[pods.column("holder")]
-        return pods.count_by_row(by_pod, self._state.nodes.row_count)[self._rows]
+        return self._cut(pods.count_by_row(by_pod, self._state.nodes.row_count))
 
     def pods_by_domain(self, weights: PodMask | Counts, key: str) -> Counts:
         """Return the sum of the pods' weights on nodes with each value of a label, by its id.
@@ -330,15 +332,21 @@ class RowsView:
     # Declarations
 
     def _check(self, name: str) -> None:
-        for dependency in self._dependencies:
-            if isinstance(dependency, Row) and dependency.covers(name):
-                return
-        raise UndeclaredReadError(
-            f"plugin {self._plugin} reads column {name!r} without declaring it in depends_on"
-        )
+        if not self._declared.cover(name):
+            raise UndeclaredReadError(
+                f"plugin {self._plugin} reads column {name!r} without declaring it in depends_on"
+            )
 
     def _check_kind(self, kind: Kind) -> None:
-        if Object(kind) not in self._dependencies:
+        if not self._declared.cover_kind(kind):
             raise UndeclaredReadError(
                 f"plugin {self._plugin} reads {kind} objects without declaring it in depends_on"
             )
+
+    def _cut(self, column: AnyColumn) -> AnyColumn:
+        """Return the part of a column that is in view; nobody can write to the state through it."""
+        if not self._is_whole:
+            return column.take(self._rows)
+        part = column[: len(self._rows)]
+        part.flags.writeable = False
+        return part

@@ -103,7 +103,9 @@ class Cache:
             self.changes.note(row, Change.ASSIGNED_POD_ADD)
         elif self.nodes.name_of(placed.row) != name:
             self._displace(uid, placed)
-            self._place(uid, pod, self.nodes.claim_row(name), assumed=False, requests=requests)
+            row = self.nodes.claim_row(name)
+            self._place(uid, pod, row, assumed=False, requests=requests)
+            self.changes.note(row, Change.ASSIGNED_POD_ADD)
         else:
             self._refresh(placed, pod, requests)
 

@@ -105,6 +105,11 @@ class NodeTable:
             self._present = np.fromiter(sorted(self._nodes), dtype=np.int64, count=len(self))
         return self._present
 
+    @property
+    def is_dense(self) -> bool:
+        """Return whether every row there ever was holds a node now."""
+        return len(self._nodes) == len(self._names)
+
     def __len__(self) -> int:
         """Return how many nodes there are; ghosts do not count."""
         return len(self._nodes)

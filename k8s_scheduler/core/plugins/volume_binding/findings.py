@@ -73,7 +73,7 @@ def volumes_on(term: BindingTerm, row: RowsView) -> PodVolumes:
     """Return what is to be bound and provisioned on the one row in view, which has passed."""
     found = find(term, row)
     bindings = [
-        (matching.claim, matching.stock.volumes[int(ranks[0])])
+        (matching.claim, matching.stock.volume(int(ranks[0])))
         for matching, ranks in zip(term.matchings, found.matched, strict=True)
         if matching.stock is not None and ranks[0] != NONE
     ]
@@ -139,12 +139,11 @@ def _first(matching: Matching, rows: RowsView, taken: list[Ranks]) -> Ranks:
     found = matching.choices.first(rows, taken)
     # A volume that is kept for the claim decides, also where it is out of reach; the first by
     # name goes before the others, so it has its say last.
-    for rank in reversed(matching.kept):
+    for rank, reach in reversed(matching.kept):
         free = np.ones(len(rows), dtype=np.bool_)
         for ranks in taken:
             free &= ranks != rank
-        reached = np.where(matching.stock.ranking.reaches[rank].mask(rows), rank, NONE)
-        found = np.where(free, reached, found)
+        found = np.where(free, np.where(reach.mask(rows), rank, NONE), found)
     return found
 
 

@@ -62,7 +62,6 @@ class Ranking:
     """Things by rank: the first is the best."""
 
     def __init__(self, reaches: Sequence[Reach]) -> None:
-        self.reaches = tuple(reaches)
         self._by_key: dict[str, list[tuple[int, str]]] = {}
         by_selector: dict[bytes, tuple[Reach, list[int]]] = {}
         for rank, reach in enumerate(reaches):

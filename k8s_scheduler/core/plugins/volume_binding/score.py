@@ -33,9 +33,9 @@ class ClassScorer:
         static = _Classes(size)
         bound = np.zeros(size, dtype=np.bool_)
         for matching, ranks in zip(term.matchings, found.matched, strict=True):
-            if matching.stock is None:
-                continue
             there = ranks != NONE
+            if matching.stock is None or not there.any():
+                continue
             bound |= there
             at = np.where(there, ranks, 0)
             capacity = matching.stock.capacity_bytes[at]

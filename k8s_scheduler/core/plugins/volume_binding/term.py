@@ -63,12 +63,15 @@ class BoundVolume:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """A claim and the volumes it can have. `error`: its selector makes no sense."""
+    """A claim and the volumes it can have: those kept for it, then any of the choices.
+
+    `error`: its selector makes no sense.
+    """
 
     claim: PersistentVolumeClaim
     requested_bytes: int
     stock: ClassVolumes | None
-    kept: tuple[int, ...] = ()
+    kept: tuple[tuple[int, Reach], ...] = ()
     choices: Choices | None = None
     error: str = ""
 
@@ -118,13 +121,14 @@ def binding_term(
     with_node = [c for c in claims.waiting if selected_node(c) is not None]
     open_claims = [c for c in claims.waiting if selected_node(c) is None]
     open_claims.sort(key=lambda claim: requested_nano(claim) or 0)
-    by_class = stock.volumes(rows) if open_claims else {}
-    earlier: dict[str, int] = {}
+    names = [class_of_claim(claim) for claim in open_claims]
+    shelves = {name: stock.volumes(name, rows) for name in dict.fromkeys(names)}
     matchings = []
-    for claim in open_claims:
-        name = class_of_claim(claim)
-        earlier[name] = earlier.get(name, 0) + 1
-        matchings.append(_matching(claim, by_class.get(name), earlier[name], rows))
+    for position, claim in enumerate(open_claims):
+        name = names[position]
+        # What earlier claims of the class take may be just what this one would.
+        depth = names[:position].count(name) + 1
+        matchings.append(_matching(claim, shelves[name], depth, rows))
     return BindingTerm(
         bound,
         csi_nodes.column(rows) if ask_nodes else None,
@@ -201,7 +205,7 @@ def _keeps_account(provisioner: str, rows: RowsView) -> bool:
 
 
 def _capacity(class_name: str, size_bytes: int, rows: RowsView, stock: Stock) -> Capacity:
-    found = stock.capacities(rows).get(class_name)
+    found = stock.capacities(class_name, rows)
     if found is None:
         return Capacity(None, None)
     return Capacity(found, found.ranking.choices(found.sufficient(size_bytes), 1, rows))

@@ -90,8 +90,9 @@ def test_the_old_labels_go_before_the_new_ones():
     assert order_of([{OLD_REGION: "a", REGION: "b"}, {REGION: "a"}, {REGION: "b"}]) == [0, 2, 1]
 
 
-def test_an_empty_old_label_is_a_label():
-    assert order_of([{OLD_ZONE: "", ZONE: "a"}, {ZONE: "a"}, {}, {ZONE: "a"}]) == [0, 1, 2, 3]
+def test_an_empty_old_label_goes_before_the_new_one_and_is_no_zone():
+    assert order_of([{OLD_ZONE: "", ZONE: "a"}, {}, {ZONE: "a"}]) == [0, 2, 1]
+    assert order_of([{REGION: "r", ZONE: ""}, {REGION: "r"}, {REGION: "s"}]) == [0, 2, 1]
 
 
 def test_a_node_that_moves_to_another_zone_takes_its_turn_there():

@@ -6,6 +6,7 @@ import numpy as np
 from k8s_scheduler.api.kinds import TYPES, Kind
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP, Reject
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -47,7 +48,7 @@ class StorageBench:
             self.cache,
             np.array(rows) if names else self.cache.nodes.present_rows(),
             plugin=self.plugin.name,
-            dependencies=self.plugin.depends_on,
+            declared=Declarations(self.plugin.depends_on),
             verdicts=self.verdicts,
             delta=delta,
         )

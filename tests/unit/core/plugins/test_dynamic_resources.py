@@ -5,6 +5,7 @@ import pytest
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.workloads import DeviceClass
+from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -26,7 +27,7 @@ def view(*classes):
         cache,
         cache.nodes.present_rows(),
         plugin=DynamicResources.name,
-        dependencies=DynamicResources.depends_on,
+        declared=Declarations(DynamicResources.depends_on),
         verdicts=VerdictTable(),
     )
 

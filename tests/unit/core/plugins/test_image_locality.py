@@ -1,5 +1,6 @@
 """ImageLocality, as far as images of volumes go."""
 
+from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views import RowsView
@@ -23,7 +24,7 @@ def scores(pod, *images):
         cache,
         cache.nodes.present_rows(),
         plugin=plugin.name,
-        dependencies=plugin.depends_on,
+        declared=Declarations(plugin.depends_on),
         verdicts=VerdictTable(),
     )
     return plugin.score(plugin.pre_score(PodView(pod.obj()), rows), rows).tolist()

@@ -6,6 +6,7 @@ import pytest
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.workloads import Namespace
+from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP, Reject
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -69,7 +70,7 @@ class Bench:
             self.cache,
             np.array(rows) if names else self.cache.nodes.present_rows(),
             plugin=self.plugin.name,
-            dependencies=self.plugin.depends_on,
+            declared=Declarations(self.plugin.depends_on),
             verdicts=self.verdicts,
         )
 

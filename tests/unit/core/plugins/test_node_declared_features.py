@@ -2,6 +2,7 @@
 
 import pytest
 
+from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -37,7 +38,7 @@ def judge(pod, *declared):
         cache,
         cache.nodes.present_rows(),
         plugin=plugin.name,
-        dependencies=plugin.depends_on,
+        declared=Declarations(plugin.depends_on),
         verdicts=verdicts,
     )
     term = plugin.prepare(pod, rows)

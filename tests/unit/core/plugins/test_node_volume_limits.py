@@ -127,7 +127,6 @@ class TestAttachments:
         bench.put(volume("nfs"), found)
         assert bench.rejections(pod("c1")) == [None, None]
 
-
     def test_attachments_that_change_are_seen(self, bench):
         assert bench.rejections(pod("c1")) == [None, None]
         bench.put(attachment("va", "a", "csi.a", "h2"))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -88,7 +89,7 @@ class Bench:
             self.cache,
             np.array(rows) if names else self.cache.nodes.present_rows(),
             plugin=self.plugin.name,
-            dependencies=self.plugin.depends_on,
+            declared=Declarations(self.plugin.depends_on),
             verdicts=self.verdicts,
         )
 

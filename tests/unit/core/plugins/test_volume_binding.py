@@ -227,7 +227,6 @@ class TestMatching:
 
     def test_the_smallest_then_the_first_by_name(self, bench):
         bench.put(LOCAL, claim("c", of="local", size="2Gi"))
-        bench.put(*(volume(n, of="local", size=s) for n, s in zip("dbca", "1323", strict=True)))
         for name in "dbca":
             bench.put(volume(name, of="local", size={"d": "1Gi", "c": "2Gi"}.get(name, "3Gi")))
         assert bound_on(bench, pod("c"), "a") == {"c": "c"}
@@ -292,6 +291,12 @@ class TestMatching:
     def test_a_claim_in_two_volumes_takes_two(self, bench):
         bench.put(LOCAL, claim("c", of="local"), volume("p1", of="local"))
         assert bench.rejections(pod("c", "c")) == [(NO_VOLUME, False)] * 2
+
+    def test_the_old_annotation_names_the_class(self, bench):
+        named = {"volume.beta.kubernetes.io/storage-class": "local"}
+        bench.put(LOCAL, claim("c", of="other", annotations=named))
+        bench.put(volume("p1", of="other"), volume("p2", of="other", annotations=named))
+        assert bound_on(bench, pod("c"), "a") == {"c": "p2"}
 
     def test_new_volumes_are_seen(self, bench):
         bench.put(LOCAL, claim("c", of="local"), volume("p1", of="local", pin=["a"]))

@@ -65,6 +65,11 @@ class TestVolumes:
         bench.put(volume("p1", of="local", size="2Gi"))
         assert bench.scores(pod("c", "d"), "a") == [50]
 
+    def test_a_class_whose_volumes_are_all_taken_scores_nothing(self):
+        bench = nodes().put(storage_class("fast"), claim("c", of="fast"))
+        bench.put(volume("p1", of="fast", phase="Bound"))
+        assert bench.scores(pod("c")) == [0, 0]
+
     def test_bound_claims_score_nothing(self):
         bench = nodes().put(claim("c", to="pv"), volume("pv"))
         assert bench.scores(pod("c")) == [0, 0]
