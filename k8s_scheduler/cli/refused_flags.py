@@ -22,7 +22,7 @@ _LOGS = "logs go to stderr unbuffered, one line each"
 _GO = "there is no Go runtime to profile"
 
 REFUSED_FLAGS: Final[Mapping[str, str]] = {
-    "--write-config-to": "use `k8s-scheduler config defaults`, or `config check` to see what a file means",
+    "--write-config-to": "use `k8s-scheduler config defaults`, or `config check` with a file",
     "--master": "give --kubeconfig a file that names the API server's address",
     "--cert-dir": "give --tls-cert-file and --tls-private-key-file, or none for a self-signed one",
     "--tls-cipher-suites": _TLS,

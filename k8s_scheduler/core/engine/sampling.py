@@ -7,6 +7,7 @@ are feasible. Without a percentage all nodes are looked at and none of this is u
 import numpy as np
 
 from k8s_scheduler.core.framework.runtime import Filtered
+from k8s_scheduler.core.state.labels import ABSENT
 from k8s_scheduler.core.state.node_table import NodeTable, Rows
 
 # Below this many nodes all of them are looked at, and at least this many have to be found.
@@ -60,5 +61,8 @@ class Sampling:
 
     def _values(self, keys: tuple[str, str], rows: Rows) -> Rows:
         """Return the ids of a label that has an old and a new name; the old one goes first."""
-        old, new = (self._table.labels.column(key)[rows] for key in keys)
-        return np.where(old >= 0, old, new)
+        labels = self._table.labels
+        old, new = (labels.column(key)[rows] for key in keys)
+        found = np.where(old >= 0, old, new)
+        # An empty value is no zone, but still hides the new name.
+        return np.where(found == labels.known_id(""), ABSENT, found)
