@@ -10,7 +10,6 @@ from k8s_scheduler.api.quantity import nano
 from k8s_scheduler.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
-    StorageClass,
     annotations_of,
 )
 from k8s_scheduler.api.volumes import Volume
@@ -70,13 +69,6 @@ def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
 def selected_node(claim: PersistentVolumeClaim) -> str | None:
     """Return the node for which the claim's volume is being made; None if it is not."""
     return annotations_of(claim.metadata).get(SELECTED_NODE)
-
-
-def waits_for_consumer(found: StorageClass) -> bool:
-    """Return whether claims of a class are bound when a pod wants them; ValueError if unset."""
-    if found.volume_binding_mode is None:
-        raise ValueError(unset_binding_mode(found.metadata.name))
-    return found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def requested_nano(claim: PersistentVolumeClaim) -> int | None:

@@ -140,8 +140,7 @@ class Scheduler:
     def judge(self, pod: Pod) -> Judgement:
         """Return what this scheduler would think of a pod now; nothing changes.
 
-        Raises KeyError if no profile serves the pod, PluginError and QuantityError as a cycle
-        does, DryRunError where preemption can't be tried.
+        Raises KeyError if no profile serves the pod, PluginError and QuantityError as a cycle does.
         """
         return self._judge.judge(self._profiles[pod.spec.scheduler_name], pod)
 

@@ -80,4 +80,6 @@ def _preemption(preemption: Preemption) -> Answer:
         said["preemptionPicks"] = sorted(preemption.picks)
     if preemption.not_eligible:
         said["preemptionNotEligible"] = preemption.not_eligible
+    if preemption.error:
+        said["error"] = preemption.error
     return said

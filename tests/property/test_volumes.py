@@ -13,6 +13,7 @@ from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP, Reject
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.plugins.node_volume_limits import NodeVolumeLimits
 from k8s_scheduler.core.plugins.volume_binding import VolumeBinding
@@ -172,7 +173,7 @@ def test_node_volume_limits(cluster, data):
         try:
             wanted = node_volume_limits.rejection(pod, node, left, cluster)
         except ValueError:
-            with pytest.raises(ValueError, match=r"not owner|inline to csi"):
+            with pytest.raises(StatusError, match=r"not owner|inline to csi"):
                 bench.judge(prepared, name, delta=delta)
             continue
         found = wanted and ([wanted[0]], wanted[1])
@@ -188,7 +189,7 @@ def test_node_volume_limits_of_many_nodes_at_once(cluster):
     try:
         alone = [bench.judge(prepared, name)[0] for name in names_of(cluster)]
     except ValueError:
-        with pytest.raises(ValueError, match=r"not owner|inline to csi"):
+        with pytest.raises(StatusError, match=r"not owner|inline to csi"):
             bench.judge(prepared)
         return
     assert bench.judge(prepared) == alone
@@ -209,7 +210,7 @@ def test_volume_binding(cluster, shape):
     try:
         found = [volume_binding.judge(claims, node, cluster) for node in cluster["nodes"]]
     except ValueError:
-        with pytest.raises(ValueError, match="could not translate pv"):
+        with pytest.raises(StatusError, match="could not translate pv"):
             bench.judge(prepared)
         return
     wanted = [(f.reasons, False) if f.reasons else None for f in found]
@@ -279,5 +280,5 @@ def outcome(bench):
         return prepared
     try:
         return bench.judge(prepared)
-    except ValueError as error:
+    except StatusError as error:
         return str(error)

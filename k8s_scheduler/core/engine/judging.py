@@ -14,7 +14,7 @@ from k8s_scheduler.core.engine.preemption import Stuck
 from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.preemption import PreemptionPlugin, Victims
+from k8s_scheduler.core.framework.preemption import DryRunError, PreemptionPlugin, Victims
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.runtime import Filtered, Nominated, Runtime
@@ -42,6 +42,8 @@ class Preemption:
     not_eligible: str = ""
     candidates: Mapping[NodeName, Candidate] = field(default_factory=dict)
     picks: tuple[NodeName, ...] = ()
+    # Why nothing could be found out.
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Judge:
         self._verdicts = verdicts
 
     def judge(self, profile: Profile, pod: Pod) -> Judgement:
-        """Return everything about the pod. Raises PluginError, QuantityError and DryRunError."""
+        """Return everything about the pod. Raises PluginError and QuantityError."""
         view = PodView(pod)
         nodes = self._state.nodes
         rows = nodes.present_rows()
@@ -119,7 +121,12 @@ class Judge:
             if refusal := plugin.not_eligible(pod, stuck):
                 return Preemption(not_eligible=refusal)
             nodes = stuck.resolvable_nodes()
-            found, _ = plugin.candidates(stuck, nodes, len(nodes))
+            try:
+                found, _ = plugin.candidates(stuck, nodes, len(nodes))
+            except DryRunError as error:
+                return Preemption(error=str(error))
+            if stuck.failures:
+                return Preemption(error=stuck.failures[0])
             return Preemption(
                 candidates={node: _candidate(victims) for node, victims in found.items()},
                 picks=(plugin.pick(found, stuck.seed()),) if found else (),

@@ -58,6 +58,8 @@ class Stuck:
         self._seed = seed
         self._rows = rows
         self._budgets: Budgets | None = None
+        # What went wrong in dry runs, whether or not others worked.
+        self.failures: list[str] = []
 
     def verdict_on(self, node: NodeName) -> Verdict | None:
         """Return why a node does not take the pod; None for a node that is not there."""
@@ -96,6 +98,13 @@ class Stuck:
 
     def dry_run(self, node: NodeName) -> Victims | Verdict:
         """Return who would have to leave a node, or why nobody's leaving would help."""
+        try:
+            return self._dry_run(node)
+        except DryRunError as error:
+            self.failures.append(str(error))
+            raise
+
+    def _dry_run(self, node: NodeName) -> Victims | Verdict:
         row = self._state.nodes.row_of(node)
         if row is None:
             raise DryRunError(f'there is no node "{node}"')

@@ -33,6 +33,7 @@ from k8s_scheduler.core.framework.profile import (
     ScoreStep,
 )
 from k8s_scheduler.core.framework.reasons import Reason, Verdict, VerdictTable
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
@@ -353,8 +354,10 @@ def _outside(plugins: tuple[str, ...]) -> Verdict:
 
 
 def blame(error: Exception, plugin: str, extension_point: str) -> PluginError:
-    """Return the error that names the plugin."""
-    return PluginError(plugin, extension_point, f"{type(error).__name__}: {error}")
+    """Return the error that names the plugin; its own words, if it failed on purpose."""
+    on_purpose = isinstance(error, StatusError)
+    problem = str(error) if on_purpose else f"{type(error).__name__}: {error}"
+    return PluginError(plugin, extension_point, problem)
 
 
 @contextmanager

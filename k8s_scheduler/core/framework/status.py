@@ -14,3 +14,7 @@ class AttemptResult(enum.StrEnum):
 # The reasons of the PodScheduled condition.
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
+
+
+class StatusError(Exception):
+    """A plugin reports, in words for users, that it can't go on: an attempt that fails."""

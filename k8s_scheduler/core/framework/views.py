@@ -262,11 +262,9 @@ class RowsView:
         """Return how many claims and disks the pods of each row use; a shared one counts often."""
         self._check("pods/volumes")
         if self._delta is not None:
-            found = [self._delta.volume_users()]
-        else:
-            found = [self._state.volumes.on(row) for row in self._rows.tolist()]
-        counts = [sum([len(user.volumes) for user in users.values()]) for users in found]
-        return np.array(counts, dtype=np.int64)
+            users = self._delta.volume_users().values()
+            return np.array([sum(len(user.volumes) for user in users)], dtype=np.int64)
+        return self._cut(self._state.volumes.counts(self._state.nodes.row_count))
 
     def users_of_claim(self, namespace: str, claim: str) -> int:
         """Return how many pods on nodes use a claim. A `Delta` does not show here."""

@@ -26,6 +26,7 @@ from k8s_scheduler.core.framework.node_selection import match_labels, match_sele
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import default_normalize
 
@@ -97,7 +98,7 @@ class NodeAffinity:
         )
         for term in terms:
             if problem := term_problem(term.preference):
-                raise ValueError(problem)
+                raise StatusError(problem)
         return terms
 
     def score(self, term: tuple[PreferredSchedulingTerm, ...], rows: RowsView) -> Scores:

@@ -4,6 +4,7 @@ Cluster-scoped objects have the empty namespace. Lists come in the order of name
 clusters are looked at equally, whatever the order of their history.
 """
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,16 +20,17 @@ class ObjectStore:
     def __init__(self, log: ChangeLog) -> None:
         self._log = log
         self._objects: dict[Kind, dict[str, _Objects]] = {kind: {} for kind in Kind}
-        # By kind: the namespaces whose names have to be sorted again before they are listed.
-        self._unsorted: set[tuple[Kind, str]] = set()
+        # Lists that were asked for, until something in them changes: equal state, same tuple.
+        self._lists: dict[tuple[Kind, str], tuple[ClusterObject, ...]] = {}
+        self._all: dict[Kind, tuple[ClusterObject, ...]] = {}
 
     def put(self, kind: Kind, namespace: str, name: str, found: ClusterObject) -> None:
         """Add an object or take its new version."""
         objects = self._objects[kind].setdefault(namespace, {})
         known = objects.get(name)
         objects[name] = found
+        self._forget_lists(kind, namespace)
         if known is None:
-            self._unsorted.add((kind, namespace))
             self._log.note_object(kind, ObjectChange.ADD)
         elif known != found:
             self._log.note_object(kind, ObjectChange.UPDATE)
@@ -38,10 +40,10 @@ class ObjectStore:
         objects = self._objects[kind].get(namespace, {})
         if objects.pop(name, None) is None:
             return
+        self._forget_lists(kind, namespace)
         self._log.note_object(kind, ObjectChange.DELETE)
         if not objects:
             del self._objects[kind][namespace]
-            self._unsorted.discard((kind, namespace))
 
     # The caller knows which type belongs to the kind; a table of overloads would say no more.
     def get(self, kind: Kind, namespace: str, name: str) -> Any:
@@ -50,18 +52,26 @@ class ObjectStore:
 
     def list(self, kind: Kind, namespace: str) -> tuple[Any, ...]:
         """Return the objects of one namespace, by name."""
-        objects = self._objects[kind].get(namespace)
-        if objects is None:
-            return ()
-        if (kind, namespace) in self._unsorted:
-            objects = self._objects[kind][namespace] = dict(sorted(objects.items()))
-            self._unsorted.discard((kind, namespace))
-        return tuple(objects.values())
+        listed = self._lists.get((kind, namespace))
+        if listed is None:
+            objects = self._objects[kind].get(namespace)
+            if objects is None:
+                return ()
+            listed = tuple(objects[name] for name in sorted(objects))
+            self._lists[kind, namespace] = listed
+        return listed
 
     def list_all(self, kind: Kind) -> tuple[Any, ...]:
         """Return the objects of all namespaces, by namespace and name."""
-        namespaces = sorted(self._objects[kind])
-        return tuple(found for space in namespaces for found in self.list(kind, space))
+        listed = self._all.get(kind)
+        if listed is None:
+            lists = (self.list(kind, namespace) for namespace in sorted(self._objects[kind]))
+            listed = self._all[kind] = tuple(itertools.chain.from_iterable(lists))
+        return listed
+
+    def _forget_lists(self, kind: Kind, namespace: str) -> None:
+        self._lists.pop((kind, namespace), None)
+        self._all.pop(kind, None)
 
     def entries(self) -> Iterator[tuple[Kind, str, str, ClusterObject]]:
         """Yield (kind, namespace, name, object) of everything, for checkpoints."""

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.volumes import Volume
 from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.columns import AnyColumn, Columns
 
 _NOBODY: Mapping[PodUid, "VolumeUser"] = {}
 _NOWHERE: Mapping[NodeRow, int] = {}
@@ -58,6 +61,8 @@ class VolumeUsers:
     def __init__(self) -> None:
         self._rows: dict[NodeRow, dict[PodUid, VolumeUser]] = {}
         self._claims: dict[tuple[str, str], dict[NodeRow, int]] = {}
+        self._counts = Columns()
+        self._counts.add("volumes", np.int64)
 
     def add(self, row: NodeRow, pod: Pod) -> None:
         """Take in a pod."""
@@ -65,6 +70,8 @@ class VolumeUsers:
         if user is None:
             return
         self._rows.setdefault(row, {})[user.uid] = user
+        self._counts.reserve(row + 1)
+        self._counts["volumes"][row] += len(user.volumes)
         for key in _claims_of(user):
             rows = self._claims.setdefault(key, {})
             rows[row] = rows.get(row, 0) + 1
@@ -75,6 +82,7 @@ class VolumeUsers:
         user = users.pop(uid, None) if users else None
         if users is None or user is None:
             return
+        self._counts["volumes"][row] -= len(user.volumes)
         if not users:
             del self._rows[row]
         for key in _claims_of(user):
@@ -88,6 +96,11 @@ class VolumeUsers:
     def on(self, row: NodeRow) -> Mapping[PodUid, VolumeUser]:
         """Return the users on a row."""
         return self._rows.get(row, _NOBODY)
+
+    def counts(self, row_count: int) -> AnyColumn:
+        """Return how many volumes the pods of each row use; a shared one counts often."""
+        self._counts.reserve(row_count)
+        return self._counts["volumes"]
 
     def rows_using(self, namespace: str, claim: str) -> Mapping[NodeRow, int]:
         """Return row -> number of pods for the users of a claim."""

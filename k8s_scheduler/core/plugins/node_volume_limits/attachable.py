@@ -24,6 +24,7 @@ from k8s_scheduler.api.volume_claims import (
     not_the_owner,
 )
 from k8s_scheduler.api.volumes import Volume
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import RowsView
 
 # No driver has a handle like this.
@@ -56,7 +57,7 @@ def attachable(
 ) -> Attachable:
     """Return what has to be attached for a pod on a node with or without a CSINode.
 
-    Raises MissingClaimError for a claim that must exist, and ValueError for one that is not the
+    Raises MissingClaimError for a claim that must exist, and StatusError for one that is not the
     pod's own or a disk that can't be translated.
     """
     found: Attachable = {}
@@ -66,7 +67,7 @@ def attachable(
             found.update(_in_tree_disk(volume, on_csi_node=on_csi_node))
             continue
         if not used.name:
-            raise ValueError("PersistentVolumeClaim had no name")
+            raise StatusError("PersistentVolumeClaim had no name")
         claim: PersistentVolumeClaim | None = rows.object(
             Kind.PERSISTENT_VOLUME_CLAIM, owner.namespace, used.name
         )
@@ -77,7 +78,7 @@ def attachable(
                 )
             continue
         if used.ephemeral and not owner.controls(claim.metadata):
-            raise ValueError(not_the_owner(claim.metadata, owner.namespace, owner.name))
+            raise StatusError(not_the_owner(claim.metadata, owner.namespace, owner.name))
         driver, handle = _driver_of(claim, rows, on_csi_node=on_csi_node)
         if driver and handle:
             found[unique_name(driver, handle)] = driver
@@ -97,7 +98,9 @@ def _in_tree_disk(volume: Volume, *, on_csi_node: bool) -> Attachable:
     try:
         handle = plugin.handle_in(volume)
     except TranslationError as error:
-        raise ValueError(f"converting volume({volume.name}) from inline to csi: {error}") from error
+        raise StatusError(
+            f"converting volume({volume.name}) from inline to csi: {error}"
+        ) from error
     return {unique_name(plugin.driver, handle): plugin.driver}
 
 

@@ -26,6 +26,7 @@ from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import Codes, Mask, RowsView
 from k8s_scheduler.core.plugins.node_volume_limits.attachable import (
     Attachable,
@@ -124,7 +125,7 @@ class NodeVolumeLimits:
             (term.without_csi_node, ~has_csi_node),
         ):
             if demand.error is not None and where.any():
-                raise ValueError(demand.error)
+                raise StatusError(demand.error)
             if demand.rejection is not None:
                 codes[where] = rows.code((demand.rejection,), resolvable=False)
             for driver in demand.insisting:
@@ -173,7 +174,7 @@ def _demand(pod: PodView, rows: RowsView, *, on_csi_node: bool) -> Demand:
         volumes = attachable(pod.volumes, owner, rows, on_csi_node=on_csi_node, must_exist=True)
     except MissingClaimError as error:
         return Demand({}, rejection=missing_claim(str(error)))
-    except ValueError as error:
+    except StatusError as error:
         return Demand({}, error=str(error))
     drivers = sorted(set(volumes.values()))
     return Demand(volumes, tuple(driver for driver in drivers if _insists(driver, rows)))

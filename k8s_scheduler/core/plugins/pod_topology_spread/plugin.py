@@ -20,6 +20,7 @@ from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
@@ -68,7 +69,7 @@ class PodTopologySpread:
         try:
             constraints = self._constraints(pod, rows, DO_NOT_SCHEDULE)
         except SelectorError as error:
-            raise ValueError(
+            raise StatusError(
                 "get constraints from pod: "
                 f"obtaining pod's hard topology spread constraints: {error}"
             ) from error
@@ -97,7 +98,7 @@ class PodTopologySpread:
         try:
             constraints = self._constraints(pod, rows, SCHEDULE_ANYWAY)
         except SelectorError as error:
-            raise ValueError(
+            raise StatusError(
                 "calculating preScoreState: "
                 f"obtaining pod's soft topology spread constraints: {error}"
             ) from error

@@ -6,16 +6,18 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.storage import PersistentVolumeClaim, StorageClass
 from k8s_scheduler.api.volume_claims import (
     LOST,
+    WAIT_FOR_FIRST_CONSUMER,
     UsedClaim,
     claim_not_found,
     claim_of,
     class_of_claim,
     is_fully_bound,
     not_the_owner,
-    waits_for_consumer,
+    unset_binding_mode,
 )
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import RowsView
 
 UNBOUND_IMMEDIATE = Reason(
@@ -96,4 +98,8 @@ def _waits(claim: PersistentVolumeClaim, rows: RowsView) -> bool:
     if not name:
         return False
     found: StorageClass | None = rows.object(Kind.STORAGE_CLASS, "", name)
-    return found is not None and waits_for_consumer(found)
+    if found is None:
+        return False
+    if found.volume_binding_mode is None:
+        raise StatusError(unset_binding_mode(name))
+    return found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER

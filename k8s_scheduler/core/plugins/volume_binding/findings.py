@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.storage import CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import Mask, RowsView
 from k8s_scheduler.core.plugins.volume_binding.ranking import NONE, Ranks
 from k8s_scheduler.core.plugins.volume_binding.term import (
@@ -47,7 +48,7 @@ class PodVolumes:
 
 
 def find(term: BindingTerm, rows: RowsView) -> Findings:
-    """Return what is found on the rows in view; ValueError where kube-scheduler fails."""
+    """Return what is found on the rows in view; StatusError where kube-scheduler fails."""
     out_of_reach, missing = _check_bound(term, rows)
     elsewhere = np.zeros(len(rows), dtype=np.bool_)
     for name in term.chosen_nodes:
@@ -110,7 +111,7 @@ def _check_bound(term: BindingTerm, rows: RowsView) -> tuple[Mask, Mask]:
             if handed_over.reach is not None:
                 within = np.where(migrated, handed_over.reach.mask(rows), within)
             elif (migrated & ~out_of_reach).any():
-                raise ValueError(handed_over.error)
+                raise StatusError(handed_over.error)
         out_of_reach |= ~within
     return out_of_reach, missing
 
@@ -123,7 +124,7 @@ def _match(term: BindingTerm, rows: RowsView, asked: Mask) -> tuple[Ranks, ...]:
     matched: list[Ranks] = []
     for position, matching in enumerate(term.matchings):
         if matching.error and asked.any():
-            raise ValueError(matching.error)
+            raise StatusError(matching.error)
         taken = [
             ranks
             for other, ranks in zip(term.matchings[:position], matched, strict=True)

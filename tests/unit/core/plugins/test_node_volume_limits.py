@@ -3,6 +3,7 @@
 import pytest
 
 from k8s_scheduler.core.framework.plugin import SKIP
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.plugins.node_volume_limits import NodeVolumeLimits
 from tests.unit.core.plugins.storage_bench import (
     StorageBench,
@@ -172,7 +173,7 @@ class TestClaims:
         assert bench.rejections(pod("c1")) == [TOO_MANY, None]
 
     def test_a_claim_without_a_name(self, bench):
-        with pytest.raises(ValueError, match="PersistentVolumeClaim had no name"):
+        with pytest.raises(StatusError, match="PersistentVolumeClaim had no name"):
             bench.rejections(pod(""))
 
     def test_an_ephemeral_volume_of_the_pod(self, bench):
@@ -183,7 +184,7 @@ class TestClaims:
     def test_an_ephemeral_volume_of_somebody_else(self, bench):
         bench.put(claim("p-v0", to="h2"))
         text = r"PVC default/p-v0 was not created for pod default/p \(pod is not owner\)"
-        with pytest.raises(ValueError, match=text):
+        with pytest.raises(StatusError, match=text):
             bench.rejections(pod({"ephemeral": {}}))
 
     def test_an_ephemeral_volume_of_a_placed_pod(self, bench):
@@ -223,7 +224,7 @@ class TestInTreeDisks:
 
     def test_a_disk_in_the_pod_that_can_not_be_translated_fails_the_cycle(self, bench):
         broken = {"awsElasticBlockStore": {"volumeID": "aws://zone/what"}}
-        with pytest.raises(ValueError, match=r"converting volume\(v0\) from inline to csi"):
+        with pytest.raises(StatusError, match=r"converting volume\(v0\) from inline to csi"):
             bench.rejections(pod(broken))
 
     def test_but_not_on_nodes_without_csi_node(self):

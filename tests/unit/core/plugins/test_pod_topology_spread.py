@@ -11,6 +11,7 @@ from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.plugins.pod_topology_spread import PodTopologySpread
 from k8s_scheduler.core.state.cache import Cache
@@ -184,9 +185,9 @@ class TestFilter:
 
     def test_a_selector_that_can_not_be_read_is_an_error_of_the_pod(self):
         bad = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
-        with pytest.raises(ValueError, match="obtaining pod's hard topology spread constraints: "):
+        with pytest.raises(StatusError, match="obtaining pod's hard topology spread constraints: "):
             Bench().term(newcomer(hard(labelSelector=bad)))
-        with pytest.raises(ValueError, match="obtaining pod's soft topology spread constraints: "):
+        with pytest.raises(StatusError, match="obtaining pod's soft topology spread constraints: "):
             Bench().raw_scores(newcomer(soft(labelSelector=bad)))
         assert Bench().raw_scores(newcomer(hard(labelSelector=bad), soft())) is not None
 

@@ -3,6 +3,7 @@
 import pytest
 
 from k8s_scheduler.core.framework.plugin import SKIP
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.plugins.volume_binding import VolumeBinding
 from tests.unit.core.plugins.storage_bench import (
     HOST,
@@ -101,7 +102,7 @@ class TestClaims:
 
     def test_a_class_that_does_not_say_when_it_binds_fails_the_cycle(self, bench):
         bench.put(storage_class("odd", mode=None), claim("c", of="odd"))
-        with pytest.raises(ValueError, match='VolumeBindingMode not set for StorageClass "odd"'):
+        with pytest.raises(StatusError, match='VolumeBindingMode not set for StorageClass "odd"'):
             bench.prepare(pod("c"))
 
     def test_pods_without_claims_are_skipped_but_scored(self, bench):
@@ -212,7 +213,7 @@ class TestHandedOver:
     def test_a_disk_that_can_not_be_translated_fails_the_cycle(self):
         bench = self.bench(disk="aws://z1/what")
         prepared = bench.prepare(pod("c"))
-        with pytest.raises(ValueError, match="could not translate pv"):
+        with pytest.raises(StatusError, match="could not translate pv"):
             bench.judge(prepared)
         assert bench.judge(prepared, "still") == [None]
 
@@ -273,7 +274,7 @@ class TestMatching:
     def test_a_selector_without_sense_fails_the_cycle(self, bench):
         wish = {"matchExpressions": [{"key": "kind", "operator": "Gt", "values": ["1"]}]}
         bench.put(LOCAL, claim("c", of="local", selector=wish))
-        with pytest.raises(ValueError, match="internal label selector for claim: default/c"):
+        with pytest.raises(StatusError, match="internal label selector for claim: default/c"):
             bench.rejections(pod("c"))
 
     def test_a_claim_that_asks_for_nothing_takes_any_size(self, bench):
