@@ -144,10 +144,15 @@ class RowsView:
         """How many ids of label values there are: the length of an array by domain."""
         return self._state.nodes.labels.value_count
 
-    def image_sizes(self, name: str) -> Mapping[NodeRow, int]:
-        """Return row -> size of an image, for all nodes that hold it."""
+    def image_sizes(self, name: str) -> npt.NDArray[np.int64]:
+        """Return the size of an image on each row, 0 where it is not."""
         self._check("images")
-        return self._state.nodes.images.sizes(name)
+        return self._cut(self._state.nodes.images.column(name, self._state.nodes.row_count))
+
+    def image_holders(self, name: str) -> int:
+        """Return how many nodes hold an image, in view or not."""
+        self._check("images")
+        return len(self._state.nodes.images.sizes(name))
 
     def taint_sets(self) -> Iterable[tuple[int, tuple[Taint, ...]]]:
         """Return the live (id, taints) pairs that the column `taint_set` refers to."""

@@ -37,9 +37,9 @@ class ImageLocality:
         """Return the share of what is there."""
         total = np.zeros(len(rows), dtype=np.int64)
         for name in term:
-            sizes = rows.image_sizes(name)
-            share = len(sizes) / rows.node_count
-            total += (rows.spread_out(sizes).astype(np.float64) * share).astype(np.int64)
+            share = rows.image_holders(name) / rows.node_count
+            if share:
+                total += (rows.image_sizes(name) * share).astype(np.int64)
         most = MAX_BYTES_PER_IMAGE * len(term)
         clamped = np.where(total < MIN_BYTES, MIN_BYTES, np.minimum(total, most))
         # Towards zero, as Go divides: a pod without images has nothing to clamp to.

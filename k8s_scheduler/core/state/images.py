@@ -4,12 +4,19 @@ Every node's own size counts, and the number of nodes is exact: kube-scheduler r
 it saw first, which makes its scores depend on history.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from k8s_scheduler.api.node import ContainerImage
 from k8s_scheduler.core.state.changes import NodeRow
 
+Sizes: TypeAlias = npt.NDArray[np.int64]
 _NOWHERE: Mapping[NodeRow, int] = {}
+# As many images are kept as columns; pods of few workloads arrive at a time.
+_COLUMNS = 64
 
 
 class ImageIndex:
@@ -18,10 +25,19 @@ class ImageIndex:
     def __init__(self) -> None:
         self._rows: dict[str, dict[NodeRow, int]] = {}
         self._names: dict[NodeRow, tuple[str, ...]] = {}
+        self._known: dict[NodeRow, list[ContainerImage]] = {}
+        # Columns that were asked for, until the image comes to or leaves a node.
+        self._columns: dict[str, Sizes] = {}
 
-    def put(self, row: NodeRow, images: Iterable[ContainerImage] | None) -> None:
+    def put(self, row: NodeRow, images: list[ContainerImage] | None) -> None:
         """Take the images of a node, in place of what it had."""
+        if self._known.get(row) == images:
+            return
+        self._known.pop(row, None)
+        if images:
+            self._known[row] = images
         for name in self._names.pop(row, ()):
+            self._columns.pop(name, None)
             rows = self._rows[name]
             del rows[row]
             if not rows:
@@ -31,7 +47,20 @@ class ImageIndex:
             self._names[row] = tuple(sizes)
             for name, size in sizes.items():
                 self._rows.setdefault(name, {})[row] = size
+                self._columns.pop(name, None)
 
     def sizes(self, name: str) -> Mapping[NodeRow, int]:
         """Return row -> size in bytes for one image."""
         return self._rows.get(name, _NOWHERE)
+
+    def column(self, name: str, row_count: int) -> Sizes:
+        """Return the size of one image for each row, 0 where it is not. Do not write to it."""
+        column = self._columns.get(name)
+        if column is None or len(column) < row_count:
+            column = np.zeros(row_count, dtype=np.int64)
+            rows = self._rows.get(name, _NOWHERE)
+            column[list(rows)] = list(rows.values())
+            if len(self._columns) >= _COLUMNS:
+                del self._columns[next(iter(self._columns))]
+            self._columns[name] = column
+        return column
