@@ -13,6 +13,7 @@ Decoding is strict, as kube-scheduler's is: unknown and repeated fields are erro
 document.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,6 +86,24 @@ def load_configuration(
     )
 
 
+def configuration_from_value(
+    value: Mapping[str, Any], known: Mapping[str, PluginFacts], *, source: str
+) -> SchedulerConfiguration:
+    """Check and resolve a configuration that is in no file; `source` stands for its name."""
+    document, errors = _parse(json.dumps(value))
+    if document is None or _is_something_else(document.value):
+        raise _located(errors or _type_errors(document), document, source)
+    return _configure(
+        document,
+        errors + _type_errors(document),
+        known=known,
+        default_multi_point=DEFAULT_MULTI_POINT,
+        overrides=(),
+        source=source,
+        to_run=True,
+    )
+
+
 def default_configuration(
     known: Mapping[str, PluginFacts],
     *,
@@ -139,6 +158,10 @@ def _read(path: Path) -> tuple[Document | None, list[FieldError]]:
         return None, [FieldError((), f"cannot be read: {error.strerror}")]
     except UnicodeDecodeError as error:
         return None, [FieldError((), f"is not text in UTF-8: byte {error.start} is not")]
+    return _parse(text)
+
+
+def _parse(text: str) -> tuple[Document | None, list[FieldError]]:
     documents, errors = parse_yaml(text)
     documents = [document for document in documents if document.value is not None]
     if errors and not documents:

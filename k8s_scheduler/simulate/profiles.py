@@ -2,12 +2,10 @@
 
 import functools
 import json
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from k8s_scheduler.api.config import ResolvedProfile
-from k8s_scheduler.api.config_load import default_configuration, load_configuration
+from k8s_scheduler.api.config_load import configuration_from_value, default_configuration
 from k8s_scheduler.api.field_errors import ConfigurationError, render_path
 from k8s_scheduler.core.builtins import known_plugins
 
@@ -31,15 +29,13 @@ def _default_profile() -> ResolvedProfile:
 # Scenarios of one file tend to share a few configurations.
 @functools.lru_cache(maxsize=256)
 def _configured_profile(text: str) -> ResolvedProfile:
-    with tempfile.TemporaryDirectory(prefix="k8s-scheduler-") as folder:
-        file = Path(folder) / "config.json"
-        file.write_text(text, encoding="utf-8")
-        try:
-            return load_configuration(file, known_plugins()).profiles[0]
-        except ConfigurationError as error:
-            # Where in the one line of the scenario something stands helps nobody; its path does.
-            listed = "; ".join(
-                ": ".join(part for part in (render_path(e.path), e.message) if part)
-                for e in error.errors
-            )
-            raise ProfileProblemError(f"config: {listed}") from error
+    try:
+        found = configuration_from_value(json.loads(text), known_plugins(), source="config")
+    except ConfigurationError as error:
+        # Where in the one line of the scenario something stands helps nobody; its path does.
+        listed = "; ".join(
+            ": ".join(part for part in (render_path(e.path), e.message) if part)
+            for e in error.errors
+        )
+        raise ProfileProblemError(f"config: {listed}") from error
+    return found.profiles[0]
