@@ -1,16 +1,22 @@
 """Carries out the core's instructions: binds, conditions, events, log lines."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from k8s_scheduler.api.meta import ObjectReference
 from k8s_scheduler.core.messages.outgoing import (
     Bind,
+    ClearNomination,
+    Evict,
     Instruction,
     Log,
     PatchCondition,
+    PatchObject,
+    PodReference,
     RecordEvent,
+    Request,
     Severity,
 )
 from k8s_scheduler.kube.binding import BindRequest
@@ -18,6 +24,15 @@ from k8s_scheduler.kube.conditions import ConditionPatch
 from k8s_scheduler.kube.dispatcher import Dispatcher
 from k8s_scheduler.kube.events import EventNote
 from k8s_scheduler.kube.recorder import EventRecorder
+from k8s_scheduler.kube.resources import OTHERS
+from k8s_scheduler.kube.write_lane import WriteLane
+from k8s_scheduler.kube.write_requests import (
+    Call,
+    WriteRequest,
+    eviction_calls,
+    nomination_calls,
+    object_calls,
+)
 
 logger = logging.getLogger("k8s_scheduler.core")
 
@@ -32,14 +47,26 @@ _LEVELS = {
 class Carrier:
     """The hands of the core."""
 
-    def __init__(self, dispatcher: Dispatcher, recorder: EventRecorder) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        recorder: EventRecorder,
+        writes: WriteLane,
+        *,
+        wall_clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
         self._dispatcher = dispatcher
         self._recorder = recorder
+        self._writes = writes
+        self._wall_clock_ns = wall_clock_ns
         self._carry: dict[type[Instruction], Callable[[Any], None]] = {
             Bind: self._bind,
             PatchCondition: self._patch,
             RecordEvent: self._record,
             Log: self._log,
+            Evict: self._evict,
+            ClearNomination: self._clear_nomination,
+            PatchObject: self._patch_object,
         }
 
     def carry_out(self, instructions: Iterable[Instruction]) -> None:
@@ -75,7 +102,37 @@ class Carrier:
                 message=patch.message,
                 observed_generation=patch.observed_generation,
                 last_transition_time=patch.last_transition_time,
+                nominated_node_name=patch.nominated_node_name,
             )
+        )
+
+    def _evict(self, evict: Evict) -> None:
+        calls = eviction_calls(
+            namespace=evict.victim.namespace,
+            name=evict.victim.name,
+            uid=evict.victim.uid,
+            scheduler_name=evict.scheduler_name,
+            wall_ns=self._wall_clock_ns(),
+        )
+        self._submit(evict, evict.victim.namespace, calls)
+
+    def _clear_nomination(self, clear: ClearNomination) -> None:
+        other = clear.other
+        calls = nomination_calls(namespace=other.namespace, name=other.name, uid=other.uid)
+        self._submit(clear, other.namespace, calls)
+
+    def _patch_object(self, patch: PatchObject) -> None:
+        calls = object_calls(
+            OTHERS[patch.kind],
+            namespace=patch.object_namespace,
+            name=patch.object_name,
+            patch=patch.patch,
+        )
+        self._submit(patch, patch.object_namespace, calls)
+
+    def _submit(self, request: Request, namespace: str, calls: tuple[Call, ...]) -> None:
+        self._writes.submit(
+            WriteRequest(request.uid, request.attempt, request.request, namespace, calls)
         )
 
     def _record(self, event: RecordEvent) -> None:
@@ -84,19 +141,22 @@ class Carrier:
             logger.debug(event.reason, extra={"fields": fields})
         self._recorder.record(
             EventNote(
-                regarding=ObjectReference(
-                    kind="Pod", name=event.name, namespace=event.namespace, uid=event.uid
-                ),
+                regarding=_reference(PodReference(event.namespace, event.name, event.uid)),
                 type=event.type.value,
                 reason=event.reason,
                 action=event.action,
                 note=event.note,
+                related=None if event.related is None else _reference(event.related),
                 reporting_controller=event.scheduler_name,
             )
         )
 
     def _log(self, line: Log) -> None:
         logger.log(_LEVELS[line.severity], line.event, extra={"fields": line.fields})
+
+
+def _reference(pod: PodReference) -> ObjectReference:
+    return ObjectReference(kind="Pod", name=pod.name, namespace=pod.namespace, uid=pod.uid)
 
 
 def _pod(instruction: Bind | RecordEvent) -> str:

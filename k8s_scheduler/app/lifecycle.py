@@ -135,6 +135,7 @@ class Daemon:
         graph = self._graph
         self._tasks.start("watchdog", watch_loop())
         self._tasks.start("dispatcher", graph.dispatcher.run())
+        self._tasks.start("writes", graph.writes.run())
         self._tasks.start("recorder", graph.recorder.run())
         self._tasks.start("pump", graph.pump.run())
         self._tasks.start("timers", graph.pump.tick())

@@ -20,17 +20,20 @@ from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.carrier import Carrier
 from k8s_scheduler.app.recording import Recording
+from k8s_scheduler.core.engine.evictions import GONE
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
     Message,
     NodeChanged,
     ObjectChanged,
     PodChanged,
+    RequestResult,
     Schedule,
     Tick,
 )
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.kube.binding import BindOutcome
+from k8s_scheduler.kube.write_requests import WriteOutcome
 from k8s_scheduler.lib.slices import SliceMeter
 
 TICK_SECONDS = 1.0
@@ -102,6 +105,19 @@ class Pump:
                 node=outcome.node,
                 bound=outcome.bound,
                 message=outcome.message,
+            )
+        )
+
+    def write_ended(self, outcome: WriteOutcome) -> None:
+        """Take the definite outcome of a write that a pod waits for."""
+        self._tell(
+            RequestResult(
+                now=self._clock(),
+                uid=outcome.uid,
+                attempt=outcome.attempt,
+                request=outcome.request,
+                done=outcome.done,
+                message=GONE if outcome.gone else outcome.message,
             )
         )
 

@@ -27,6 +27,7 @@ from k8s_scheduler.kube.lease import LeaseConfig
 from k8s_scheduler.kube.recorder import EventRecorder
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
 from k8s_scheduler.kube.throttle import rate_limit
+from k8s_scheduler.kube.write_lane import WriteLane
 from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import Metrics
@@ -46,6 +47,7 @@ class Graph:
     others: tuple[Informer[ClusterObject], ...]
     pods: Informer[Pod]
     dispatcher: Dispatcher
+    writes: WriteLane
     recorder: EventRecorder
     recording: Recording | None
     elector: Elector | None
@@ -86,19 +88,28 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
     core = Scheduler(setup, metrics=metrics.scheduler, perf=time.perf_counter)
     pump = Pump(core, clock=clock, meter=meter)
     elector = _elector(options, transport, metrics)
+    may_write = _always if elector is None else elector.may_write
     dispatcher = Dispatcher(
         transport,
         metrics=metrics.kube,
         on_bind_outcome=pump.bind_ended,
-        may_write=_always if elector is None else elector.may_write,
+        may_write=may_write,
         admit=admit,
         config=DispatcherConfig(call_timeout_seconds=_write_seconds(options)),
     )
     recorder = EventRecorder(
         transport, hostname=socket.gethostname(), metrics=metrics.kube, admit=admit
     )
+    writes = WriteLane(
+        transport,
+        on_outcome=pump.write_ended,
+        may_write=may_write,
+        admit=admit,
+        workers=options.configuration.settings.parallelism,
+        call_timeout_seconds=_write_seconds(options),
+    )
     recording = _recording(options, setup, core, clock=clock, meter=meter, metrics=metrics)
-    pump.connect(Carrier(dispatcher, recorder), recording)
+    pump.connect(Carrier(dispatcher, recorder, writes), recording)
     nodes = Informer(transport, NODES, metrics=metrics.kube, meter=meter)
     nodes.add_handler(pump.node_changed)
     pods = Informer(transport, PODS, metrics=metrics.kube, meter=meter)
@@ -114,6 +125,7 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
         others=tuple(others),
         pods=pods,
         dispatcher=dispatcher,
+        writes=writes,
         recorder=recorder,
         recording=recording,
         elector=elector,

@@ -16,10 +16,13 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.engine.attempts import Attempts
-from k8s_scheduler.core.engine.binding import Flights
-from k8s_scheduler.core.engine.checkpoints import restore, take_checkpoint
+from k8s_scheduler.core.engine.checkpoints import Parts, restore, take_checkpoint
 from k8s_scheduler.core.engine.cycle import Cycle
+from k8s_scheduler.core.engine.departure import Departure
+from k8s_scheduler.core.engine.evictions import Evictions
+from k8s_scheduler.core.engine.flights import Flights, Phase
 from k8s_scheduler.core.engine.judging import Judge, Judgement
+from k8s_scheduler.core.engine.making_room import MakingRoom
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.framework.profile import Profile, ProfileError, compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -32,6 +35,7 @@ from k8s_scheduler.core.messages.incoming import (
     NodeChanged,
     ObjectChanged,
     PodChanged,
+    RequestResult,
     Restore,
     Schedule,
     Tick,
@@ -74,6 +78,7 @@ class Scheduler:
         verdicts = VerdictTable()
         self._cache = Cache()
         self._flights = Flights()
+        self._evictions = Evictions()
         self._meter = Meter(metrics or Metrics().scheduler, tuple(self._profiles))
         runtime = Runtime(self._cache, verdicts)
         self._judge = Judge(self._cache, runtime, verdicts)
@@ -87,14 +92,35 @@ class Scheduler:
         self._waker = Waker(
             queue=self._queue, cache=self._cache, runtime=runtime, profiles=self._profiles
         )
+        self._departure = Departure(
+            cache=self._cache, flights=self._flights, runtime=runtime, profiles=self._profiles
+        )
         self._attempts = Attempts(
             cache=self._cache,
             queue=self._queue,
             flights=self._flights,
             cycle=self._cycle,
+            departure=self._departure,
+            making_room=MakingRoom(
+                cache=self._cache,
+                queue=self._queue,
+                flights=self._flights,
+                evictions=self._evictions,
+                runtime=runtime,
+                verdicts=verdicts,
+                meter=self._meter,
+            ),
             profiles=self._profiles,
             meter=self._meter,
             perf=perf,
+        )
+        self._parts = Parts(
+            cache=self._cache,
+            queue=self._queue,
+            flights=self._flights,
+            evictions=self._evictions,
+            cycle=self._cycle,
+            departure=self._departure,
         )
         self._handlers = self._handlers_by_type()
 
@@ -102,7 +128,9 @@ class Scheduler:
 
     def handle(self, message: Message) -> list[Instruction]:
         """Take one message; return what is to be done about it."""
-        return list(self._handlers[type(message)](message))
+        instructions = list(self._handlers[type(message)](message))
+        instructions.extend(self._attempts.settle(now=message.now))
+        return instructions
 
     def _handlers_by_type(self) -> dict[type[Message], Handler]:
         return {
@@ -111,6 +139,7 @@ class Scheduler:
             ObjectChanged: self._object_changed,
             Schedule: self._schedule,
             BindResult: self._attempts.take_result,
+            RequestResult: self._attempts.take_answer,
             Tick: self._tick,
             Restore: self._restore,
         }
@@ -147,9 +176,7 @@ class Scheduler:
     def checkpoint(self) -> Checkpoint:
         """Return the whole state as data; it shares the objects and copies none."""
         self._waker.rewind()
-        return take_checkpoint(
-            cache=self._cache, queue=self._queue, flights=self._flights, cycle=self._cycle
-        )
+        return take_checkpoint(self._parts)
 
     # Pods and nodes
 
@@ -158,22 +185,38 @@ class Scheduler:
         self._nominate(uid, pod)
         if pod is None:
             self._queue.remove(uid)
-            self._flights.drop(uid)
+            self._evictions.drop(uid)
+            self._attempts.abandon(uid)
             self._cache.remove_pod(uid)
         elif pod.spec.node_name:
-            self._queue.remove(uid)
-            self._flights.update(pod)
-            try:
-                self._cache.put_bound(pod)
-            except QuantityError as error:
-                yield _unreadable("pod", f"{pod.metadata.namespace}/{pod.metadata.name}", error)
-        elif self._flights.update(pod) or self._cache.node_of(uid) is not None:
-            # Assumed, or already seen bound: a version without a node name is an older one.
+            yield from self._bound(uid, pod)
+        elif self._flights.update(pod):
+            if pod.metadata.deletion_timestamp is not None and not self._is_binding(uid):
+                # Nobody needs it any more. Its deletion comes by the watch.
+                self._attempts.abandon(uid)
+        elif self._cache.node_of(uid) is not None:
+            # Already seen bound: a version without a node name is an older one.
             return
         elif self._queue.get(uid) is not None:
             self._queue.update(pod, now=message.now)
         elif pod.spec.scheduler_name in self._profiles:
             self._queue.add(pod, now=message.now)
+
+    def _bound(self, uid: PodUid, pod: Pod) -> Iterator[Instruction]:
+        """Take in a pod with a node, whoever put it there."""
+        self._queue.remove(uid)
+        self._evictions.drop(uid)
+        if not self._is_binding(uid):
+            self._attempts.abandon(uid)
+        self._flights.update(pod)
+        try:
+            self._cache.put_bound(pod)
+        except QuantityError as error:
+            yield _unreadable("pod", f"{pod.metadata.namespace}/{pod.metadata.name}", error)
+
+    def _is_binding(self, uid: PodUid) -> bool:
+        flight = self._flights.get(uid)
+        return flight is not None and flight.phase is Phase.BINDING
 
     def _node_changed(self, message: NodeChanged) -> Iterator[Instruction]:
         if message.node is None:
@@ -190,7 +233,7 @@ class Scheduler:
             self._cache.objects.remove(message.kind, message.namespace, message.name)
         else:
             self._cache.objects.put(message.kind, message.namespace, message.name, found)
-        return ()
+        return self._attempts.look_again(now=message.now)
 
     def _nominate(self, uid: PodUid, pod: Pod | None) -> None:
         """Keep the promises to pods of ours that wait."""
@@ -200,10 +243,15 @@ class Scheduler:
             and pod.spec.scheduler_name in self._profiles
             and self._cache.node_of(uid) is None
         )
-        if pod is not None and waits and pod.status.nominated_node_name:
+        if pod is None or not waits:
+            self._cache.end_nomination(uid)
+        elif pod.status.nominated_node_name:
             self._cache.nominate(pod, NodeName(pod.status.nominated_node_name))
         else:
-            self._cache.end_nomination(uid)
+            known = self._queue.get(uid)
+            if known is None or known.pod.status.nominated_node_name:
+                self._cache.end_nomination(uid)
+            # Otherwise a promise of ours may be on its way to the status.
 
     # Time and decisions
 
@@ -215,23 +263,20 @@ class Scheduler:
                 return
             yield from self._attempts.attempt(queued, now=message.now)
 
-    def _tick(self, message: Tick) -> Iterable[Instruction]:
+    def _tick(self, message: Tick) -> Iterator[Instruction]:
         self._waker.wake(now=message.now)
         self._queue.tick(now=message.now)
         self._meter.measure(self._cache)
-        return ()
+        yield from self._attempts.expire(now=message.now)
+        yield from self._attempts.look_again(now=message.now)
 
     def _restore(self, message: Restore) -> Iterable[Instruction]:
-        restore(
-            message.checkpoint,
-            cache=self._cache,
-            queue=self._queue,
-            flights=self._flights,
-            cycle=self._cycle,
-        )
+        restore(message.checkpoint, self._parts)
         return ()
 
     def _is_gated(self, pod: Pod) -> bool:
+        if self._evictions.is_under_way(PodUid(pod.metadata.uid)):
+            return True
         profile = self._profiles[pod.spec.scheduler_name]
         return any(plugin.pre_enqueue(pod) is not None for _, plugin in profile.pre_enqueue)
 

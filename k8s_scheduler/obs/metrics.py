@@ -177,6 +177,17 @@ class SchedulerMetrics:
             ["type"],
             registry=registry,
         )
+        self.preemption_attempts = Counter(
+            "scheduler_preemption_attempts",
+            "Total preemption attempts in the cluster till now",
+            registry=registry,
+        )
+        self.preemption_victims = Histogram(
+            "scheduler_preemption_victims",
+            "Number of selected preemption victims",
+            buckets=exponential(1, 2, 7),
+            registry=registry,
+        )
         self.plugin_errors = Counter(
             "k8s_scheduler_plugin_errors",
             "Cycles that failed because a plugin raised, by plugin and extension point.",

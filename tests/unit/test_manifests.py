@@ -154,6 +154,9 @@ class TestRights:
             *((r.group, r.plural, "", verb) for r in OTHERS.values() for verb in INFORM),
             ("", "pods/binding", "", "create"),
             ("", "pods/status", "", "patch"),
+            ("", "pods", "", "delete"),
+            ("", "persistentvolumes", "", "patch"),
+            ("", "persistentvolumeclaims", "", "patch"),
             ("events.k8s.io", "events", "", "create"),
             ("events.k8s.io", "events", "", "patch"),
         }

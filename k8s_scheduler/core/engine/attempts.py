@@ -1,31 +1,40 @@
 """One attempt at one pod, from the queue to its end.
 
-        pop ─▶ decide ─┬─ a node ─▶ assume ─▶ Bind ──▶ (in flight) ─┬─ bound ─▶ Scheduled
-                       │                                            └─ failed ─▶ forget ─▶ backoff
-                       ├─ no node ─▶ FailedScheduling, parked until an event helps
+        pop ─▶ decide ─┬─ a node ─▶ departure ─▶ Bind ──▶ (in flight) ─┬─ bound ─▶ Scheduled
+                       │                │                              └─ failed ─▶ undo ─▶ backoff
+                       │                └─ turned away ─▶ FailedScheduling, parked
+                       ├─ no node ─▶ make room? ─▶ FailedScheduling, parked until an event helps
                        └─ error ───▶ FailedScheduling, tried again after its backoff
 
 The room a pod was given is taken back only on a definite failure.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.quantity import QuantityError
-from k8s_scheduler.core.engine.binding import Flight, Flights, tell_success
-from k8s_scheduler.core.engine.cycle import Cycle, Placement
+from k8s_scheduler.core.engine.cycle import Cycle, NoNode, Placement
+from k8s_scheduler.core.engine.departure import BindingError, Departure, TurnedAwayError
 from k8s_scheduler.core.engine.failure import tell_failure, warn
+from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
+from k8s_scheduler.core.engine.making_room import MakingRoom
 from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.success import tell_success
 from k8s_scheduler.core.framework.diagnosis import Diagnosis
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.runtime import PluginError
+from k8s_scheduler.core.framework.reasons import Verdict
+from k8s_scheduler.core.framework.runtime import PluginError, blaming
 from k8s_scheduler.core.framework.status import SCHEDULER_ERROR, UNSCHEDULABLE, AttemptResult
-from k8s_scheduler.core.messages.incoming import BindResult
+from k8s_scheduler.core.messages.incoming import BindResult, RequestResult
 from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
 
 NO_BINDER = "no bind plugin of the profile binds this pod"
+TOO_LATE = "context deadline exceeded"
+# A promise that is to be taken back.
+NOWHERE = NodeName("")
 
 
 class Attempts:
@@ -38,6 +47,8 @@ class Attempts:
         queue: SchedulingQueue,
         flights: Flights,
         cycle: Cycle,
+        departure: Departure,
+        making_room: MakingRoom,
         profiles: Mapping[str, Profile],
         meter: Meter,
         perf: Callable[[], float],
@@ -46,9 +57,13 @@ class Attempts:
         self._queue = queue
         self._flights = flights
         self._cycle = cycle
+        self._departure = departure
+        self._making_room = making_room
         self._profiles = profiles
         self._meter = meter
         self._perf = perf
+
+    # An attempt begins
 
     def attempt(self, queued: QueuedPod, *, now: float) -> Iterator[Instruction]:
         """Try to place a pod that was just popped."""
@@ -62,70 +77,224 @@ class Attempts:
         started = self._perf()
         try:
             decision = self._cycle.decide(profile, queued)
-        except PluginError as error:
-            self._meter.plugin_failed(error.plugin, error.extension_point)
-            yield _plugin_log(queued, error)
-            yield from self._failed(queued, str(error), seconds=self._perf() - started, now=now)
-            return
-        except QuantityError as error:
-            yield from self._failed(queued, str(error), seconds=self._perf() - started, now=now)
+        except (PluginError, QuantityError) as error:
+            seconds = self._perf() - started
+            yield from self._failed(queued, error, seconds=seconds, now=now)
             return
         seconds = self._perf() - started
         self._meter.decided(seconds)
-        if isinstance(decision, Placement):
-            if not any(plugin.binds(pod) for _, plugin in profile.binds):
-                yield from self._failed(queued, NO_BINDER, seconds=seconds, now=now)
-                return
-            yield self._place(queued, decision, now=now)
+        if isinstance(decision, NoNode):
+            yield from self._unplaced(queued, profile, decision, seconds=seconds, now=now)
+        elif not any(plugin.binds(pod) for _, plugin in profile.binds):
+            yield from self._failed(queued, BindingError(NO_BINDER), seconds=seconds, now=now)
         else:
-            yield from self._rejected(queued, decision, seconds=seconds, now=now)
+            yield from self._depart(queued, decision, now=now)
+
+    def _depart(
+        self, queued: QueuedPod, placement: Placement, *, now: float
+    ) -> Iterator[Instruction]:
+        flight = Flight(
+            queued,
+            self._cache.nodes.name_of(placement.row),
+            started=now,
+            state=placement.state,
+            changes_seen=self._cache.changes.count,
+        )
+        yield from self._carefully(flight, self._departure.begin(flight, now=now), now=now)
+
+    # An attempt goes on
+
+    def take_answer(self, result: RequestResult) -> Iterator[Instruction]:
+        """Let a pod go on that waited for a write; other attempts' answers are dropped."""
+        if self._making_room.owns(result):
+            yield from self._making_room.answered(result)
+            return
+        flight = self._flights.of(result)
+        if flight is not None and result.request in flight.requests:
+            steps = self._departure.answered(flight, result)
+            yield from self._carefully(flight, steps, now=result.now)
+
+    def settle(self, *, now: float) -> Iterator[Instruction]:
+        """Do what plugins have said about waiting pods."""
+        while self._departure.has_spoken:
+            for flight, verdict in self._departure.take_refused():
+                yield from self._turned_away(flight, verdict, now=now)
+            for flight in self._departure.take_allowed():
+                yield from self._carefully(flight, self._departure.go_on(flight, now=now), now=now)
+
+    def look_again(self, *, now: float) -> Iterator[Instruction]:
+        """See whether objects are now as pods that are pre-binding wait for."""
+        for flight in self._flights.in_phase(Phase.PRE_BINDING):
+            steps = self._departure.look_again(flight, now=now)
+            yield from self._carefully(flight, steps, now=now)
+
+    def expire(self, *, now: float) -> Iterator[Instruction]:
+        """End what has waited for too long."""
+        self._departure.expire(now=now)
+        for flight in self._departure.overdue(now=now):
+            yield from self._broken_off(
+                flight, BindingError(f"{flight.errand}: {TOO_LATE}"), now=now
+            )
+        yield from self.settle(now=now)
+
+    def abandon(self, uid: PodUid) -> None:
+        """Give back what a pod on its way has taken; it is gone, or somebody else has bound it."""
+        flight = self._flights.get(uid)
+        if flight is not None:
+            self._departure.undo(flight)
+
+    # An attempt ends
 
     def take_result(self, result: BindResult) -> Iterator[Instruction]:
         """End the attempt that a binding belonged to; other attempts' results are dropped."""
-        flight = self._flights.land(result)
-        if flight is None:
+        flight = self._flights.of(result)
+        if flight is None or flight.phase is not Phase.BINDING:
             return
         queued = flight.queued
         seconds = max(0.0, result.now - flight.started)
         if result.bound:
+            self._flights.end(flight.uid)
             self._meter.attempted(AttemptResult.SCHEDULED, queued.pod.spec.scheduler_name, seconds)
             self._meter.bound(queued, now=result.now)
             yield tell_success(queued.pod, attempt=queued.attempts, node=flight.node)
+            yield from self._after_binding(flight)
             return
-        if self._cache.is_assumed(queued.uid):
-            self._cache.forget(queued.uid)
+        self._departure.undo(flight)
         if queued.pod.spec.node_name:
             # Somebody else bound it meanwhile: it is placed, only not by us.
             self._meter.attempted(AttemptResult.ERROR, queued.pod.spec.scheduler_name, seconds)
             yield warn(queued.pod, attempt=queued.attempts, note=result.message)
             return
-        yield from self._failed(queued, result.message, seconds=seconds, now=result.now)
+        error = BindingError(result.message)
+        yield from self._failed(queued, error, seconds=seconds, now=result.now)
 
-    def _place(self, queued: QueuedPod, placement: Placement, *, now: float) -> Instruction:
-        self._cache.assume(queued.pod, placement.row)
-        flight = Flight(queued, self._cache.nodes.name_of(placement.row), started=now)
-        self._flights.start(flight)
-        return flight.bind()
+    def _after_binding(self, flight: Flight) -> Iterator[Instruction]:
+        for name, plugin in self._profiles[flight.pod.spec.scheduler_name].post_binds:
+            try:
+                with blaming(name, "PostBind"):
+                    plugin.post_bind(flight.state, flight.pod, flight.node)
+            except PluginError as error:
+                # The pod is bound: there is nothing left to fail but the plugin.
+                self._meter.plugin_failed(error.plugin, error.extension_point)
+                yield _plugin_log(flight.queued, error)
+
+    # Ends of several kinds
+
+    def _carefully(
+        self, flight: Flight, steps: Iterable[Instruction], *, now: float
+    ) -> Iterator[Instruction]:
+        """Carry on with a flight; whatever ends it has undone everything already."""
+        try:
+            yield from steps
+        except TurnedAwayError as error:
+            yield from self._turned_away(flight, error.verdict, now=now)
+        except (PluginError, BindingError) as error:
+            seconds = max(0.0, now - flight.started)
+            yield from self._failed(flight.queued, error, seconds=seconds, now=now)
+
+    def _broken_off(self, flight: Flight, error: Exception, *, now: float) -> Iterator[Instruction]:
+        self._departure.undo(flight)
+        seconds = max(0.0, now - flight.started)
+        yield from self._failed(flight.queued, error, seconds=seconds, now=now)
+
+    def _turned_away(
+        self, flight: Flight, verdict: Verdict, *, now: float
+    ) -> Iterator[Instruction]:
+        """Park a pod that a plugin refused on the node that was chosen for it."""
+        has_waited = flight.uid in self._flights
+        news = has_waited and flight.changes_seen != self._cache.changes.count
+        if has_waited:
+            self._departure.undo(flight)
+        diagnosis = Diagnosis(node_count=1, verdicts=((verdict, 1),))
+        yield from self._rejected(
+            flight.queued,
+            diagnosis.rejectors,
+            diagnosis.message(),
+            seconds=max(0.0, now - flight.started),
+            now=now,
+            nominated=NOWHERE,
+        )
+        if news:
+            # While it waited something happened that might have helped: it did not see it.
+            self._queue.wake(flight.queued, "ScheduleAttemptFailure", now=now)
+
+    def _unplaced(
+        self,
+        queued: QueuedPod,
+        profile: Profile,
+        found: NoNode,
+        *,
+        seconds: float,
+        now: float,
+    ) -> Iterator[Instruction]:
+        try:
+            room = self._making_room.make(profile, queued, found)
+        except PluginError as error:
+            yield from self._failed(queued, error, seconds=seconds, now=now)
+            return
+        message = found.diagnosis.message()
+        yield from self._rejected(
+            queued,
+            found.diagnosis.rejectors,
+            f"{message} {room.message}" if room.message else message,
+            seconds=seconds,
+            now=now,
+            nominated=room.nominated,
+        )
+        yield from self._making_room.start(
+            queued,
+            room,
+            lambda flight: self._broken_off(flight, BindingError("preempted"), now=now),
+        )
 
     def _rejected(
-        self, queued: QueuedPod, diagnosis: Diagnosis, *, seconds: float, now: float
+        self,
+        queued: QueuedPod,
+        rejectors: tuple[str, ...],
+        message: str,
+        *,
+        seconds: float,
+        now: float,
+        nominated: NodeName | None,
     ) -> Iterator[Instruction]:
         pod = queued.pod
         self._meter.attempted(AttemptResult.UNSCHEDULABLE, pod.spec.scheduler_name, seconds)
-        self._queue.return_rejected(queued, diagnosis.rejectors, now=now)
+        self._nominate(queued, nominated)
+        self._queue.return_rejected(queued, rejectors, now=now)
         yield from tell_failure(
-            pod, attempt=queued.attempts, reason=UNSCHEDULABLE, message=diagnosis.message()
+            pod,
+            attempt=queued.attempts,
+            reason=UNSCHEDULABLE,
+            message=message,
+            nominated=nominated,
         )
 
     def _failed(
-        self, queued: QueuedPod, message: str, *, seconds: float, now: float
+        self, queued: QueuedPod, error: Exception, *, seconds: float, now: float
     ) -> Iterator[Instruction]:
         pod = queued.pod
+        if isinstance(error, PluginError):
+            self._meter.plugin_failed(error.plugin, error.extension_point)
+            yield _plugin_log(queued, error)
         self._meter.attempted(AttemptResult.ERROR, pod.spec.scheduler_name, seconds)
+        self._nominate(queued, NOWHERE)
         self._queue.return_failed(queued, now=now)
         yield from tell_failure(
-            pod, attempt=queued.attempts, reason=SCHEDULER_ERROR, message=message
+            pod,
+            attempt=queued.attempts,
+            reason=SCHEDULER_ERROR,
+            message=str(error),
+            nominated=NOWHERE,
         )
+
+    def _nominate(self, queued: QueuedPod, node: NodeName | None) -> None:
+        """Keep in mind where a pod is promised room; None leaves that as it is."""
+        if node is None:
+            return
+        if node:
+            self._cache.nominate(queued.pod, node)
+        else:
+            self._cache.end_nomination(queued.uid)
 
 
 def _plugin_log(queued: QueuedPod, error: PluginError) -> Log:

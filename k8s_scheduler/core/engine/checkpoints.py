@@ -1,10 +1,14 @@
 """Takes and restores checkpoints: the whole state as data."""
 
+from dataclasses import dataclass
+
 import msgspec
 
 from k8s_scheduler.api.kinds import TYPES
-from k8s_scheduler.core.engine.binding import Flight, Flights
 from k8s_scheduler.core.engine.cycle import Cycle
+from k8s_scheduler.core.engine.departure import Departure
+from k8s_scheduler.core.engine.evictions import Evictions
+from k8s_scheduler.core.engine.flights import Flight, Flights
 from k8s_scheduler.core.messages.checkpoint import (
     ChangeEntry,
     Checkpoint,
@@ -21,10 +25,21 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import Change, NodeRow, ObjectChange
 
 
-def take_checkpoint(
-    *, cache: Cache, queue: SchedulingQueue, flights: Flights, cycle: Cycle
-) -> Checkpoint:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a core that have a state."""
+
+    cache: Cache
+    queue: SchedulingQueue
+    flights: Flights
+    evictions: Evictions
+    cycle: Cycle
+    departure: Departure
+
+
+def take_checkpoint(parts: Parts) -> Checkpoint:
     """Return everything a core of the same configuration needs to go on from here."""
+    cache, queue = parts.cache, parts.queue
     table = cache.nodes
     noted = cache.changes.peek()
     return Checkpoint(
@@ -35,7 +50,8 @@ def take_checkpoint(
         nominations=tuple(NominationEntry(node, pod) for node, pod in cache.nominations.entries()),
         # Who entered first stands first: order among equals is part of the state.
         queue=tuple(_entry(queued, queue) for queued in sorted(queue, key=lambda q: q.sequence)),
-        in_flight=flights.entries(),
+        in_flight=parts.flights.entries(),
+        evictions=parts.evictions.entries(),
         changes=tuple(ChangeEntry(row, change.value) for row, change in noted.rows.items()),
         object_changes=tuple(
             ObjectChangeEntry(kind, change.value) for kind, change in noted.objects.items()
@@ -43,7 +59,9 @@ def take_checkpoint(
         next_sequence=queue.next_sequence,
         last_backoff_flush=queue.last_backoff_flush,
         last_parked_flush=queue.last_parked_flush,
-        next_sampling_start=cycle.sampling.next_start,
+        next_sampling_start=parts.cycle.sampling.next_start,
+        next_request=max(parts.departure.next_request, parts.evictions.next_request),
+        change_count=cache.changes.count,
     )
 
 
@@ -56,15 +74,9 @@ def _entry(queued: QueuedPod, queue: SchedulingQueue) -> QueueEntry:
     return msgspec.structs.replace(entry, rejectors=rejectors)
 
 
-def restore(
-    checkpoint: Checkpoint,
-    *,
-    cache: Cache,
-    queue: SchedulingQueue,
-    flights: Flights,
-    cycle: Cycle,
-) -> None:
+def restore(checkpoint: Checkpoint, parts: Parts) -> None:
     """Fill an empty core."""
+    cache, queue = parts.cache, parts.queue
     if cache.nodes.row_count or len(queue):
         raise ValueError("only an empty core can be restored")
     _fill(cache, checkpoint)
@@ -73,7 +85,9 @@ def restore(
     for entry in checkpoint.queue:
         queue.restore(QueuedPod.from_entry(entry))
     for flight in checkpoint.in_flight:
-        flights.start(Flight.from_entry(flight))
+        parts.flights.start(Flight.from_entry(flight))
+    for eviction in checkpoint.evictions:
+        parts.evictions.restore(eviction)
     # What filling the tables noted is not news; what the checkpoint had noted is.
     cache.changes.drain()
     for change in checkpoint.changes:
@@ -83,7 +97,9 @@ def restore(
     queue.next_sequence = checkpoint.next_sequence
     queue.last_backoff_flush = checkpoint.last_backoff_flush
     queue.last_parked_flush = checkpoint.last_parked_flush
-    cycle.sampling.next_start = checkpoint.next_sampling_start
+    parts.cycle.sampling.next_start = checkpoint.next_sampling_start
+    parts.departure.next_request = parts.evictions.next_request = checkpoint.next_request
+    cache.changes.count = checkpoint.change_count
 
 
 def _fill(cache: Cache, checkpoint: Checkpoint) -> None:
@@ -103,3 +119,5 @@ def _fill(cache: Cache, checkpoint: Checkpoint) -> None:
     for found in checkpoint.objects:
         read = msgspec.convert(found.object, TYPES[found.kind])
         cache.objects.put(found.kind, found.namespace, found.name, read)
+        if found.assumed is not None:
+            cache.objects.assume(found.kind, msgspec.convert(found.assumed, TYPES[found.kind]))

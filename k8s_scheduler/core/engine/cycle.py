@@ -5,20 +5,21 @@ first at or after the attempt's seed modulo the table's length. Fair over pods, 
 whenever the same decision is replayed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.sampling import Sampling
 from k8s_scheduler.core.engine.seeds import seed_of
+from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Nominated, Runtime
+from k8s_scheduler.core.framework.runtime import Filtered, Nominated, Runtime
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
@@ -29,9 +30,20 @@ _ALL = 100
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The node that was chosen."""
+    """The node that was chosen, and what was found out on the way."""
 
     row: NodeRow
+    state: CycleState
+
+
+@dataclass(frozen=True, slots=True)
+class NoNode:
+    """No node takes the pod: why, and what was asked to find out."""
+
+    diagnosis: Diagnosis
+    rows: Rows
+    filtered: Filtered | None = None
+    nominated: Nominated = field(default_factory=dict)
 
 
 class Cycle:
@@ -43,40 +55,42 @@ class Cycle:
         self._verdicts = verdicts
         self.sampling = Sampling(state.nodes)
 
-    def decide(self, profile: Profile, queued: QueuedPod) -> Placement | Diagnosis:
+    def decide(self, profile: Profile, queued: QueuedPod) -> Placement | NoNode:
         """Return where the pod goes, or why nowhere. Raises PluginError."""
         rows = self._state.nodes.present_rows()
         if not len(rows):
-            return Diagnosis(node_count=0, verdicts=())
+            return NoNode(Diagnosis(node_count=0, verdicts=()), rows)
         pod = PodView(queued.pod)
         nominated = nominated_for(self._state, queued.pod)
         promised = self._promised(profile, queued.pod, pod, nominated)
         if promised is not None:
-            return Placement(promised)
+            return promised
         filtered = self._runtime.run_filters(profile, pod, rows, nominated)
         feasible = filtered.feasible
         if not len(feasible):
-            return diagnose(filtered.codes, self._verdicts, pre_filter=filtered.pre_filter)
+            diagnosis = diagnose(filtered.codes, self._verdicts, pre_filter=filtered.pre_filter)
+            return NoNode(diagnosis, rows, filtered, nominated)
+        state = filtered.before.state
         if 0 < profile.percentage_of_nodes_to_score < _ALL:
             feasible = self.sampling.cut(rows, filtered, profile.percentage_of_nodes_to_score)
         if len(feasible) == 1:
-            return Placement(NodeRow(int(feasible[0])))
+            return Placement(NodeRow(int(feasible[0])), state)
         totals = self._runtime.run_scores(profile, pod, feasible).totals
         best = feasible[totals == totals.max()]
         start = seed_of(queued.pod, attempt=queued.attempts) % self._state.nodes.row_count
-        return Placement(_pick(best, start=start))
+        return Placement(_pick(best, start=start), state)
 
     def _promised(
         self, profile: Profile, pod: Pod, view: PodView, nominated: Nominated
-    ) -> NodeRow | None:
-        """Return the row of the node that the pod was promised, if it takes the pod now."""
-        name = NodeName(pod.status.nominated_node_name)
+    ) -> Placement | None:
+        """Return the node that the pod was promised, if it takes the pod now."""
+        name = self._state.nominations.node_of(PodUid(pod.metadata.uid))
         row = self._state.nodes.row_of(name) if name else None
         if row is None or self._state.nodes.node_at(row) is None:
             return None
         alone = np.array([row], dtype=np.int64)
-        found = self._runtime.run_filters(profile, view, alone, nominated).feasible
-        return row if len(found) else None
+        filtered = self._runtime.run_filters(profile, view, alone, nominated)
+        return Placement(row, filtered.before.state) if len(filtered.feasible) else None
 
 
 def _pick(rows: Rows, *, start: int) -> NodeRow:

@@ -7,7 +7,7 @@ write per attempt.
 
 from collections.abc import Iterator
 
-from k8s_scheduler.api.meta import Condition, PodUid
+from k8s_scheduler.api.meta import Condition, NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.messages.outgoing import (
     EventType,
@@ -19,13 +19,21 @@ from k8s_scheduler.core.messages.outgoing import (
 POD_SCHEDULED = "PodScheduled"
 
 
-def tell_failure(pod: Pod, *, attempt: int, reason: str, message: str) -> Iterator[Instruction]:
-    """Yield the event and, if it differs from what the pod says already, the condition."""
+def tell_failure(
+    pod: Pod, *, attempt: int, reason: str, message: str, nominated: NodeName | None = None
+) -> Iterator[Instruction]:
+    """Yield the event and, if it differs from what the pod says already, the condition.
+
+    `nominated` goes with the condition: where the pod is promised room, the empty name for a
+    promise that is taken back, None to leave that alone.
+    """
     metadata = pod.metadata
     yield warn(pod, attempt=attempt, note=message)
     standing = next((c for c in pod.status.conditions or () if c.type == POD_SCHEDULED), None)
     was_false = standing is not None and standing.status == "False"
-    if standing is not None and was_false and _says(standing, pod, reason, message):
+    promise = None if nominated == pod.status.nominated_node_name else nominated
+    told = standing is not None and was_false and _says(standing, pod, reason, message)
+    if told and promise is None:
         return
     yield PatchCondition(
         uid=PodUid(metadata.uid),
@@ -36,6 +44,7 @@ def tell_failure(pod: Pod, *, attempt: int, reason: str, message: str) -> Iterat
         message=message,
         observed_generation=metadata.generation,
         last_transition_time=standing.last_transition_time if standing and was_false else None,
+        nominated_node_name=promise,
     )
 
 

@@ -120,9 +120,8 @@ class Judge:
             )
             if refusal := plugin.not_eligible(pod, stuck):
                 return Preemption(not_eligible=refusal)
-            nodes = stuck.resolvable_nodes()
             try:
-                found, _ = plugin.candidates(stuck, nodes, len(nodes))
+                found, _ = plugin.candidates(stuck, stuck.resolvable_count())
             except DryRunError as error:
                 return Preemption(error=str(error))
             if stuck.failures:

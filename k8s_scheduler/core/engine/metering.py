@@ -70,6 +70,14 @@ class Meter(QueueObserver):
                 max(0.0, now - queued.first_active)
             )
 
+    def tried_to_make_room(self) -> None:
+        """Count an attempt at preemption."""
+        self._metrics.preemption_attempts.inc()
+
+    def preempted(self, victims: int) -> None:
+        """Observe how many pods have to leave for one."""
+        self._metrics.preemption_victims.observe(victims)
+
     def plugin_failed(self, plugin: str, extension_point: str) -> None:
         """Count a plugin that raised."""
         self._metrics.plugin_errors.labels(plugin, extension_point).inc()

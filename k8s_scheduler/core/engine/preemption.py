@@ -1,30 +1,23 @@
 """Tries out, for a pod that no node takes, whose leaving would help. Nothing is changed."""
 
+import functools
 from collections.abc import Callable
+
+import numpy as np
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.victims import Budgets, select_victims
+from k8s_scheduler.core.framework.plugin import PostFilterPlugin
 from k8s_scheduler.core.framework.preemption import DryRunError, Victims
-from k8s_scheduler.core.framework.profile import PostFilterStep, Profile
-from k8s_scheduler.core.framework.reasons import Reason, Verdict, VerdictTable
+from k8s_scheduler.core.framework.profile import Profile, Step
+from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.runtime import Filtered, Nominated, PluginError, Runtime, Trial
-from k8s_scheduler.core.framework.views import UndeclaredReadError
+from k8s_scheduler.core.framework.views import Mask, UndeclaredReadError
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.node_table import Rows
-
-NO_VICTIMS = Verdict(
-    "DefaultPreemption",
-    (
-        Reason(
-            code="DefaultPreemption/NoVictims",
-            text="No preemption victims found for incoming pod",
-        ),
-    ),
-    resolvable=False,
-)
 
 
 class Stuck:
@@ -40,7 +33,7 @@ class Stuck:
         runtime: Runtime,
         verdicts: VerdictTable,
         profile: Profile,
-        step: PostFilterStep,
+        step: Step[PostFilterPlugin],
         pod: Pod,
         rows: Rows,
         filtered: Filtered,
@@ -64,10 +57,8 @@ class Stuck:
     def verdict_on(self, node: NodeName) -> Verdict | None:
         """Return why a node does not take the pod; None for a node that is not there."""
         row = self._state.nodes.row_of(node)
-        for found, code in zip(self._rows.tolist(), self._filtered.codes.tolist(), strict=True):
-            if found == row:
-                return self._verdicts[code]
-        return None
+        found = np.flatnonzero(self._rows == (-1 if row is None else row))
+        return self._verdicts[int(self._filtered.codes[found[0]])] if len(found) else None
 
     def pods_on(self, node: NodeName) -> tuple[Pod, ...]:
         """Return the pods on a node; none of a node that is gone."""
@@ -76,17 +67,27 @@ class Stuck:
             return ()
         return tuple(placed.pod for placed in self._state.pods_on(row))
 
-    def resolvable_nodes(self) -> tuple[NodeName, ...]:
-        """Return the nodes that might take the pod if others left, in the table's order."""
+    def resolvable_count(self) -> int:
+        """Return how many nodes might take the pod if others left."""
+        return int(np.count_nonzero(self._resolvable))
+
+    def nodes_with_lesser(self) -> tuple[NodeName, ...]:
+        """Return those of them with pods that are less important, in the table's order."""
+        pods = self._state.pods
+        lesser = pods.column("row")[pods.column("priority") < (self._pod.spec.priority or 0)]
+        has_lesser = np.zeros(self._state.nodes.row_count, dtype=np.bool_)
+        has_lesser[lesser] = True
+        rows = self._rows[self._resolvable & has_lesser[self._rows]]
+        return tuple(self._state.nodes.name_of(NodeRow(row)) for row in rows.tolist())
+
+    @functools.cached_property
+    def _resolvable(self) -> Mask:
         codes = self._filtered.codes
-        resolvable = {
-            code: self._verdicts[code].resolvable for code in dict.fromkeys(codes.tolist())
-        }
-        return tuple(
-            self._state.nodes.name_of(NodeRow(row))
-            for row, code in zip(self._rows.tolist(), codes.tolist(), strict=True)
-            if resolvable[code]
-        )
+        by_code = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
+        for code in np.unique(codes).tolist():
+            by_code[code] = self._verdicts[code].resolvable
+        found: Mask = by_code[codes]
+        return found
 
     def node_count(self) -> int:
         """Return how many nodes there are."""
@@ -111,7 +112,7 @@ class Stuck:
         priority = self._pod.spec.priority or 0
         lesser = [p for p in self._state.pods_on(row) if p.priority < priority]
         if not lesser:
-            return NO_VICTIMS
+            raise DryRunError(f'nobody on node "{node}" is less important')
         if self._filtered.pre_filter is not None:
             # Nothing was prepared for this plugin, so nothing can be tried: its word stands.
             return self._filtered.pre_filter

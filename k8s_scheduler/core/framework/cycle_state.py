@@ -1,7 +1,8 @@
 """What one attempt carries from one extension point to the next.
 
 The terms that filters prepared, and whatever plugins leave for themselves or for each other under
-a key of their own. It lives as long as the attempt, and belongs to it alone.
+a key of their own. It lives as long as the attempt, and belongs to it alone. What plugins leave
+must be plain data (what JSON can hold): an attempt that waits is part of checkpoints.
 """
 
 from collections.abc import Mapping
@@ -28,6 +29,11 @@ class CycleState:
     def delete(self, key: str) -> None:
         """Take something away; it need not be there."""
         self._notes.pop(key, None)
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """Return all that was left, by key."""
+        return self._notes
 
     def clone(self) -> "CycleState":
         """Return a copy that can be written to without the original noticing."""

@@ -21,9 +21,13 @@ Everything else is about one pod and one attempt, and gets the attempt's `CycleS
 * `pre_enqueue(pod) -> str | None`: why the pod may not enter the queue yet, or None.
 * `sort_key(pod, timestamp) -> tuple`: QueueSort; smaller is sooner.
 * `post_filter(state, pod, unplaced) -> PostFilterResult`: what to do where no node passed.
-* `reserve(state, pod, node) -> Rejection | None` and `unreserve(state, pod, node)`.
-* `permit(state, pod, node) -> Rejection | Wait | None`.
-* `pre_bind(state, pod, node) -> tuple of instructions` that must have succeeded before the Bind.
+* `reserve(state, pod, rows) -> Reservation | Rejection | None`, with the chosen node in view: what
+  the pod takes besides room on the node. `unreserve(state, pod)` is told when it is given back.
+* `permit(state, pod, node) -> Rejection | Wait | None`. A plugin that makes pods wait is `attach`ed
+  to the waiting pods, and allows or rejects them from any of its methods.
+* `pre_bind(state, pod, rows) -> PreBinding | None`: what must have been written before the Bind;
+  `pre_bound(state, pod, rows) -> bool` then says whether all is as it should be. It is asked again
+  whenever objects change, until the time is over; it raises if that can't become true any more.
 * `binds(pod) -> bool`: Bind; the first that says yes hands the pod over.
 * `post_bind(state, pod, node)`: told about success.
 
@@ -37,7 +41,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
-from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.api.kinds import ClusterObject, Kind
+from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.dependencies import Dependency
@@ -91,10 +96,57 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
+class Reservation:
+    """Objects as they will be once the pod is bound; decisions see them so until they are."""
+
+    objects: tuple[tuple[Kind, ClusterObject], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Permit's not yet: somebody allows or rejects the pod later, or the time runs out."""
 
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPatch:
+    """A change to an object, to be merged into it."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    patch: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PreBinding:
+    """What has to be written before a pod may be bound, and how long all of it may take."""
+
+    patches: tuple[ObjectPatch, ...]
+    timeout_seconds: float
+    # What is being done, for texts about its failure.
+    errand: str
+
+
+class WaitingPods(Protocol):
+    """The pods that wait for a permit."""
+
+    def uids(self, plugin: str) -> tuple[PodUid, ...]:
+        """Return the pods that wait for a plugin's word, longest waiting first."""
+        ...
+
+    def pod(self, uid: PodUid) -> Pod | None:
+        """Return a pod that waits."""
+        ...
+
+    def allow(self, uid: PodUid, plugin: str) -> None:
+        """Let a pod go on, as far as a plugin is concerned."""
+        ...
+
+    def reject(self, uid: PodUid, plugin: str, message: str) -> None:
+        """Send a pod back."""
+        ...
 
 
 MAX_SCORE = 100
@@ -187,12 +239,14 @@ class NormalizePlugin(Protocol):
 class ReservePlugin(Protocol):
     """Keeps something for a pod on its chosen node."""
 
-    def reserve(self, state: CycleState, pod: Pod, node: NodeName) -> Rejection | None:
-        """Take what the pod needs, or say why not."""
+    def reserve(
+        self, state: CycleState, pod: Pod, rows: RowsView
+    ) -> Reservation | Rejection | None:
+        """Say what the pod takes, or why it can't; the chosen node is in view."""
         ...
 
-    def unreserve(self, state: CycleState, pod: Pod, node: NodeName) -> None:
-        """Give it back; also asked of plugins whose `reserve` was not reached."""
+    def unreserve(self, state: CycleState, pod: Pod) -> None:
+        """Take note that it is given back; also told to plugins that were not reached."""
         ...
 
 
@@ -206,11 +260,24 @@ class PermitPlugin(Protocol):
 
 
 @runtime_checkable
+class AttachedPlugin(Protocol):
+    """Wants to allow or reject pods that wait for it."""
+
+    def attach(self, waiting: WaitingPods) -> None:
+        """Take the waiting pods; called once, before any pod comes."""
+        ...
+
+
+@runtime_checkable
 class PreBindPlugin(Protocol):
     """Has something to get done before a pod may be bound."""
 
-    def pre_bind(self, state: CycleState, pod: Pod, node: NodeName) -> tuple[Any, ...]:
-        """Return the instructions that have to succeed first."""
+    def pre_bind(self, state: CycleState, pod: Pod, rows: RowsView) -> PreBinding | None:
+        """Return what has to be written; None if nothing has to be done for this pod."""
+        ...
+
+    def pre_bound(self, state: CycleState, pod: Pod, rows: RowsView) -> bool:
+        """Return whether all is as it should be; raises if it can't become so any more."""
         ...
 
 

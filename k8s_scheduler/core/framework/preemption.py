@@ -50,8 +50,12 @@ class Unplaced(Protocol):
         """Return the pods on a node."""
         ...
 
-    def resolvable_nodes(self) -> tuple[NodeName, ...]:
-        """Return the nodes that might take the pod if others left, in the table's order."""
+    def resolvable_count(self) -> int:
+        """Return how many nodes might take the pod if others left."""
+        ...
+
+    def nodes_with_lesser(self) -> tuple[NodeName, ...]:
+        """Return those of them with pods that are less important, in the table's order."""
         ...
 
     def node_count(self) -> int:
@@ -79,7 +83,7 @@ class PreemptionPlugin(Protocol):
         ...
 
     def candidates(
-        self, unplaced: Unplaced, nodes: tuple[NodeName, ...], wanted: int
+        self, unplaced: Unplaced, wanted: int
     ) -> tuple[dict[NodeName, Victims], dict[NodeName, Verdict]]:
         """Return nodes with their victims, at least `wanted` if there are, and who can't help."""
         ...

@@ -8,7 +8,7 @@ same goes for PreScore: it is part of scoring, and at a point of its own it deci
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.kinds import Kind
@@ -19,6 +19,7 @@ from k8s_scheduler.core.framework.dependencies import (
     looks_elsewhere,
 )
 from k8s_scheduler.core.framework.plugin import (
+    AttachedPlugin,
     BindPlugin,
     CountingPlugin,
     FilterPlugin,
@@ -67,11 +68,11 @@ class ScoreStep:
 
 
 @dataclass(frozen=True, slots=True)
-class PostFilterStep:
-    """A plugin that makes room, and what it may read of other objects."""
+class Step(Generic[Point]):
+    """A plugin at one point, and what its view shows."""
 
     name: str
-    plugin: PostFilterPlugin
+    plugin: Point
     declared: Declarations
 
 
@@ -85,16 +86,18 @@ class Profile:
     # All that prepare a term, in the order of PreFilter; and those that filter, in Filter's.
     pre_filters: tuple[FilterStep, ...]
     filters: tuple[FilterStep, ...]
-    post_filters: tuple[PostFilterStep, ...]
+    post_filters: tuple[Step[PostFilterPlugin], ...]
     scores: tuple[ScoreStep, ...]
-    reserves: tuple[tuple[str, ReservePlugin], ...]
+    reserves: tuple[Step[ReservePlugin], ...]
     permits: tuple[tuple[str, PermitPlugin], ...]
-    pre_binds: tuple[tuple[str, PreBindPlugin], ...]
+    pre_binds: tuple[Step[PreBindPlugin], ...]
     binds: tuple[tuple[str, BindPlugin], ...]
     post_binds: tuple[tuple[str, PostBindPlugin], ...]
     # By plugin: the events that may help a pod it rejected, and the kinds of objects it reads.
     helped_by: Mapping[str, Change]
     kinds_read: Mapping[str, tuple[Kind, ...]]
+    # Plugins that allow and reject pods that wait for them.
+    attached: tuple[AttachedPlugin, ...]
     # How many nodes have to be found, in percent; 0 stands for all of them.
     percentage_of_nodes_to_score: int = 0
 
@@ -130,6 +133,9 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
         uses = ((made[use.name], use) for use in resolved.points.get(point, ()))
         return [(use.name, p, use.weight) for p, use in uses if isinstance(p, kind)]
 
+    def steps(point: str, kind: type[Point]) -> tuple[Step[Point], ...]:
+        return tuple(Step(n, p, Declarations(made[n].depends_on)) for n, p in at(point, kind))
+
     name = resolved.scheduler_name
     queue_sorts = at("queueSort", QueueSortPlugin)
     if len(queue_sorts) != 1:
@@ -151,10 +157,7 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
         queue_sort=queue_sorts[0][1],
         pre_filters=pre_filters,
         filters=filters,
-        post_filters=tuple(
-            PostFilterStep(n, p, Declarations(made[n].depends_on))
-            for n, p in at("postFilter", PostFilterPlugin)
-        ),
+        post_filters=steps("postFilter", PostFilterPlugin),
         scores=tuple(
             ScoreStep(
                 n,
@@ -165,14 +168,15 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
             )
             for n, p, w in weighted("score", ScorePlugin)
         ),
-        reserves=at("reserve", ReservePlugin),
+        reserves=steps("reserve", ReservePlugin),
         permits=at("permit", PermitPlugin),
-        pre_binds=at("preBind", PreBindPlugin),
+        pre_binds=steps("preBind", PreBindPlugin),
         binds=binds,
         post_binds=at("postBind", PostBindPlugin),
         helped_by={name: _help_for(plugin) for name, plugin in made.items()},
         kinds_read={name: _kinds(plugin) for name, plugin in made.items()},
         percentage_of_nodes_to_score=resolved.percentage_of_nodes_to_score,
+        attached=tuple(p for p in made.values() if isinstance(p, AttachedPlugin)),
     )
 
 

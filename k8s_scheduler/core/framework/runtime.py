@@ -11,6 +11,7 @@ scheduler; the error says which plugin, at which point.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -26,12 +27,7 @@ from k8s_scheduler.core.framework.plugin import (
     Term,
 )
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.profile import (
-    FilterStep,
-    PostFilterStep,
-    Profile,
-    ScoreStep,
-)
+from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep, Step
 from k8s_scheduler.core.framework.reasons import Reason, Verdict, VerdictTable
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
@@ -262,7 +258,7 @@ class Runtime:
 
     def view(
         self,
-        step: FilterStep | ScoreStep | PostFilterStep,
+        step: FilterStep | ScoreStep | Step[Any],
         rows: Rows,
         delta: Delta | None = None,
     ) -> RowsView:

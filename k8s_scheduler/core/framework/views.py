@@ -286,6 +286,11 @@ class RowsView:
         self._check_kind(kind)
         return self._state.objects.get(kind, namespace, name)
 
+    def original(self, kind: Kind, namespace: str, name: str) -> Any:
+        """Return an object as the API server has it, whatever it is assumed to be."""
+        self._check_kind(kind)
+        return self._state.objects.original(kind, namespace, name)
+
     def objects(self, kind: Kind, namespace: str) -> tuple[Any, ...]:
         """Return the objects of one namespace (empty: cluster-scoped), by name."""
         self._check_kind(kind)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 
@@ -35,12 +35,13 @@ class PodEntry(_Part, frozen=True, gc=False, array_like=True):
 
 
 class ObjectEntry(_Part, frozen=True, gc=False, array_like=True):
-    """An object of another kind; `object` is of the type that belongs to `kind`."""
+    """An object of another kind, and what it is assumed to be; both of `kind`'s type."""
 
     kind: Kind
     namespace: str
     name: str
     object: Any
+    assumed: Any
 
 
 class NominationEntry(_Part, frozen=True, gc=False, array_like=True):
@@ -66,11 +67,36 @@ class QueueEntry(_Part, frozen=True, gc=False, array_like=True):
 
 
 class FlightEntry(_Part, frozen=True, gc=False, array_like=True):
-    """A pod whose binding is under way."""
+    """A pod on its way; `phase` is a `core.engine.flights.Phase`."""
 
     queued: QueueEntry
     node: NodeName
     started: float
+    phase: str
+    notes: dict[str, Any]
+    permits: dict[str, tuple[float, float]]
+    step: int
+    deadline: float
+    errand: str
+    requests: tuple[int, ...]
+    objects: tuple[tuple[Kind, str, str], ...]
+    changes_seen: int
+
+
+class EvictionEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A preemption under way."""
+
+    uid: PodUid
+    attempt: int
+    namespace: str
+    name: str
+    scheduler_name: str
+    node: NodeName
+    victims: tuple[tuple[str, str, PodUid], ...]
+    others: tuple[tuple[str, str, PodUid], ...]
+    stage: int
+    requests: dict[int, PodUid]
+    failed: bool
 
 
 class ChangeEntry(_Part, frozen=True, gc=False, array_like=True):
@@ -97,9 +123,12 @@ class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     nominations: tuple[NominationEntry, ...]
     queue: tuple[QueueEntry, ...]
     in_flight: tuple[FlightEntry, ...]
+    evictions: tuple[EvictionEntry, ...]
     changes: tuple[ChangeEntry, ...]
     object_changes: tuple[ObjectChangeEntry, ...]
     next_sequence: int
     last_backoff_flush: float
     last_parked_flush: float
     next_sampling_start: int
+    next_request: int
+    change_count: int

@@ -72,6 +72,16 @@ class BindResult(_Message, frozen=True, gc=False, array_like=True, tag=True):
     message: str = ""
 
 
+class RequestResult(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """The definite outcome of a request that a pod waits for."""
+
+    uid: PodUid
+    attempt: int
+    request: int
+    done: bool
+    message: str = ""
+
+
 class Restore(_Message, frozen=True, gc=False, array_like=True, tag=True):
     """Become what a checkpoint says; only an empty core can."""
 
@@ -79,5 +89,12 @@ class Restore(_Message, frozen=True, gc=False, array_like=True, tag=True):
 
 
 Message: TypeAlias = (
-    PodChanged | NodeChanged | ObjectChanged | Schedule | Tick | BindResult | Restore
+    PodChanged
+    | NodeChanged
+    | ObjectChanged
+    | Schedule
+    | Tick
+    | BindResult
+    | RequestResult
+    | Restore
 )

@@ -6,8 +6,9 @@ is dropped. Instructions are wishes: the shell decides when to carry them out, n
 
 import enum
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 
 
@@ -42,6 +43,50 @@ class PatchCondition(_Instruction):
     observed_generation: int
     # When the condition became False, if it is that already; None: it becomes so now.
     last_transition_time: str | None
+    # Where the pod is promised room; None leaves the status as it is, the empty name clears it.
+    nominated_node_name: NodeName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodReference:
+    """A pod, for others to find."""
+
+    namespace: str
+    name: str
+    uid: PodUid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request(_Instruction):
+    """Something that has to succeed before its pod can go on: answered by a `RequestResult`."""
+
+    request: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evict(_Request):
+    """Make a victim leave its node for the pod: say so in its status, then delete it."""
+
+    victim: PodReference
+    scheduler_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearNomination(_Request):
+    """Take back the promise that another pod's status still holds."""
+
+    other: PodReference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchObject(_Request):
+    """Change an object that the pod needs, if it is still of the version it was decided on."""
+
+    kind: Kind
+    object_namespace: str
+    object_name: str
+    # What to merge into the object; it names the version.
+    patch: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +98,8 @@ class RecordEvent(_Instruction):
     reason: str
     action: str
     note: str
+    # Another pod that has to do with it.
+    related: "PodReference | None" = None
 
 
 class Severity(enum.StrEnum):
@@ -73,4 +120,5 @@ class Log:
     fields: dict[str, str | int]
 
 
-Instruction: TypeAlias = Bind | PatchCondition | RecordEvent | Log
+Request: TypeAlias = Evict | ClearNomination | PatchObject
+Instruction: TypeAlias = Bind | PatchCondition | RecordEvent | Log | Request

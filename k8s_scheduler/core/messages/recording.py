@@ -20,7 +20,16 @@ from k8s_scheduler.core.messages.incoming import Message, Restore
 MAGIC = b"k8s-scheduler recording 2\n"
 _LENGTH = struct.Struct(">I")
 _CHUNK = 256
-_LISTS = ("nodes", "pods", "objects", "nominations", "queue", "in_flight", "changes")
+_LISTS = (
+    "nodes",
+    "pods",
+    "objects",
+    "nominations",
+    "queue",
+    "in_flight",
+    "evictions",
+    "changes",
+)
 
 
 class RecordingError(Exception):

@@ -27,6 +27,16 @@ from k8s_scheduler.core.framework.reasons import Reason, Verdict
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
+NO_VICTIMS = Verdict(
+    "DefaultPreemption",
+    (
+        Reason(
+            code="DefaultPreemption/NoVictims",
+            text="No preemption victims found for incoming pod",
+        ),
+    ),
+    resolvable=False,
+)
 NOT_HELPFUL = Verdict(
     "DefaultPreemption",
     (
@@ -46,7 +56,7 @@ class DefaultPreemption:
     """Picks a node and the pods that have to leave it."""
 
     name: ClassVar[str] = "DefaultPreemption"
-    reasons: ClassVar[tuple[Reason, ...]] = NOT_HELPFUL.reasons
+    reasons: ClassVar[tuple[Reason, ...]] = (*NO_VICTIMS.reasons, *NOT_HELPFUL.reasons)
     depends_on: ClassVar[tuple[Dependency, ...]] = (Object(Kind.POD_DISRUPTION_BUDGET),)
 
     def __init__(self, args: Mapping[str, Any]) -> None:
@@ -58,10 +68,10 @@ class DefaultPreemption:
         """Return whom to evict from where; DryRunError if dry runs failed and none worked."""
         if refusal := self.not_eligible(pod, unplaced):
             return PostFilterResult(f"preemption: {refusal}")
-        nodes = unplaced.resolvable_nodes()
-        candidates, refused = self.candidates(unplaced, nodes, self._wanted(len(nodes)))
+        wanted = self._wanted(unplaced.resolvable_count())
+        candidates, refused = self.candidates(unplaced, wanted)
         if not candidates:
-            message = _no_candidate(refused, unplaced.node_count())
+            message = _no_candidate(unplaced, refused)
             return PostFilterResult(f"preemption: {message}", clear=True)
         node = self.pick(candidates, unplaced.seed())
         victims = candidates[node]
@@ -90,13 +100,14 @@ class DefaultPreemption:
         return ""
 
     def candidates(
-        self, unplaced: Unplaced, nodes: tuple[NodeName, ...], wanted: int
+        self, unplaced: Unplaced, wanted: int
     ) -> tuple[dict[NodeName, Victims], dict[NodeName, Verdict]]:
         """Return nodes with their victims, at least `wanted` if there are, and who can't help.
 
         Goes on until one without a budget violation is among them. Raises DryRunError if dry
         runs failed and none worked.
         """
+        nodes = unplaced.nodes_with_lesser()
         offset = unplaced.seed() % len(nodes) if nodes else 0
         harmless: dict[NodeName, Victims] = {}
         violating: dict[NodeName, Victims] = {}
@@ -165,10 +176,14 @@ def _is_leaving_for_another(pod: Pod) -> bool:
     return False
 
 
-def _no_candidate(refused: Mapping[NodeName, Verdict], node_count: int) -> str:
+def _no_candidate(unplaced: Unplaced, refused: Mapping[NodeName, Verdict]) -> str:
     counts: dict[Verdict, int] = {}
     for verdict in refused.values():
         counts[verdict] = counts.get(verdict, 0) + 1
-    if node_count > len(refused):
-        counts[NOT_HELPFUL] = node_count - len(refused)
-    return Diagnosis(node_count=node_count, verdicts=tuple(counts.items())).message()
+    nobody = unplaced.resolvable_count() - len(refused)
+    if nobody:
+        counts[NO_VICTIMS] = nobody
+    useless = unplaced.node_count() - unplaced.resolvable_count()
+    if useless:
+        counts[NOT_HELPFUL] = useless
+    return Diagnosis(node_count=unplaced.node_count(), verdicts=tuple(counts.items())).message()

@@ -141,6 +141,19 @@ class SchedulingQueue:
         self._take_from_place(queued)
         self._reenter(queued, event, now=now)
 
+    def activate(self, uid: PodUid, *, now: float) -> None:
+        """Try a pod again at once, whatever its backoff says; its gates still count."""
+        queued = self._pods.get(uid)
+        if queued is not None and queued.place is not Place.ACTIVE:
+            self._take_from_place(queued)
+            self._reenter(queued, "ForceActivate", now=now, at_once=True)
+
+    def look_again(self, uid: PodUid, *, now: float) -> None:
+        """See whether a gated pod may pass now."""
+        queued = self._pods.get(uid)
+        if queued is not None and queued.place is Place.GATED:
+            self._reenter(queued, "ForceActivate", now=now)
+
     # Time
 
     def tick(self, *, now: float) -> None:
@@ -188,13 +201,14 @@ class SchedulingQueue:
         self._observer.moved(queued, source=None, target=place)
         self._observer.entered(place, event)
 
-    def _reenter(self, queued: QueuedPod, event: str, *, now: float) -> None:
+    def _reenter(self, queued: QueuedPod, event: str, *, now: float, at_once: bool = False) -> None:
         source = queued.place
         if self._is_gated(queued.pod):
             target = Place.GATED
         else:
             queued.backoff_expiry = self._expiry(queued)
-            target = Place.ACTIVE if is_over(queued.backoff_expiry, now) else Place.BACKOFF
+            ready = at_once or is_over(queued.backoff_expiry, now)
+            target = Place.ACTIVE if ready else Place.BACKOFF
             if queued.first_active is None:
                 queued.first_active = now
         self._put(queued, target)

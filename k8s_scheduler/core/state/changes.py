@@ -94,14 +94,18 @@ class ChangeLog:
 
     def __init__(self) -> None:
         self._changes = Changes()
+        # How often anything was noted: who remembers it knows whether something has happened since.
+        self.count = 0
 
     def note(self, row: NodeRow, change: Change) -> None:
         """Note what happened to a row."""
+        self.count += 1
         rows = self._changes.rows
         rows[row] = rows.get(row, Change(0)) | change
 
     def note_object(self, kind: Kind, change: ObjectChange) -> None:
         """Note what happened to an object."""
+        self.count += 1
         objects = self._changes.objects
         objects[kind] = objects.get(kind, ObjectChange(0)) | change
 

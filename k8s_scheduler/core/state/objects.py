@@ -2,6 +2,9 @@
 
 Cluster-scoped objects have the empty namespace. Lists come in the order of names, so that equal
 clusters are looked at equally, whatever the order of their history.
+
+An object can be assumed: decisions then see it as it will be once a write of ours is done. A newer
+version from the watch ends that, whatever it says; so does `revert`.
 """
 
 import itertools
@@ -12,6 +15,7 @@ from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.core.state.changes import ChangeLog, ObjectChange
 
 _Objects = dict[str, ClusterObject]
+_Key = tuple[Kind, str, str]
 
 
 class ObjectStore:
@@ -23,9 +27,16 @@ class ObjectStore:
         # Lists that were asked for, until something in them changes: equal state, same tuple.
         self._lists: dict[tuple[Kind, str], tuple[ClusterObject, ...]] = {}
         self._all: dict[Kind, tuple[ClusterObject, ...]] = {}
+        # What the API server says of objects that are assumed to be otherwise.
+        self._originals: dict[_Key, ClusterObject] = {}
 
     def put(self, kind: Kind, namespace: str, name: str, found: ClusterObject) -> None:
         """Add an object or take its new version."""
+        original = self._originals.get((kind, namespace, name))
+        if original is not None:
+            if _version(original) == _version(found):
+                return
+            del self._originals[kind, namespace, name]
         objects = self._objects[kind].setdefault(namespace, {})
         known = objects.get(name)
         objects[name] = found
@@ -38,12 +49,33 @@ class ObjectStore:
     def remove(self, kind: Kind, namespace: str, name: str) -> None:
         """Take an object away; an unknown one is no error (the watch may repeat)."""
         objects = self._objects[kind].get(namespace, {})
+        self._originals.pop((kind, namespace, name), None)
         if objects.pop(name, None) is None:
             return
         self._forget_lists(kind, namespace)
         self._log.note_object(kind, ObjectChange.DELETE)
         if not objects:
             del self._objects[kind][namespace]
+
+    def assume(self, kind: Kind, found: ClusterObject) -> None:
+        """Let decisions see an object as it will be; one that is not there is left alone."""
+        metadata = found.metadata
+        key = (kind, metadata.namespace, metadata.name)
+        known = self.get(*key)
+        if known is None:
+            return
+        self._originals.setdefault(key, known)
+        self._objects[kind][metadata.namespace][metadata.name] = found
+        self._forget_lists(kind, metadata.namespace)
+        self._log.note_object(kind, ObjectChange.UPDATE)
+
+    def revert(self, kind: Kind, namespace: str, name: str) -> None:
+        """Let decisions see an object as the API server has it again."""
+        original = self._originals.pop((kind, namespace, name), None)
+        if original is not None:
+            self._objects[kind][namespace][name] = original
+            self._forget_lists(kind, namespace)
+            self._log.note_object(kind, ObjectChange.UPDATE)
 
     # The caller knows which type belongs to the kind; a table of overloads would say no more.
     def get(self, kind: Kind, namespace: str, name: str) -> Any:
@@ -73,9 +105,22 @@ class ObjectStore:
         self._lists.pop((kind, namespace), None)
         self._all.pop(kind, None)
 
-    def entries(self) -> Iterator[tuple[Kind, str, str, ClusterObject]]:
-        """Yield (kind, namespace, name, object) of everything, for checkpoints."""
+    def original(self, kind: Kind, namespace: str, name: str) -> Any:
+        """Return an object as the API server has it; None if there is none."""
+        return self._originals.get((kind, namespace, name)) or self.get(kind, namespace, name)
+
+    def entries(self) -> Iterator[tuple[Kind, str, str, ClusterObject, ClusterObject | None]]:
+        """Yield (kind, namespace, name, object, what it is assumed to be), for checkpoints."""
         for kind in Kind:
             for namespace in sorted(self._objects[kind]):
                 for found in self.list(kind, namespace):
-                    yield kind, namespace, found.metadata.name, found
+                    name = found.metadata.name
+                    original = self._originals.get((kind, namespace, name))
+                    if original is None:
+                        yield kind, namespace, name, found, None
+                    else:
+                        yield kind, namespace, name, original, found
+
+
+def _version(found: ClusterObject) -> str:
+    return found.metadata.resource_version

@@ -89,6 +89,7 @@ class Scene:
             pods=self.pods,
             informers=lambda: (self.nodes, *self.others, self.pods),
             dispatcher=Writer(self.log, "dispatcher", left),
+            writes=Writer(self.log, "writes"),
             recorder=Writer(self.log, "recorder"),
             recording=None,
             elector=self.elector,

@@ -44,7 +44,7 @@ class Desk:
 async def pumping(desk):
     core = Scheduler(Setup(profiles=(profile(),)))
     pump = Pump(core, clock=lambda: 1000.0, meter=silent_meter())
-    pump.connect(Carrier(desk, desk), None)
+    pump.connect(Carrier(desk, desk, desk), None)
     task = asyncio.create_task(pump.run())
     try:
         yield pump
@@ -121,7 +121,7 @@ async def test_messages_are_recorded_before_they_are_handled():
         def write(self, message):
             seen.append((type(message).__name__, core.pending_count))
 
-    pump.connect(Carrier(desk, desk), Recording())
+    pump.connect(Carrier(desk, desk, desk), Recording())
     pump.pod_changed(None, make_pod("a").obj())
     assert seen == [("PodChanged", 0)]
 
@@ -160,7 +160,7 @@ class Listener:
 def listening():
     core, desk = Listener(), Desk()
     pump = Pump(core, clock=lambda: 7.0, meter=silent_meter())
-    pump.connect(Carrier(desk, desk), None)
+    pump.connect(Carrier(desk, desk, desk), None)
     return core, pump
 
 

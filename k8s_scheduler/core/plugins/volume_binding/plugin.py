@@ -16,12 +16,21 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.csi_nodes import CsiNodes
+from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
-from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
+from k8s_scheduler.core.framework.plugin import SKIP, PreBinding, Reject, Reservation, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.plugins.volume_binding.binding import (
+    Plan,
+    assumed_objects,
+    is_done,
+    patches,
+    plan_of,
+)
 from k8s_scheduler.core.plugins.volume_binding.claims import (
     UNBOUND_IMMEDIATE,
     PodClaims,
@@ -48,6 +57,7 @@ MISSING_VOLUME = Reason(
 
 # The order in which kube-scheduler names them.
 _REASONS: Final = (OUT_OF_REACH, NO_VOLUME, NO_SPACE, MISSING_VOLUME)
+_DEFAULT_TIMEOUT_SECONDS: Final = 600
 _DEFAULT_SHAPE: Final = ({"utilization": 0, "score": 10}, {"utilization": 100, "score": 0})
 
 
@@ -70,6 +80,7 @@ class VolumeBinding:
         """Take kube-scheduler's VolumeBindingArgs, checked before."""
         self._stock = Stock()
         self._csi_nodes = CsiNodes()
+        self._timeout_seconds = float(args.get("bindTimeoutSeconds", _DEFAULT_TIMEOUT_SECONDS))
         self._scorer = ClassScorer(args.get("shape") or _DEFAULT_SHAPE)
 
     def prepare(self, pod: PodView, rows: RowsView) -> BindingTerm | Skip | Reject:
@@ -111,3 +122,31 @@ class VolumeBinding:
     def volumes_on(self, term: BindingTerm, row: RowsView) -> PodVolumes:
         """Return what is to be bound and provisioned for the pod on the one row in view."""
         return volumes_on(term, row)
+
+    def reserve(self, state: CycleState, pod: Pod, rows: RowsView) -> Reservation | None:
+        """Take the volumes that were found, and the right to have others made."""
+        term: BindingTerm | None = state.terms.get(self.name)
+        if term is None:
+            return None
+        node = rows.name_of(rows.row_ids[0])
+        volumes = self.volumes_on(term, rows)
+        if not volumes.bindings and not volumes.provisions:
+            return None
+        state.write(self.name, plan_of(volumes, node).note())
+        return Reservation(tuple(assumed_objects(volumes, node)))
+
+    def unreserve(self, state: CycleState, pod: Pod) -> None:
+        """Forget what was to be done; the engine gives the objects back."""
+        state.delete(self.name)
+
+    def pre_bind(self, state: CycleState, pod: Pod, rows: RowsView) -> PreBinding | None:
+        """Write which volume is whose, and where others are to be made."""
+        note = state.notes.get(self.name)
+        if note is None:
+            return None
+        written = tuple(patches(Plan.read(note), rows))
+        return PreBinding(written, self._timeout_seconds, errand="binding volumes")
+
+    def pre_bound(self, state: CycleState, pod: Pod, rows: RowsView) -> bool:
+        """Return whether all claims are bound."""
+        return is_done(Plan.read(state.read(self.name)), rows)

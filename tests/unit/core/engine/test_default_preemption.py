@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.core.engine.preemption import NO_VICTIMS
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.preemption import DryRunError, Victims
 from k8s_scheduler.core.framework.reasons import Reason, Verdict
@@ -29,6 +28,10 @@ def victims(*priorities, violations=0, start=None):
     return Victims(tuple(pods), violations)
 
 
+# A node on which nobody is less important.
+NOBODY = object()
+
+
 class FakeUnplaced:
     """Nodes and what dry runs on them would find."""
 
@@ -46,8 +49,11 @@ class FakeUnplaced:
     def pods_on(self, node):
         return self.pods.get(node, ())
 
-    def resolvable_nodes(self):
-        return tuple(self.outcomes)
+    def resolvable_count(self):
+        return len(self.outcomes)
+
+    def nodes_with_lesser(self):
+        return tuple(node for node, found in self.outcomes.items() if found is not NOBODY)
 
     def node_count(self):
         return len(self.outcomes) + self.others
@@ -108,9 +114,9 @@ def test_the_search_goes_on_until_a_candidate_violates_no_budget():
 
 
 def test_nodes_that_cannot_help_are_no_candidates():
-    unplaced = FakeUnplaced({"n0": SHORT, "n1": NO_VICTIMS, "n2": victims(1), "n3": victims(1)})
+    unplaced = FakeUnplaced({"n0": SHORT, "n1": NOBODY, "n2": victims(1), "n3": victims(1)})
     preempt(unplaced, minCandidateNodesPercentage=0, minCandidateNodesAbsolute=1)
-    assert unplaced.tried == ["n0", "n1", "n2"]
+    assert unplaced.tried == ["n0", "n2"]
 
 
 # From where
@@ -184,7 +190,7 @@ def test_the_message_of_success():
 
 
 def test_the_message_where_nothing_helps():
-    outcomes = {"n0": SHORT, "n1": SHORT, "n2": NO_VICTIMS}
+    outcomes = {"n0": SHORT, "n1": SHORT, "n2": NOBODY}
     result = preempt(FakeUnplaced(outcomes, others=3))
     assert result.message == (
         "preemption: 0/6 nodes are available: 1 No preemption victims found for incoming pod, "

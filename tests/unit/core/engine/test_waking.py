@@ -212,7 +212,12 @@ def crowded(h):
     """Let a promise on n1 be all that keeps `q` from it."""
     h.node(zoned("n1").obj())
     h.node(zoned("n2").taint("k").obj())
-    h.pod(make_pod("other").request(cpu="2").on("n1").obj())
+    # On its way out for `vip`, which therefore waits instead of preempting more.
+    other = make_pod("other").request(cpu="2").on("n1").deleting()
+    other.raw.setdefault("status", {})["conditions"] = [
+        {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    ]
+    h.pod(other.obj())
     vip = promised(make_pod("vip").request(cpu="3").priority(5), "n1")
     h.pod(vip.obj())
     h.pod(pinned(make_pod("q").request(cpu="2"), "n1").obj())

@@ -1,0 +1,265 @@
+"""From a decision to the Bind: reserve, permit, pre-bind.
+
+        assume ─▶ reserve ─▶ permit ─┬─ all said yes ───────────▶ pre-bind ─▶ Bind
+                     │          │    └─ wait ─▶ (allowed) ────────▲   │
+                     ▼          ▼          └──▶ (rejected, late) ─┐   ▼
+                 turned away: unreserve everything, give the room back, tell
+
+Plugins are asked one after the other. What they reserve is seen by every later decision, and is
+given back on whatever failure. Nothing here waits: a pod that has to is left standing, and goes on
+when a plugin, an answer, an object or the clock says so.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from k8s_scheduler.api.durations import format_duration
+from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
+from k8s_scheduler.core.framework.plugin import (
+    ObjectPatch,
+    PreBindPlugin,
+    Rejection,
+    Reservation,
+    ReservePlugin,
+    Wait,
+)
+from k8s_scheduler.core.framework.profile import Profile, Step
+from k8s_scheduler.core.framework.reasons import Reason, Verdict
+from k8s_scheduler.core.framework.runtime import PluginError, Runtime, blaming
+from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.messages.incoming import RequestResult
+from k8s_scheduler.core.messages.outgoing import Instruction, PatchObject
+from k8s_scheduler.core.state.cache import Cache
+
+MAX_WAIT_SECONDS = 15 * 60.0
+
+
+class TurnedAwayError(Exception):
+    """A plugin refused a pod on the node that was chosen for it."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(", ".join(reason.text for reason in verdict.reasons))
+        self.verdict = verdict
+
+
+class BindingError(Exception):
+    """Something that had to be done before binding went wrong."""
+
+
+class Departure:
+    """Brings placed pods to the point where they can be bound."""
+
+    def __init__(
+        self, *, cache: Cache, flights: Flights, runtime: Runtime, profiles: Mapping[str, Profile]
+    ) -> None:
+        self._cache = cache
+        self._flights = flights
+        self._runtime = runtime
+        self._profiles = profiles
+        self.next_request = 0
+        # Waiting pods about which plugins have spoken, in the order in which they did.
+        self._allowed: list[PodUid] = []
+        self._refused: list[tuple[PodUid, Verdict]] = []
+        for profile in profiles.values():
+            for plugin in profile.attached:
+                plugin.attach(self)
+
+    # Setting out
+
+    def begin(self, flight: Flight, *, now: float) -> Iterator[Instruction]:
+        """Reserve and ask for permits; raises TurnedAwayError or PluginError, all undone."""
+        profile = self._profile(flight)
+        row = self._cache.nodes.row_of(flight.node)
+        if row is None:
+            raise BindingError(f'there is no node "{flight.node}"')
+        self._cache.assume(flight.pod, row)
+        self._flights.start(flight)
+        try:
+            self._reserve(flight, profile)
+            self._ask_permits(flight, profile, now=now)
+        except (TurnedAwayError, PluginError):
+            self.undo(flight)
+            raise
+        flight.changes_seen = self._cache.changes.count
+        if not flight.permits:
+            yield from self.go_on(flight, now=now)
+
+    def _reserve(self, flight: Flight, profile: Profile) -> None:
+        for step in profile.reserves:
+            with blaming(step.name, "Reserve"):
+                found = step.plugin.reserve(flight.state, flight.pod, self._view(step, flight))
+            if isinstance(found, Rejection):
+                raise TurnedAwayError(Verdict(step.name, found.reasons, resolvable=True))
+            if isinstance(found, Reservation):
+                for kind, reserved in found.objects:
+                    self._cache.objects.assume(kind, reserved)
+                    metadata = reserved.metadata
+                    flight.objects.append((kind, metadata.namespace, metadata.name))
+
+    def _ask_permits(self, flight: Flight, profile: Profile, *, now: float) -> None:
+        for name, plugin in profile.permits:
+            with blaming(name, "Permit"):
+                said = plugin.permit(flight.state, flight.pod, flight.node)
+            if isinstance(said, Rejection):
+                raise TurnedAwayError(Verdict(name, said.reasons, resolvable=True))
+            if isinstance(said, Wait):
+                seconds = min(said.seconds, MAX_WAIT_SECONDS)
+                flight.permits[name] = (now + seconds, seconds)
+
+    # Going on
+
+    def go_on(self, flight: Flight, *, now: float) -> Iterator[Instruction]:
+        """Do the next PreBind, or bind; raises PluginError or BindingError, all undone."""
+        flight.phase = Phase.PRE_BINDING
+        steps = self._profile(flight).pre_binds
+        try:
+            while flight.step < len(steps):
+                step = steps[flight.step]
+                with blaming(step.name, "PreBind"):
+                    view = self._view(step, flight)
+                    wanted = step.plugin.pre_bind(flight.state, flight.pod, view)
+                if wanted is not None:
+                    flight.deadline = now + wanted.timeout_seconds
+                    flight.errand = f'running PreBind plugin "{step.name}": {wanted.errand}'
+                    for patch in wanted.patches:
+                        yield self._write(flight, patch)
+                    if flight.requests or not self._is_ready(flight, step):
+                        return
+                flight.step += 1
+        except PluginError:
+            self.undo(flight)
+            raise
+        flight.phase = Phase.BINDING
+        yield flight.bind()
+
+    def answered(self, flight: Flight, result: RequestResult) -> Iterator[Instruction]:
+        """Take the answer to a write; raises BindingError if it failed, all undone."""
+        flight.requests.discard(result.request)
+        if flight.phase is not Phase.PRE_BINDING:
+            return
+        if not result.done:
+            self.undo(flight)
+            raise BindingError(f"{flight.errand}: {result.message}")
+        if not flight.requests:
+            yield from self.look_again(flight, now=result.now)
+
+    def look_again(self, flight: Flight, *, now: float) -> Iterator[Instruction]:
+        """See whether what a pod waits for has become true; raises PluginError, all undone."""
+        if flight.phase is not Phase.PRE_BINDING or flight.requests:
+            return
+        step = self._profile(flight).pre_binds[flight.step]
+        try:
+            ready = self._is_ready(flight, step)
+        except PluginError:
+            self.undo(flight)
+            raise
+        if ready:
+            flight.step += 1
+            yield from self.go_on(flight, now=now)
+
+    def undo(self, flight: Flight) -> None:
+        """Give everything back, in reverse; the flight is over."""
+        self._flights.end(flight.uid)
+        for step in reversed(self._profile(flight).reserves):
+            with blaming(step.name, "Unreserve"):
+                step.plugin.unreserve(flight.state, flight.pod)
+        for kind, namespace, name in reversed(flight.objects):
+            self._cache.objects.revert(kind, namespace, name)
+        if self._cache.is_assumed(flight.uid):
+            self._cache.forget(flight.uid)
+
+    # Waiting pods, as plugins see them
+
+    def uids(self, plugin: str) -> tuple[PodUid, ...]:
+        """Return the pods that wait for a plugin's word, longest waiting first."""
+        waiting = self._flights.in_phase(Phase.WAITING)
+        return tuple(flight.uid for flight in waiting if plugin in flight.permits)
+
+    def pod(self, uid: PodUid) -> Pod | None:
+        """Return a pod that waits."""
+        flight = self._flights.get(uid)
+        return flight.pod if flight is not None and flight.phase is Phase.WAITING else None
+
+    def allow(self, uid: PodUid, plugin: str) -> None:
+        """Let a pod go on, as far as a plugin is concerned."""
+        flight = self._flights.get(uid)
+        if flight is None or flight.phase is not Phase.WAITING:
+            return
+        if flight.permits.pop(plugin, None) is not None and not flight.permits:
+            self._allowed.append(uid)
+
+    def reject(self, uid: PodUid, plugin: str, message: str) -> None:
+        """Send a pod back."""
+        flight = self._flights.get(uid)
+        if flight is not None and flight.phase is Phase.WAITING:
+            reason = Reason(code=f"{plugin}/Rejected", text=message)
+            self._refused.append((uid, Verdict(plugin, (reason,), resolvable=True)))
+
+    # What plugins said, and what the clock says
+
+    def take_allowed(self) -> list[Flight]:
+        """Return the pods that may go on now."""
+        allowed, self._allowed = self._allowed, []
+        found = (self._flights.get(uid) for uid in allowed)
+        return [f for f in found if f is not None and f.phase is Phase.WAITING and not f.permits]
+
+    def take_refused(self) -> list[tuple[Flight, Verdict]]:
+        """Return the pods that were sent back, and by whom."""
+        refused, self._refused = self._refused, []
+        found = ((self._flights.get(uid), verdict) for uid, verdict in refused)
+        return [(f, v) for f, v in found if f is not None and f.phase is Phase.WAITING]
+
+    @property
+    def has_spoken(self) -> bool:
+        """Return whether plugins have spoken about waiting pods."""
+        return bool(self._allowed or self._refused)
+
+    def expire(self, *, now: float) -> None:
+        """Send back the pods that have waited long enough for a permit."""
+        for flight in self._flights.in_phase(Phase.WAITING):
+            for plugin, (deadline, seconds) in flight.permits.items():
+                if now >= deadline:
+                    text = (
+                        f"rejected due to timeout after waiting {format_duration(seconds)} "
+                        f"at plugin {plugin}"
+                    )
+                    self.reject(flight.uid, plugin, text)
+                    break
+
+    def overdue(self, *, now: float) -> list[Flight]:
+        """Return the pods whose PreBind has taken too long."""
+        flights = self._flights.in_phase(Phase.PRE_BINDING)
+        return [flight for flight in flights if flight.deadline and now >= flight.deadline]
+
+    # Helpers
+
+    def _profile(self, flight: Flight) -> Profile:
+        return self._profiles[flight.pod.spec.scheduler_name]
+
+    def _is_ready(self, flight: Flight, step: Step[PreBindPlugin]) -> bool:
+        with blaming(step.name, "PreBind"):
+            return step.plugin.pre_bound(flight.state, flight.pod, self._view(step, flight))
+
+    def _write(self, flight: Flight, patch: ObjectPatch) -> PatchObject:
+        self.next_request += 1
+        flight.requests.add(self.next_request)
+        metadata = flight.pod.metadata
+        return PatchObject(
+            uid=flight.uid,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            attempt=flight.queued.attempts,
+            request=self.next_request,
+            kind=patch.kind,
+            object_namespace=patch.namespace,
+            object_name=patch.name,
+            patch=patch.patch,
+        )
+
+    def _view(self, step: Step[ReservePlugin] | Step[PreBindPlugin], flight: Flight) -> RowsView:
+        row = self._cache.nodes.row_of(flight.node)
+        rows = np.array([] if row is None else [row], dtype=np.int64)
+        return self._runtime.view(step, rows)

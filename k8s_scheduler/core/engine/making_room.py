@@ -1,0 +1,140 @@
+"""What is done for a pod that no node takes: PostFilter, and what comes of it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.cycle import NoNode
+from k8s_scheduler.core.engine.evictions import Evictions, in_memory
+from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
+from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.preemption import Stuck
+from k8s_scheduler.core.engine.seeds import seed_of
+from k8s_scheduler.core.framework.preemption import PreemptionPlugin, Victims
+from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.reasons import VerdictTable
+from k8s_scheduler.core.framework.runtime import Runtime, blaming
+from k8s_scheduler.core.messages.incoming import RequestResult
+from k8s_scheduler.core.messages.outgoing import Instruction
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
+from k8s_scheduler.core.state.cache import Cache
+
+Interrupt = Callable[[Flight], Iterator[Instruction]]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What PostFilter found.
+
+    `nominated` is where the pod is promised room; None leaves an earlier promise as it is, the
+    empty name takes it back.
+    """
+
+    message: str
+    nominated: NodeName | None
+    victims: Victims | None = None
+
+
+class MakingRoom:
+    """Asks PostFilter plugins, and sees evictions through."""
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        queue: SchedulingQueue,
+        flights: Flights,
+        evictions: Evictions,
+        runtime: Runtime,
+        verdicts: VerdictTable,
+        meter: Meter,
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._flights = flights
+        self._evictions = evictions
+        self._runtime = runtime
+        self._verdicts = verdicts
+        self._meter = meter
+
+    def make(self, profile: Profile, queued: QueuedPod, found: NoNode) -> Room:
+        """Ask the plugins in turn until one has found room; raises PluginError."""
+        if found.filtered is None or not profile.post_filters:
+            return Room("", NodeName(""))
+        messages: list[str] = []
+        nominated: NodeName | None = None
+        for step in profile.post_filters:
+            stuck = Stuck(
+                state=self._cache,
+                runtime=self._runtime,
+                verdicts=self._verdicts,
+                profile=profile,
+                step=step,
+                pod=queued.pod,
+                rows=found.rows,
+                filtered=found.filtered,
+                nominated=found.nominated,
+                seed=seed_of(queued.pod, attempt=queued.attempts),
+            )
+            if isinstance(step.plugin, PreemptionPlugin):
+                self._meter.tried_to_make_room()
+            with blaming(step.name, "PostFilter"):
+                result = step.plugin.post_filter(found.filtered.before.state, queued.pod, stuck)
+            if result.nominated is not None:
+                return Room(result.message, result.nominated, result.victims)
+            messages.append(result.message)
+            if result.clear:
+                nominated = NodeName("")
+        return Room(", ".join(messages), nominated)
+
+    def start(self, queued: QueuedPod, room: Room, interrupt: Interrupt) -> Iterator[Instruction]:
+        """Let the victims leave. Those that are not bound yet are sent back to the queue."""
+        if room.victims is None or not room.nominated:
+            return
+        self._meter.preempted(len(room.victims.pods))
+        present: list[Pod] = []
+        for victim in room.victims.pods:
+            flight = self._flights.get(PodUid(victim.metadata.uid))
+            if flight is not None and flight.phase is not Phase.BINDING:
+                yield in_memory(victim, queued, room.nominated)
+                yield from interrupt(flight)
+            elif victim.metadata.deletion_timestamp is None:
+                present.append(victim)
+        if not present:
+            return
+        yield from self._evictions.start(
+            queued.pod,
+            attempt=queued.attempts,
+            node=room.nominated,
+            others=self._take_back(queued.pod, room.nominated),
+            victims=tuple(present),
+        )
+
+    def _take_back(self, pod: Pod, node: NodeName) -> tuple[Pod, ...]:
+        """Take back the promises to less important pods on the node; return those pods."""
+        priority = pod.spec.priority or 0
+        lesser = tuple(
+            other
+            for other in self._cache.nominations.on(node).values()
+            if (other.spec.priority or 0) < priority
+        )
+        for other in lesser:
+            self._cache.end_nomination(PodUid(other.metadata.uid))
+        return tuple(other for other in lesser if other.status.nominated_node_name)
+
+    # Answers
+
+    def owns(self, result: RequestResult) -> bool:
+        """Return whether an answer is about a preemption."""
+        return self._evictions.owns(result)
+
+    def answered(self, result: RequestResult) -> Iterator[Instruction]:
+        """Take an answer; a pod whose preemption is over may be tried again."""
+        yield from self._evictions.answered(result)
+        for eviction in self._evictions.take_ended():
+            if eviction.failed:
+                self._queue.activate(eviction.uid, now=result.now)
+            else:
+                self._queue.look_again(eviction.uid, now=result.now)

@@ -1,0 +1,200 @@
+"""From a node that was chosen to claims that are bound: what is assumed, written and waited for.
+
+What goes from one step to the next is plain data: which claims get which volumes, and which are to
+be provisioned on the node.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from k8s_scheduler.api.kinds import ClusterObject, Kind
+from k8s_scheduler.api.storage import (
+    ClaimReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    annotations_of,
+)
+from k8s_scheduler.api.volume_claims import SELECTED_NODE, is_fully_bound, selected_node
+from k8s_scheduler.api.volume_matching import is_kept_for
+from k8s_scheduler.core.framework.node_selection import match_selector
+from k8s_scheduler.core.framework.plugin import ObjectPatch
+from k8s_scheduler.core.framework.status import StatusError
+from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.plugins.volume_binding.findings import PodVolumes
+
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done for a pod: (volume, namespace, claim), and (namespace, claim)."""
+
+    node: str
+    bindings: tuple[tuple[str, str, str], ...]
+    provisions: tuple[tuple[str, str], ...]
+
+    def note(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "node": self.node,
+            "bindings": [list(binding) for binding in self.bindings],
+            "provisions": [list(provision) for provision in self.provisions],
+        }
+
+    @staticmethod
+    def read(note: Mapping[str, Any]) -> "Plan":
+        """Return what `note` wrote."""
+        return Plan(
+            note["node"],
+            tuple((volume, space, claim) for volume, space, claim in note["bindings"]),
+            tuple((space, claim) for space, claim in note["provisions"]),
+        )
+
+
+def plan_of(volumes: PodVolumes, node: str) -> Plan:
+    """Return what is to be done on the chosen node."""
+    return Plan(
+        node,
+        tuple(
+            (volume.metadata.name, claim.metadata.namespace, claim.metadata.name)
+            for claim, volume in volumes.bindings
+        ),
+        tuple((claim.metadata.namespace, claim.metadata.name) for claim, _ in volumes.provisions),
+    )
+
+
+def assumed_objects(volumes: PodVolumes, node: str) -> Iterator[tuple[Kind, ClusterObject]]:
+    """Yield volumes and claims as they will be."""
+    for claim, volume in volumes.bindings:
+        bound = _bound(volume, claim)
+        if bound != volume:
+            yield Kind.PERSISTENT_VOLUME, bound
+    for claim, _ in volumes.provisions:
+        if selected_node(claim) != node:
+            annotations = {**annotations_of(claim.metadata), SELECTED_NODE: node}
+            metadata = msgspec.structs.replace(claim.metadata, annotations=annotations)
+            yield (
+                Kind.PERSISTENT_VOLUME_CLAIM,
+                msgspec.structs.replace(claim, metadata=metadata),
+            )
+
+
+def _bound(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+    metadata, spec = volume.metadata, volume.spec
+    known = claim.metadata
+    reference = ClaimReference(known.namespace, known.name, known.uid)
+    if not is_kept_for(volume, claim) and BOUND_BY_CONTROLLER not in annotations_of(metadata):
+        annotations = {**annotations_of(metadata), BOUND_BY_CONTROLLER: "yes"}
+        metadata = msgspec.structs.replace(metadata, annotations=annotations)
+    if spec.claim_ref != reference:
+        spec = msgspec.structs.replace(spec, claim_ref=reference)
+    return msgspec.structs.replace(volume, metadata=metadata, spec=spec)
+
+
+def patches(plan: Plan, rows: RowsView) -> Iterator[ObjectPatch]:
+    """Yield the writes that make it so: volumes first, then claims."""
+    for name, namespace, claim_name in plan.bindings:
+        volume = _volume(name, rows)
+        original = rows.original(Kind.PERSISTENT_VOLUME, "", name)
+        if volume is original:
+            continue
+        claim = _claim(namespace, claim_name, rows)
+        reference = {
+            "apiVersion": "v1",
+            "kind": Kind.PERSISTENT_VOLUME_CLAIM.value,
+            "namespace": namespace,
+            "name": claim_name,
+            "uid": claim.metadata.uid,
+            "resourceVersion": claim.metadata.resource_version,
+        }
+        metadata: dict[str, Any] = {"resourceVersion": volume.metadata.resource_version}
+        if annotations_of(volume.metadata) != annotations_of(original.metadata):
+            metadata["annotations"] = {BOUND_BY_CONTROLLER: "yes"}
+        yield ObjectPatch(
+            Kind.PERSISTENT_VOLUME,
+            "",
+            name,
+            {"metadata": metadata, "spec": {"claimRef": reference}},
+        )
+    for namespace, claim_name in plan.provisions:
+        claim = _claim(namespace, claim_name, rows)
+        if claim is rows.original(Kind.PERSISTENT_VOLUME_CLAIM, namespace, claim_name):
+            continue
+        yield ObjectPatch(
+            Kind.PERSISTENT_VOLUME_CLAIM,
+            namespace,
+            claim_name,
+            {
+                "metadata": {
+                    "resourceVersion": claim.metadata.resource_version,
+                    "annotations": {SELECTED_NODE: plan.node},
+                }
+            },
+        )
+
+
+def is_done(plan: Plan, rows: RowsView) -> bool:
+    """Return whether all claims are bound; StatusError if that can't become true any more."""
+    if not len(rows):
+        raise StatusError(f'binding volumes: failed to get node "{plan.node}"')
+    return all(_is_bound(binding, plan, rows) for binding in plan.bindings) and all(
+        _is_provisioned(provision, plan, rows) for provision in plan.provisions
+    )
+
+
+def _is_bound(binding: tuple[str, str, str], plan: Plan, rows: RowsView) -> bool:
+    name, namespace, claim_name = binding
+    volume = _volume(name, rows)
+    _check_reach(volume, plan, rows)
+    if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
+        raise StatusError(f'binding volumes: ClaimRef got reset for pv "{name}"')
+    return is_fully_bound(_claim(namespace, claim_name, rows))
+
+
+def _is_provisioned(provision: tuple[str, str], plan: Plan, rows: RowsView) -> bool:
+    claim = _claim(*provision, rows)
+    if not claim.metadata.annotations:
+        name = claim.metadata.name
+        raise StatusError(f'binding volumes: selectedNode annotation reset for PVC "{name}"')
+    if selected_node(claim) != plan.node:
+        # Whoever provisions takes the annotation away to say that it did not work here.
+        raise StatusError(f'binding volumes: provisioning failed for PVC "{claim.metadata.name}"')
+    if claim.spec.volume_name:
+        volume = rows.object(Kind.PERSISTENT_VOLUME, "", claim.spec.volume_name)
+        if volume is None:
+            return False
+        _check_reach(volume, plan, rows)
+    return is_fully_bound(claim)
+
+
+def _check_reach(volume: PersistentVolume, plan: Plan, rows: RowsView) -> None:
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return
+    if not np.all(match_selector(affinity.required, rows)):
+        raise StatusError(
+            f'binding volumes: pv "{volume.metadata.name}" node affinity doesn\'t match '
+            f'node "{plan.node}": no matching NodeSelectorTerms'
+        )
+
+
+def _volume(name: str, rows: RowsView) -> PersistentVolume:
+    found: PersistentVolume | None = rows.object(Kind.PERSISTENT_VOLUME, "", name)
+    if found is None:
+        raise StatusError(
+            f'binding volumes: failed to check binding: persistentvolume "{name}" not found'
+        )
+    return found
+
+
+def _claim(namespace: str, name: str, rows: RowsView) -> PersistentVolumeClaim:
+    found: PersistentVolumeClaim | None = rows.object(Kind.PERSISTENT_VOLUME_CLAIM, namespace, name)
+    if found is None:
+        raise StatusError(
+            f'binding volumes: failed to check binding: persistentvolumeclaim "{name}" not found'
+        )
+    return found

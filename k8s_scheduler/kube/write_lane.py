@@ -1,0 +1,123 @@
+"""Sends the writes that pods wait for, some at a time; every request gets exactly one outcome.
+
+A call that was not executed, or of which nothing is known, is sent again a few times: all of them
+may be repeated without harm, because they name a uid or a version. What the server refuses is
+refused for good. Where nobody may write any more, nothing more is sent and nobody is told: the
+process is on its way out.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+
+from k8s_scheduler.kube.bounded_log import BoundedLog
+from k8s_scheduler.kube.errors import KubeError
+from k8s_scheduler.kube.http import Response, Transport
+from k8s_scheduler.kube.throttle import Admit, unlimited
+from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.kube.write_requests import Call, WriteOutcome, WriteRequest
+from k8s_scheduler.lib.backoff import Backoff
+
+log = logging.getLogger(__name__)
+
+TRIES = 5
+_GONE = (404, 409)
+
+
+class WriteLane:
+    """A lane of its own: what pods wait for never stands behind conditions and events."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        on_outcome: Callable[[WriteOutcome], None],
+        may_write: Callable[[], bool],
+        admit: Admit = unlimited,
+        workers: int,
+        call_timeout_seconds: float,
+        sleep: Sleep = asyncio.sleep,
+        uniform: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._transport = transport
+        self._on_outcome = on_outcome
+        self._may_write = may_write
+        self._admit = admit
+        self._workers = workers
+        self._call_timeout_seconds = call_timeout_seconds
+        self._sleep = sleep
+        self._uniform = uniform
+        self._queue: asyncio.Queue[WriteRequest] = asyncio.Queue()
+        self._log = BoundedLog(log, clock)
+
+    def submit(self, request: WriteRequest) -> None:
+        """Take a request; it is never dropped."""
+        self._queue.put_nowait(request)
+
+    async def run(self) -> None:
+        """Send requests until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._workers):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            request = await self._queue.get()
+            outcome = await self._carry_out(request)
+            if outcome is not None:
+                self._on_outcome(outcome)
+
+    async def _carry_out(self, request: WriteRequest) -> WriteOutcome | None:
+        key = (request.uid, request.attempt, request.request)
+        for call in request.calls:
+            answer = await self._call(call)
+            if answer is None:
+                return None
+            if isinstance(answer, str):
+                return WriteOutcome(*key, done=False, message=answer)
+            if answer.ok:
+                continue
+            if call.gone_is_fine and _is_gone(answer):
+                return WriteOutcome(*key, done=True, gone=True)
+            error = answer.error()
+            if answer.status == 403:
+                verb = call.method.lower()
+                self._log.forbidden(verb, call.resource, namespace=request.namespace, error=error)
+            return WriteOutcome(*key, done=False, message=str(error))
+        return WriteOutcome(*key, done=True)
+
+    async def _call(self, call: Call) -> Response | str | None:
+        """Return the answer, or why there is none; None where nothing may be written any more."""
+        backoff = Backoff(0.2, 5.0, uniform=self._uniform)
+        problem = ""
+        for left in reversed(range(TRIES)):
+            await self._admit()
+            if not self._may_write():
+                return None
+            try:
+                answer = await self._transport.request(
+                    call.method,
+                    call.path,
+                    body=call.body,
+                    content_type=call.content_type,
+                    timeout_seconds=self._call_timeout_seconds,
+                )
+            except KubeError as error:
+                problem = str(error)
+            else:
+                if answer.status not in (408, 429) and answer.status < 500:
+                    return answer
+                problem = str(answer.error())
+            if left:
+                await self._sleep(backoff.next_seconds())
+        return problem
+
+
+def _is_gone(answer: Response) -> bool:
+    """Return whether the object is gone, or its name belongs to another one now."""
+    if answer.status == 422:
+        return "metadata.uid" in answer.error().message
+    return answer.status in _GONE
