@@ -50,7 +50,8 @@ def test_an_unschedulable_pod_says_why_and_is_bound_within_two_seconds_of_a_new_
     )
     text = (
         "0/3 nodes are available: 1 Insufficient memory, 1 node(s) were unschedulable, "
-        "2 Insufficient cpu."
+        "2 Insufficient cpu. preemption: 0/3 nodes are available: "
+        "3 Preemption is not helpful for scheduling."
     )
     with running(sandbox.bed) as daemon:
         sandbox.create_pods([make_pod("p", cpu="2", memory="2Gi", scheduler_name=SCHEDULER)])
@@ -90,7 +91,10 @@ def test_pods_of_other_schedulers_count_and_are_left_alone(sandbox):
             ]
         )
         eventually(lambda: node_of(sandbox, "small") == "n1", 10, "the small one is bound")
-        text = "0/1 nodes are available: 1 Insufficient cpu."
+        text = (
+            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
+            "1 No preemption victims found for incoming pod."
+        )
         eventually(lambda: events(sandbox, "FailedScheduling") == [("large", text)], 10, "event")
         assert node_of(sandbox, "waiting") is None
         # The foreign pod goes, and its room is used.
