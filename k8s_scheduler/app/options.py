@@ -47,5 +47,6 @@ class RunOptions:
     verbosity: int = 0
     logging_format: str = "text"
     pod_max_in_unschedulable_pods_seconds: float = DEFAULT_POD_MAX_IN_UNSCHEDULABLE_PODS_SECONDS
+    pod_max_attempts: int | None = None
     record_file: Path | None = None
     record_max_bytes: int = DEFAULT_RECORD_MAX_BYTES

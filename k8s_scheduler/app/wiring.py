@@ -70,6 +70,7 @@ def setup_of(options: RunOptions) -> Setup:
                 maximum_seconds=float(settings.pod_max_backoff_seconds),
             ),
             parked_limit_seconds=options.pod_max_in_unschedulable_pods_seconds,
+            max_attempts=options.pod_max_attempts,
         ),
     )
 

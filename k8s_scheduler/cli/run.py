@@ -66,6 +66,13 @@ _SMALLEST_RECORD_BYTES = 1024 * 1024
     help="A pod that waits longer than this is tried again even if nothing changed.",
 )
 @click.option(
+    "--pod-max-attempts",
+    type=click.IntRange(min=1),
+    default=None,
+    show_default="no limit",
+    help="After as many failed attempts an error is no reason to try a pod again.",
+)
+@click.option(
     "--kube-api-qps", type=float, help="Requests per second; ignored with --config.", default=None
 )
 @click.option(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from k8s_scheduler.api.config import PluginFacts
 from k8s_scheduler.api.config_defaults import upstream_plugins
+from k8s_scheduler.api.config_own_plugins import OWN_PLUGINS
 from k8s_scheduler.core.framework.registry import Registration, without_arguments
 from k8s_scheduler.core.plugins.default_binder import DefaultBinder
 from k8s_scheduler.core.plugins.default_preemption import DefaultPreemption
@@ -23,6 +24,7 @@ from k8s_scheduler.core.plugins.node_volume_limits import NodeVolumeLimits
 from k8s_scheduler.core.plugins.pod_topology_spread import PodTopologySpread
 from k8s_scheduler.core.plugins.priority_sort import PrioritySort
 from k8s_scheduler.core.plugins.scheduling_gates import SchedulingGates
+from k8s_scheduler.core.plugins.small_request_first import SmallRequestFirst
 from k8s_scheduler.core.plugins.taint_toleration import TaintToleration
 from k8s_scheduler.core.plugins.volume_binding import VolumeBinding
 from k8s_scheduler.core.plugins.volume_restrictions import VolumeRestrictions
@@ -55,10 +57,12 @@ BUILT_INS: Mapping[str, Registration] = {
         InterPodAffinity,
         VolumeBinding,
         DefaultPreemption,
+        SmallRequestFirst,
     )
 }
 
 
 def known_plugins() -> Mapping[str, PluginFacts]:
     """Return every plugin name configuration may use, and which of them exist here."""
-    return upstream_plugins(BUILT_INS)
+    upstream = upstream_plugins(name for name in BUILT_INS if name not in OWN_PLUGINS)
+    return {**upstream, **OWN_PLUGINS}

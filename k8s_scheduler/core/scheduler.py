@@ -24,6 +24,7 @@ from k8s_scheduler.core.engine.flights import Flights, Phase
 from k8s_scheduler.core.engine.judging import Judge, Judgement
 from k8s_scheduler.core.engine.making_room import MakingRoom
 from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.parked_audit import ParkedAudit
 from k8s_scheduler.core.framework.profile import Profile, ProfileError, compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.registry import Registration
@@ -47,6 +48,8 @@ from k8s_scheduler.core.queue.waking import Waker
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
 
+LIBRARY_MAX_ATTEMPTS = 8
+
 # Each handler takes its own message type; the table pairs them.
 Handler = Callable[[Any], Iterable[Instruction]]
 
@@ -56,7 +59,10 @@ class Setup:
     """What a core is made from."""
 
     profiles: tuple[ResolvedProfile, ...]
-    queue: QueuePolicy = field(default_factory=lambda: QueuePolicy(BackoffPolicy()))
+    # Without a daemon nobody watches for a pod that fails for ever.
+    queue: QueuePolicy = field(
+        default_factory=lambda: QueuePolicy(BackoffPolicy(), max_attempts=LIBRARY_MAX_ATTEMPTS)
+    )
     plugins: Mapping[str, Registration] = field(default_factory=lambda: BUILT_INS)
 
 
@@ -91,6 +97,14 @@ class Scheduler:
         )
         self._waker = Waker(
             queue=self._queue, cache=self._cache, runtime=runtime, profiles=self._profiles
+        )
+        self._parked_audit = ParkedAudit(
+            cache=self._cache,
+            queue=self._queue,
+            waker=self._waker,
+            runtime=runtime,
+            profiles=self._profiles,
+            meter=self._meter,
         )
         self._departure = Departure(
             cache=self._cache, flights=self._flights, runtime=runtime, profiles=self._profiles
@@ -267,6 +281,7 @@ class Scheduler:
         self._waker.wake(now=message.now)
         self._queue.tick(now=message.now)
         self._meter.measure(self._cache)
+        yield from self._parked_audit.look(now=message.now)
         yield from self._attempts.expire(now=message.now)
         yield from self._attempts.look_again(now=message.now)
 

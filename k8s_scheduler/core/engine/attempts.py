@@ -15,7 +15,7 @@ from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.engine.cycle import Cycle, NoNode, Placement
 from k8s_scheduler.core.engine.departure import BindingError, Departure, TurnedAwayError
-from k8s_scheduler.core.engine.failure import tell_failure, warn
+from k8s_scheduler.core.engine.failure import tell_exhausted, tell_failure, warn
 from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
 from k8s_scheduler.core.engine.making_room import MakingRoom
 from k8s_scheduler.core.engine.metering import Meter
@@ -260,6 +260,7 @@ class Attempts:
         pod = queued.pod
         self._meter.attempted(AttemptResult.UNSCHEDULABLE, pod.spec.scheduler_name, seconds)
         self._nominate(queued, nominated)
+        queued.seen = self._cache.changes.count
         self._queue.return_rejected(queued, rejectors, now=now)
         yield from tell_failure(
             pod,
@@ -278,7 +279,8 @@ class Attempts:
             yield _plugin_log(queued, error)
         self._meter.attempted(AttemptResult.ERROR, pod.spec.scheduler_name, seconds)
         self._nominate(queued, NOWHERE)
-        self._queue.return_failed(queued, now=now)
+        queued.seen = self._cache.changes.count
+        tried_again = self._queue.return_failed(queued, now=now)
         yield from tell_failure(
             pod,
             attempt=queued.attempts,
@@ -286,6 +288,9 @@ class Attempts:
             message=str(error),
             nominated=NOWHERE,
         )
+        if not tried_again:
+            self._meter.exhausted(pod.spec.scheduler_name)
+            yield tell_exhausted(pod, attempt=queued.attempts)
 
     def _nominate(self, queued: QueuedPod, node: NodeName | None) -> None:
         """Keep in mind where a pod is promised room; None leaves that as it is."""

@@ -22,7 +22,7 @@ from k8s_scheduler.core.messages.checkpoint import (
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import Change, NodeRow, ObjectChange
+from k8s_scheduler.core.state.changes import Change, Changes, NodeRow, ObjectChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,13 @@ def take_checkpoint(parts: Parts) -> Checkpoint:
         queue=tuple(_entry(queued, queue) for queued in sorted(queue, key=lambda q: q.sequence)),
         in_flight=parts.flights.entries(),
         evictions=parts.evictions.entries(),
-        changes=tuple(ChangeEntry(row, change.value) for row, change in noted.rows.items()),
+        changes=tuple(
+            ChangeEntry(row, change.value, noted.row_numbers[row])
+            for row, change in noted.rows.items()
+        ),
         object_changes=tuple(
-            ObjectChangeEntry(kind, change.value) for kind, change in noted.objects.items()
+            ObjectChangeEntry(kind, change.value, noted.object_numbers[kind])
+            for kind, change in noted.objects.items()
         ),
         next_sequence=queue.next_sequence,
         last_backoff_flush=queue.last_backoff_flush,
@@ -90,10 +94,14 @@ def restore(checkpoint: Checkpoint, parts: Parts) -> None:
         parts.evictions.restore(eviction)
     # What filling the tables noted is not news; what the checkpoint had noted is.
     cache.changes.drain()
-    for change in checkpoint.changes:
-        cache.changes.note(NodeRow(change.row), Change(change.change))
-    for happened in checkpoint.object_changes:
-        cache.changes.note_object(happened.kind, ObjectChange(happened.change))
+    cache.changes.take_back(
+        Changes(
+            {NodeRow(c.row): Change(c.change) for c in checkpoint.changes},
+            {c.kind: ObjectChange(c.change) for c in checkpoint.object_changes},
+            {NodeRow(c.row): c.number for c in checkpoint.changes},
+            {c.kind: c.number for c in checkpoint.object_changes},
+        )
+    )
     queue.next_sequence = checkpoint.next_sequence
     queue.last_backoff_flush = checkpoint.last_backoff_flush
     queue.last_parked_flush = checkpoint.last_parked_flush

@@ -48,6 +48,21 @@ def tell_failure(
     )
 
 
+def tell_exhausted(pod: Pod, *, attempt: int) -> RecordEvent:
+    """Return the event of a pod that is not tried again by itself."""
+    return RecordEvent(
+        uid=PodUid(pod.metadata.uid),
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        attempt=attempt,
+        scheduler_name=pod.spec.scheduler_name,
+        type=EventType.WARNING,
+        reason="MaxAttemptsReached",
+        action="Scheduling",
+        note=f"failed {attempt} times; tried again when something changes in the cluster",
+    )
+
+
 def warn(pod: Pod, *, attempt: int, note: str) -> RecordEvent:
     """Return the event of a failed attempt."""
     return RecordEvent(

@@ -1,5 +1,15 @@
-"""Keeps kube-scheduler's metrics while pods move. Children are bound once."""
+"""Keeps kube-scheduler's metrics while pods move.
 
+Children are bound once, when they are first needed. All methods together cost a decision a few
+microseconds; only sampled attempts pay for a look at the clock around every plugin
+(`timed_plugins`).
+"""
+
+from collections.abc import Callable, Mapping
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from k8s_scheduler.core.engine.point_meter import PointMeter
 from k8s_scheduler.core.framework.status import AttemptResult
 from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import QueueObserver
@@ -8,16 +18,31 @@ from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 # Beyond this, kube-scheduler's SLI histogram counts attempts as one.
 _MANY_ATTEMPTS = 15
+# What waits in the queue is always a single pod.
+_POD = "pod"
 
 
 class Meter(QueueObserver):
     """Feeds the metrics of one core."""
 
-    def __init__(self, metrics: SchedulerMetrics, profiles: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        metrics: SchedulerMetrics,
+        profiles: tuple[str, ...],
+        *,
+        perf: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self._metrics = metrics
-        self._pending = {place: metrics.pending_pods.labels(place.value) for place in Place}
-        for gauge in self._pending.values():
-            gauge.set(0)
+        self._pending = {
+            place: (
+                metrics.pending_pods.labels(place.value),
+                metrics.queued_entities.labels(place.value, _POD),
+            )
+            for place in Place
+        }
+        for gauges in self._pending.values():
+            for gauge in gauges:
+                gauge.set(0)
         self._attempts = {
             (result, profile): (
                 metrics.schedule_attempts.labels(result.value, profile),
@@ -26,28 +51,59 @@ class Meter(QueueObserver):
             for result in AttemptResult
             for profile in profiles
         }
-        self._incoming = metrics.queue_incoming_pods
         self._nodes = metrics.cache_size.labels("nodes")
         self._pods = metrics.cache_size.labels("pods")
         self._assumed = metrics.cache_size.labels("assumed_pods")
+        self._bindings = metrics.goroutines.labels("binding")
+        self._preemptions = {
+            failed: metrics.preemption_executions.labels("error" if failed else "success")
+            for failed in (False, True)
+        }
+        # By profile.
+        self.watches: Mapping[str, PointMeter] = {
+            profile: PointMeter(metrics, profile, perf) for profile in profiles
+        }
+        self._incoming: dict[tuple[Place, str], tuple[Counter, Counter]] = {}
+        self._rejected: dict[tuple[str, str], Gauge] = {}
+        self._sli: dict[int, Histogram] = {}
+        self._events: dict[str, Histogram] = {}
+        self._plugins: dict[tuple[str, str, str], Histogram] = {}
+
+    # The queue
 
     def moved(self, queued: QueuedPod, *, source: Place | None, target: Place | None) -> None:
         """Count pods by place, and parked ones by the plugins that rejected them."""
         if source is not None:
-            self._pending[source].dec()
+            for gauge in self._pending[source]:
+                gauge.dec()
         if target is not None:
-            self._pending[target].inc()
+            for gauge in self._pending[target]:
+                gauge.inc()
         # A rejected pod counts from its return to the queue until it leaves it to be tried again.
         if source is None or target is None:
             for plugin in queued.rejectors:
-                gauge = self._metrics.unschedulable_pods.labels(
-                    plugin, queued.pod.spec.scheduler_name
-                )
+                gauge = self._rejected_by(plugin, queued.pod.spec.scheduler_name)
                 gauge.inc(1 if source is None else -1)
 
     def entered(self, place: Place, event: str) -> None:
         """Count arrivals."""
-        self._incoming.labels(place.value, event).inc()
+        counters = self._incoming.get((place, event))
+        if counters is None:
+            counters = self._incoming[place, event] = (
+                self._metrics.queue_incoming_pods.labels(place.value, event),
+                self._metrics.queue_incoming_entities.labels(place.value, event, _POD),
+            )
+        for counter in counters:
+            counter.inc()
+
+    def _rejected_by(self, plugin: str, profile: str) -> Gauge:
+        gauge = self._rejected.get((plugin, profile))
+        if gauge is None:
+            gauge = self._metrics.unschedulable_pods.labels(plugin, profile)
+            self._rejected[plugin, profile] = gauge
+        return gauge
+
+    # Attempts
 
     def attempted(self, result: AttemptResult, profile: str, seconds: float) -> None:
         """Count an attempt that has ended."""
@@ -59,16 +115,30 @@ class Meter(QueueObserver):
         """Observe the time one decision took."""
         self._metrics.scheduling_algorithm_duration_seconds.observe(seconds)
 
+    def permit_waited(self, status: str, seconds: float) -> None:
+        """Observe how long a pod waited for its permits, and how that ended."""
+        self._metrics.permit_wait_duration_seconds.labels(status).observe(seconds)
+
     def bound(self, queued: QueuedPod, *, now: float) -> None:
         """Observe how long and how many attempts a pod needed."""
         self._metrics.pod_scheduling_attempts.observe(queued.attempts)
         if queued.first_active is not None:
-            attempts = (
-                f"{_MANY_ATTEMPTS}+" if queued.attempts >= _MANY_ATTEMPTS else str(queued.attempts)
-            )
-            self._metrics.pod_scheduling_sli_duration_seconds.labels(attempts).observe(
-                max(0.0, now - queued.first_active)
-            )
+            duration = self._sli_of(min(queued.attempts, _MANY_ATTEMPTS))
+            duration.observe(max(0.0, now - queued.first_active))
+
+    def bound_after_flush(self) -> None:
+        """Count a bound pod that no event had taken back into the queue, only the clock."""
+        self._metrics.pod_scheduled_after_flush.inc()
+
+    def _sli_of(self, attempts: int) -> Histogram:
+        child = self._sli.get(attempts)
+        if child is None:
+            label = f"{attempts}+" if attempts == _MANY_ATTEMPTS else str(attempts)
+            child = self._metrics.pod_scheduling_sli_duration_seconds.labels(label)
+            self._sli[attempts] = child
+        return child
+
+    # Preemption
 
     def tried_to_make_room(self) -> None:
         """Count an attempt at preemption."""
@@ -78,12 +148,50 @@ class Meter(QueueObserver):
         """Observe how many pods have to leave for one."""
         self._metrics.preemption_victims.observe(victims)
 
+    def preemption_ended(self, *, failed: bool) -> None:
+        """Count a preemption that was carried out, or broke off."""
+        self._preemptions[failed].inc()
+
+    # Plugins
+
+    def plugin_took(self, plugin: str, point: str, status: str, seconds: float) -> None:
+        """Observe one call of a plugin; only attempts that are sampled tell."""
+        child = self._plugins.get((plugin, point, status))
+        if child is None:
+            durations = self._metrics.plugin_execution_duration_seconds
+            child = self._plugins[plugin, point, status] = durations.labels(plugin, point, status)
+        child.observe(seconds)
+
+    def exhausted(self, profile: str) -> None:
+        """Count a pod that was tried as often as allowed."""
+        self._metrics.attempts_exhausted.labels(profile).inc()
+
+    def parked_in_vain(self) -> None:
+        """Count a parked pod that fits: a bug, seen on a sample."""
+        self._metrics.parked_but_feasible.inc()
+
     def plugin_failed(self, plugin: str, extension_point: str) -> None:
         """Count a plugin that raised."""
         self._metrics.plugin_errors.labels(plugin, extension_point).inc()
 
+    # The cluster
+
+    def handled(self, event: str, seconds: float) -> None:
+        """Observe the time it took to take in a change of the cluster."""
+        child = self._events.get(event)
+        if child is None:
+            child = self._metrics.event_handling_duration_seconds.labels(event)
+            self._events[event] = child
+        child.observe(seconds)
+
+    def watch_bindings(self, count: Callable[[], int]) -> None:
+        """Show, at every scrape, how many pods are on their way to be bound."""
+        self._bindings.set_function(count)
+
     def measure(self, cache: Cache) -> None:
-        """Take the sizes of the cache."""
+        """Take the sizes of the cache, and show what was only noted so far."""
         self._nodes.set(len(cache.nodes))
         self._pods.set(cache.pod_count)
         self._assumed.set(cache.assumed_count)
+        for watch in self.watches.values():
+            watch.flush()

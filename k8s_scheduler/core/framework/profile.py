@@ -102,6 +102,11 @@ class Profile:
     percentage_of_nodes_to_score: int = 0
 
     @property
+    def filter_names(self) -> frozenset[str]:
+        """Return the plugins that judge nodes."""
+        return frozenset(step.name for step in self.pre_filters)
+
+    @property
     def wide(self) -> frozenset[str]:
         """Return the plugins whose verdicts on a row may depend on what is elsewhere."""
         return frozenset(step.name for step in self.pre_filters if step.is_wide)

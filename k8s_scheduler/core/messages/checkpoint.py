@@ -64,6 +64,7 @@ class QueueEntry(_Part, frozen=True, gc=False, array_like=True):
     rejectors: tuple[str, ...]
     sequence: int
     backoff_expiry: float
+    seen: int
 
 
 class FlightEntry(_Part, frozen=True, gc=False, array_like=True):
@@ -104,6 +105,7 @@ class ChangeEntry(_Part, frozen=True, gc=False, array_like=True):
 
     row: int
     change: int
+    number: int
 
 
 class ObjectChangeEntry(_Part, frozen=True, gc=False, array_like=True):
@@ -111,6 +113,7 @@ class ObjectChangeEntry(_Part, frozen=True, gc=False, array_like=True):
 
     kind: Kind
     change: int
+    number: int
 
 
 class Checkpoint(_Part, frozen=True, gc=False, array_like=True):

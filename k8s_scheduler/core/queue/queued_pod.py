@@ -33,6 +33,8 @@ class QueuedPod:
     place: Place = Place.ACTIVE
     sequence: int = 0
     backoff_expiry: float = 0.0
+    # The number of the last change that its last attempt knew of.
+    seen: int = 0
     shape: ShapeKey = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,6 +63,7 @@ class QueuedPod:
             rejectors=self.rejectors,
             sequence=self.sequence,
             backoff_expiry=self.backoff_expiry,
+            seen=self.seen,
         )
 
     @staticmethod
@@ -77,4 +80,5 @@ class QueuedPod:
             place=Place(entry.place),
             sequence=entry.sequence,
             backoff_expiry=entry.backoff_expiry,
+            seen=entry.seen,
         )

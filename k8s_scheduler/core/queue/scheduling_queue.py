@@ -11,9 +11,9 @@
                                              an event helps, or 5 minutes are over
                                              (straight to ACTIVE if its backoff is over)
 
-A rejected pod is parked until something happens that lets it pass; an error is retried after
-its backoff whatever happens. Nothing is ever dropped: a pod leaves by being bound or deleted.
-Time comes in with every call.
+A rejected pod is parked until something happens that lets it pass; an error is retried after its
+backoff whatever happens, or parked too where attempts are limited. Nothing is ever dropped: a pod
+leaves by being bound or deleted. Time comes in with every call.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,6 +30,9 @@ from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
 BACKOFF_FLUSH_SECONDS = 1.0
 PARKED_FLUSH_SECONDS = 30.0
 DEFAULT_PARKED_LIMIT_SECONDS = 300.0
+
+# Stands in the place of a rejecting plugin for pods that were tried too often.
+MAX_ATTEMPTS = "PodMaxAttempts"
 
 SortKey = Callable[[Pod, float], tuple[float, ...]]
 Gate = Callable[[Pod], bool]
@@ -51,6 +54,8 @@ class QueuePolicy:
 
     backoff: BackoffPolicy
     parked_limit_seconds: float = DEFAULT_PARKED_LIMIT_SECONDS
+    # After as many attempts an error is no reason to try again; None: it always is.
+    max_attempts: int | None = None
 
 
 class SchedulingQueue:
@@ -128,13 +133,23 @@ class SchedulingQueue:
         queued.rejectors = rejectors
         self._enter(queued, Place.PARKED, "ScheduleAttemptFailure")
 
-    def return_failed(self, queued: QueuedPod, *, now: float) -> None:
-        """Take back a pod whose attempt ended in an error; it is tried again after its backoff."""
+    def return_failed(self, queued: QueuedPod, *, now: float) -> bool:
+        """Take back a pod whose attempt ended in an error; it is tried again after its backoff.
+
+        Return False if it has been tried often enough: it is parked then, until something happens
+        or it has been parked for long.
+        """
         queued.timestamp = now
         queued.consecutive_errors += 1
-        queued.rejectors = ()
         queued.backoff_expiry = self._expiry(queued)
+        limit = self._policy.max_attempts
+        if limit is not None and queued.attempts >= limit:
+            queued.rejectors = (MAX_ATTEMPTS,)
+            self._enter(queued, Place.PARKED, "ScheduleAttemptFailure")
+            return False
+        queued.rejectors = ()
         self._enter(queued, Place.BACKOFF, "ScheduleAttemptFailure")
+        return True
 
     def wake(self, queued: QueuedPod, event: str, *, now: float) -> None:
         """Give a parked pod another try: at once, or when its backoff is over."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import PluginError, Runtime
@@ -66,6 +67,7 @@ class Waker:
         self._runtime = runtime
         self._profiles = profiles
         self._round: _Round | None = None
+        self._sampled = 0
 
     def wake(self, *, now: float) -> None:
         """Do one step: judge some shapes, wake some pods."""
@@ -92,6 +94,17 @@ class Waker:
             self._cache.changes.take_back(self._round.changes)
             self._round = None
 
+    def sample(self) -> QueuedPod | None:
+        """Return a pod of the next parked shape, in turn; None while anything is left to wake.
+
+        Whoever asks judges it afresh: it must not fit, or waking has a hole.
+        """
+        shapes = self._queue.parked.shapes()
+        if self.is_due or not shapes:
+            return None
+        self._sampled += 1
+        return self._queue.parked.of_shape(shapes[self._sampled % len(shapes)])[0]
+
     def _step(self, current: _Round, *, now: float) -> bool:
         """Return whether the round has come to its end."""
         judged = woken = 0
@@ -114,7 +127,9 @@ class Waker:
         """Let the pods of a shape be woken if a change has helped them."""
         if not pods:
             return
-        event = _first_nodes(pods, current.changes) or self._help_for(pods[0], current.changes)
+        # What happened before the attempt that parked a pod is no news to it.
+        news = current.changes.since(min(queued.seen for queued in pods))
+        event = _first_nodes(pods, news) or self._help_for(pods[0], news)
         if event:
             current.event = event
             current.waking = [(queued, queued.sequence) for queued in reversed(pods)]
@@ -124,7 +139,7 @@ class Waker:
         profile = self._profiles[queued.pod.spec.scheduler_name]
         rejectors = sorted(self._queue.parked.rejectors(queued.shape))
         rows = _helpful(changes.rows, profile, rejectors)
-        read = [kind for name in rejectors for kind in profile.kinds_read.get(name, ())]
+        read = {kind for name in rejectors for kind in profile.kinds_read.get(name, Kind)}
         kinds = [kind for kind in changes.objects if kind in read]
         if not rows and not kinds:
             return ""
@@ -168,10 +183,13 @@ class Waker:
 def _helpful(
     rows: Mapping[NodeRow, Change], profile: Profile, plugins: Iterable[str]
 ) -> dict[NodeRow, Change]:
-    """Return the events that may change the mind of one of the plugins."""
+    """Return the events that may change the mind of one of the plugins.
+
+    A rejector that is no plugin of the profile may be helped by anything.
+    """
     helpful = Change(0)
     for name in plugins:
-        helpful |= profile.helped_by.get(name, Change(0))
+        helpful |= profile.helped_by.get(name, ~Change(0))
     return {row: change & helpful for row, change in rows.items() if change & helpful}
 
 

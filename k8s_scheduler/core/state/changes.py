@@ -80,13 +80,24 @@ def object_event_label(kind: Kind, change: ObjectChange) -> str:
 
 @dataclass(slots=True)
 class Changes:
-    """What happened, row by row and kind by kind."""
+    """What happened, row by row and kind by kind, and when last: as the number of the note."""
 
     rows: dict[NodeRow, Change] = field(default_factory=dict)
     objects: dict[Kind, ObjectChange] = field(default_factory=dict)
+    row_numbers: dict[NodeRow, int] = field(default_factory=dict)
+    object_numbers: dict[Kind, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.objects)
+
+    def since(self, number: int) -> "Changes":
+        """Return what was noted after a note of that number."""
+        return Changes(
+            {row: change for row, change in self.rows.items() if self.row_numbers[row] > number},
+            {kind: c for kind, c in self.objects.items() if self.object_numbers[kind] > number},
+            self.row_numbers,
+            self.object_numbers,
+        )
 
 
 class ChangeLog:
@@ -94,20 +105,18 @@ class ChangeLog:
 
     def __init__(self) -> None:
         self._changes = Changes()
-        # How often anything was noted: who remembers it knows whether something has happened since.
+        # The number of the last note: who remembers it knows what has happened since.
         self.count = 0
 
     def note(self, row: NodeRow, change: Change) -> None:
         """Note what happened to a row."""
         self.count += 1
-        rows = self._changes.rows
-        rows[row] = rows.get(row, Change(0)) | change
+        self._note(row, change, self.count)
 
     def note_object(self, kind: Kind, change: ObjectChange) -> None:
         """Note what happened to an object."""
         self.count += 1
-        objects = self._changes.objects
-        objects[kind] = objects.get(kind, ObjectChange(0)) | change
+        self._note_object(kind, change, self.count)
 
     def __bool__(self) -> bool:
         return bool(self._changes)
@@ -115,15 +124,31 @@ class ChangeLog:
     def take_back(self, changes: Changes) -> None:
         """Note again what was drained and not dealt with."""
         for row, change in changes.rows.items():
-            self.note(row, change)
+            self._note(row, change, changes.row_numbers[row])
         for kind, happened in changes.objects.items():
-            self.note_object(kind, happened)
+            self._note_object(kind, happened, changes.object_numbers[kind])
 
     def peek(self) -> Changes:
         """Return a copy of what is noted, without forgetting it."""
-        return Changes(dict(self._changes.rows), dict(self._changes.objects))
+        noted = self._changes
+        return Changes(
+            dict(noted.rows),
+            dict(noted.objects),
+            dict(noted.row_numbers),
+            dict(noted.object_numbers),
+        )
 
     def drain(self) -> Changes:
         """Return what happened, and forget it."""
         changes, self._changes = self._changes, Changes()
         return changes
+
+    def _note(self, row: NodeRow, change: Change, number: int) -> None:
+        rows, numbers = self._changes.rows, self._changes.row_numbers
+        rows[row] = rows.get(row, Change(0)) | change
+        numbers[row] = max(number, numbers.get(row, 0))
+
+    def _note_object(self, kind: Kind, change: ObjectChange, number: int) -> None:
+        objects, numbers = self._changes.objects, self._changes.object_numbers
+        objects[kind] = objects.get(kind, ObjectChange(0)) | change
+        numbers[kind] = max(number, numbers.get(kind, 0))

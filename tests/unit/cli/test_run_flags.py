@@ -121,6 +121,7 @@ class TestValues:
             "--tls-private-key-file=/k",
             "--logging-format=json",
             "--pod-max-in-unschedulable-pods-duration=1h",
+            "--pod-max-attempts=3",
             "--record=/r",
             "--record-max-bytes=2000000",
         )
@@ -128,6 +129,7 @@ class TestValues:
         assert (options.tls_cert_file, options.tls_private_key_file) == (Path("/c"), Path("/k"))
         assert options.logging_format == "json"
         assert options.pod_max_in_unschedulable_pods_seconds == 3600.0
+        assert options.pod_max_attempts == 3
         assert (options.record_file, options.record_max_bytes) == (Path("/r"), 2_000_000)
 
     @pytest.mark.parametrize(

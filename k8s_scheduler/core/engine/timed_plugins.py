@@ -1,0 +1,189 @@
+"""Times single plugins, in a tenth of the attempts.
+
+A sampled attempt runs with a copy of its profile whose plugins look at the clock around every
+call; all others run with the plain one and pay nothing. Which attempts are sampled follows from
+the pod and the attempt's number, so one attempt is timed at all its points or at none, and a
+replay times the same ones.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.seeds import seed_of
+from k8s_scheduler.core.framework import plugin as said
+from k8s_scheduler.core.framework import watch
+from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
+
+# kube-scheduler's share of cycles.
+SAMPLED_PERCENT: Final = 10
+
+StatusOf = Callable[[Any], str]
+
+
+class TimedProfiles:
+    """Gives every attempt the profile that it runs with."""
+
+    def __init__(
+        self, profiles: Mapping[str, Profile], meter: Meter, perf: Callable[[], float]
+    ) -> None:
+        self._plain = profiles
+        stopwatch = Stopwatch(meter, perf)
+        self._timed = {name: timed(profile, stopwatch) for name, profile in profiles.items()}
+
+    def of(self, queued: QueuedPod) -> Profile:
+        """Return the profile for a pod's present attempt."""
+        return self.of_pod(queued.pod, attempt=queued.attempts)
+
+    def of_pod(self, pod: Pod, *, attempt: int = 0) -> Profile:
+        """Return the profile for an attempt at a pod; 0 is before its first."""
+        profiles = self._timed if is_sampled(pod, attempt=attempt) else self._plain
+        return profiles[pod.spec.scheduler_name]
+
+
+def is_sampled(pod: Pod, *, attempt: int) -> bool:
+    """Return whether an attempt at a pod is one of those whose plugins are timed."""
+    return seed_of(pod, attempt=attempt) % 100 < SAMPLED_PERCENT
+
+
+class Stopwatch:
+    """Makes calls that tell how long they took."""
+
+    def __init__(self, meter: Meter, perf: Callable[[], float]) -> None:
+        self._tell = meter.plugin_took
+        self._perf = perf
+
+    def timed(
+        self, call: Callable[..., Any], *, plugin: str, point: str, status_of: StatusOf
+    ) -> Callable[..., Any]:
+        """Return the same call, timed."""
+        tell, perf = self._tell, self._perf
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            started = perf()
+            try:
+                found = call(*args, **kwargs)
+            except Exception:
+                tell(plugin, point, watch.ERROR, perf() - started)
+                raise
+            seconds = perf() - started
+            tell(plugin, point, status_of(found), seconds)
+            return found
+
+        return run
+
+
+def timed(profile: Profile, stopwatch: Stopwatch) -> Profile:
+    """Return the profile with plugins that tell how long they take."""
+
+    def wrap(name: str, plugin: Any) -> Any:
+        return _Timed(name, plugin, stopwatch)
+
+    def pairs(steps: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+        return tuple((name, wrap(name, plugin)) for name, plugin in steps)
+
+    def steps(steps: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(dataclasses.replace(s, plugin=wrap(s.name, s.plugin)) for s in steps)
+
+    def filters(steps: tuple[FilterStep, ...]) -> tuple[FilterStep, ...]:
+        made = []
+        for step in steps:
+            plugin = wrap(step.name, step.plugin)
+            counting = None if step.counting is None else plugin
+            made.append(dataclasses.replace(step, plugin=plugin, counting=counting))
+        return tuple(made)
+
+    def scores(steps: tuple[ScoreStep, ...]) -> tuple[ScoreStep, ...]:
+        made = []
+        for step in steps:
+            normalize = step.normalize
+            if normalize is not None:
+                normalize = stopwatch.timed(
+                    normalize,
+                    plugin=step.name,
+                    point=watch.SCORE_NORMALIZE,
+                    status_of=_success,
+                )
+            plugin = wrap(step.name, step.plugin)
+            made.append(dataclasses.replace(step, plugin=plugin, normalize=normalize))
+        return tuple(made)
+
+    return dataclasses.replace(
+        profile,
+        pre_enqueue=pairs(profile.pre_enqueue),
+        pre_filters=filters(profile.pre_filters),
+        filters=filters(profile.filters),
+        post_filters=steps(profile.post_filters),
+        scores=scores(profile.scores),
+        reserves=steps(profile.reserves),
+        permits=pairs(profile.permits),
+        pre_binds=steps(profile.pre_binds),
+        post_binds=pairs(profile.post_binds),
+    )
+
+
+class _Timed:
+    """A plugin that looks at the clock around its calls; in all else the plugin itself."""
+
+    def __init__(self, name: str, plugin: Any, stopwatch: Stopwatch) -> None:
+        self._plugin = plugin
+        for method, (point, status_of) in _POINTS.items():
+            call = getattr(plugin, method, None)
+            if call is not None:
+                run = stopwatch.timed(call, plugin=name, point=point, status_of=status_of)
+                setattr(self, method, run)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plugin, name)
+
+
+# What an answer comes to
+
+
+def _success(_found: Any) -> str:
+    return watch.SUCCESS
+
+
+def _gated(found: Any) -> str:
+    return watch.SUCCESS if found is None else watch.UNRESOLVABLE
+
+
+def _prepared(found: Any) -> str:
+    if isinstance(found, said.Reject):
+        return watch.rejected(resolvable=found.resolvable)
+    return watch.SKIP if found is said.SKIP else watch.SUCCESS
+
+
+def _filtered(codes: Any) -> str:
+    # One call judges many nodes: it is a no if it is a no for all of them.
+    return watch.UNSCHEDULABLE if len(codes) and codes.all() else watch.SUCCESS
+
+
+def _made_room(found: Any) -> str:
+    return watch.UNSCHEDULABLE if found.nominated is None else watch.SUCCESS
+
+
+def _permitted(found: Any) -> str:
+    if isinstance(found, said.Rejection):
+        return watch.UNSCHEDULABLE
+    return watch.WAIT if isinstance(found, said.Wait) else watch.SUCCESS
+
+
+_POINTS: Final[Mapping[str, tuple[str, StatusOf]]] = {
+    "pre_enqueue": (watch.PRE_ENQUEUE, _gated),
+    "prepare": (watch.PRE_FILTER, _prepared),
+    "add_pod": (watch.PRE_FILTER_ADD_POD, _success),
+    "remove_pod": (watch.PRE_FILTER_REMOVE_POD, _success),
+    "filter": (watch.FILTER, _filtered),
+    "post_filter": (watch.POST_FILTER, _made_room),
+    "pre_score": (watch.PRE_SCORE, _prepared),
+    "score": (watch.SCORE, _success),
+    "reserve": (watch.RESERVE, _permitted),
+    "unreserve": (watch.UNRESERVE, _success),
+    "permit": (watch.PERMIT, _permitted),
+    "pre_bind": (watch.PRE_BIND, _success),
+    "post_bind": (watch.POST_BIND, _success),
+}

@@ -1,0 +1,48 @@
+"""SmallRequestFirst: among equally important pods, those that ask for little go first.
+
+QueueSort, in place of PrioritySort. Many small pods are placed while a large one would still be
+looked at, so the middle of the queue waits less. Size is the larger of two shares: of cpu in whole
+cores, and of memory in units of 4 GiB. Ageing: a pod waits behind smaller ones that came later by
+at most `ageingSeconds`, the longer the larger it is, so large pods don't starve. Equal sizes go by
+the time they entered.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.quantity import QuantityError
+from k8s_scheduler.api.resources import CPU, MEMORY, pod_requests
+from k8s_scheduler.core.framework.dependencies import Dependency
+from k8s_scheduler.core.framework.reasons import Reason
+
+DEFAULT_AGEING_SECONDS: Final = 60.0
+_CORE_MILLI: Final = 1000
+_MEMORY_UNIT: Final = 4 * 1024**3
+
+
+class SmallRequestFirst:
+    """Sorts by priority, then by size and age together."""
+
+    name: ClassVar[str] = "SmallRequestFirst"
+    reasons: ClassVar[tuple[Reason, ...]] = ()
+    depends_on: ClassVar[tuple[Dependency, ...]] = ()
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        """Take SmallRequestFirstArgs, checked before."""
+        self._ageing_seconds = float(args.get("ageingSeconds", DEFAULT_AGEING_SECONDS))
+
+    def sort_key(self, pod: Pod, timestamp: float) -> tuple[float, ...]:
+        """Return the time by which the pod has done its waiting for smaller ones."""
+        share = _share(pod)
+        patience = self._ageing_seconds * share / (1 + share)
+        return (-(pod.spec.priority or 0), timestamp + patience)
+
+
+def _share(pod: Pod) -> float:
+    """Return the larger share; a pod that can't be read is found out when it is tried."""
+    try:
+        requests = pod_requests(pod)
+    except QuantityError:
+        return 0.0
+    return max(requests.amount(CPU) / _CORE_MILLI, requests.amount(MEMORY) / _MEMORY_UNIT)
