@@ -227,11 +227,10 @@ class Attempts:
         seconds: float,
         now: float,
     ) -> Iterator[Instruction]:
-        try:
-            room = self._making_room.make(profile, queued, found)
-        except PluginError as error:
-            yield from self._failed(queued, error, seconds=seconds, now=now)
-            return
+        room = self._making_room.make(profile, queued, found)
+        if room.error is not None:
+            self._meter.plugin_failed(room.error.plugin, room.error.extension_point)
+            yield _plugin_log(queued, room.error)
         message = found.diagnosis.message()
         yield from self._rejected(
             queued,

@@ -14,7 +14,8 @@ from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.framework.preemption import PreemptionPlugin, Victims
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Runtime, blaming
+from k8s_scheduler.core.framework.runtime import PluginError, Runtime, blaming
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.messages.incoming import RequestResult
 from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
@@ -35,6 +36,7 @@ class Room:
     message: str
     nominated: NodeName | None
     victims: Victims | None = None
+    error: PluginError | None = None
 
 
 class MakingRoom:
@@ -60,7 +62,11 @@ class MakingRoom:
         self._meter = meter
 
     def make(self, profile: Profile, queued: QueuedPod, found: NoNode) -> Room:
-        """Ask the plugins in turn until one has found room; raises PluginError."""
+        """Ask the plugins in turn until one has found room.
+
+        One that fails ends the asking, and what it says takes the place of all that was said: the
+        pod is as unschedulable as it was.
+        """
         if found.filtered is None or not profile.post_filters:
             return Room("", NodeName(""))
         messages: list[str] = []
@@ -80,11 +86,16 @@ class MakingRoom:
             )
             if isinstance(step.plugin, PreemptionPlugin):
                 self._meter.tried_to_make_room()
-            with blaming(step.name, "PostFilter"):
-                result = step.plugin.post_filter(found.filtered.before.state, queued.pod, stuck)
+            try:
+                with blaming(step.name, "PostFilter"):
+                    result = step.plugin.post_filter(found.filtered.before.state, queued.pod, stuck)
+            except PluginError as error:
+                on_purpose = isinstance(error.__cause__, StatusError)
+                return Room(error.problem, None, error=None if on_purpose else error)
             if result.nominated is not None:
                 return Room(result.message, result.nominated, result.victims)
-            messages.append(result.message)
+            if result.message:
+                messages.append(result.message)
             if result.clear:
                 nominated = NodeName("")
         return Room(", ".join(messages), nominated)

@@ -16,6 +16,8 @@ class CycleState:
 
     # By filter plugin; a plugin that skipped the pod has none.
     terms: Mapping[str, Any] = field(default_factory=dict)
+    # The plugins that were asked at PreFilter: one that can't be resolved ends the asking.
+    asked: frozenset[str] = frozenset()
     _notes: dict[str, Any] = field(default_factory=dict)
 
     def write(self, key: str, value: object) -> None:
@@ -37,4 +39,4 @@ class CycleState:
 
     def clone(self) -> "CycleState":
         """Return a copy that can be written to without the original noticing."""
-        return CycleState(self.terms, dict(self._notes))
+        return CycleState(self.terms, self.asked, dict(self._notes))

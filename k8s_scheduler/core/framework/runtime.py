@@ -48,6 +48,7 @@ class PluginError(Exception):
 
     def __init__(self, plugin: str, extension_point: str, problem: str) -> None:
         super().__init__(f'running {extension_point} plugin "{plugin}": {problem}')
+        self.problem = problem
         self.plugin = plugin
         self.extension_point = extension_point
 
@@ -105,23 +106,26 @@ class Runtime:
         names: frozenset[NodeName] | None = None
         narrowed_by: list[str] = []
         everywhere = self._state.nodes.present_rows()
+        asked: list[str] = []
         for step in profile.pre_filters:
+            asked.append(step.name)
             prepared = self._prepare(step, pod, everywhere)
             if isinstance(prepared, Reject):
                 verdict = Verdict(step.name, prepared.reasons, prepared.resolvable)
                 if not prepared.resolvable:
-                    return PreFiltered(rejection=verdict)
+                    return PreFiltered(CycleState(asked=frozenset(asked)), verdict)
                 refused = refused or verdict
             elif isinstance(prepared, Narrow):
                 narrowed_by.append(step.name)
                 wanted = frozenset(prepared.names)
                 names = wanted if names is None else names & wanted
                 if not names:
-                    return PreFiltered(rejection=_nothing_left(narrowed_by))
+                    state = CycleState(asked=frozenset(asked))
+                    return PreFiltered(state, _nothing_left(narrowed_by))
                 terms[step.name] = prepared.term
             elif prepared is not SKIP:
                 terms[step.name] = prepared
-        state = CycleState(terms)
+        state = CycleState(terms, frozenset(asked))
         if refused is not None:
             return PreFiltered(state, rejection=refused)
         return PreFiltered(state, None, names, tuple(sorted(narrowed_by)))

@@ -13,10 +13,14 @@ import numpy as np
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.names import is_extended_resource_name
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.dependencies import Dependency, Object
 from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.preemption import PostFilterResult, Unplaced
 from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
@@ -64,6 +68,16 @@ class DynamicResources:
     def filter(self, term: None, rows: RowsView) -> Codes:
         """Let everybody pass: whoever does not was rejected before."""
         return rows.passed()
+
+    def post_filter(self, state: CycleState, pod: Pod, unplaced: Unplaced) -> PostFilterResult:
+        """Have nothing to give back.
+
+        A pod that was rejected before this plugin was asked ends the search for room: upstream's
+        plugin then misses what it would have noted, and says so in these words.
+        """
+        if self.name not in state.asked:
+            raise StatusError("not found")
+        return PostFilterResult("")
 
     # Score
 
