@@ -12,7 +12,7 @@ from typing import Any
 from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
-from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.engine.attempts import Attempts
@@ -24,7 +24,10 @@ from k8s_scheduler.core.engine.flights import Flights, Phase
 from k8s_scheduler.core.engine.judging import Judge, Judgement
 from k8s_scheduler.core.engine.making_room import MakingRoom
 from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.numbering import Numbers
 from k8s_scheduler.core.engine.parked_audit import ParkedAudit
+from k8s_scheduler.core.engine.suspensions import Suspensions
+from k8s_scheduler.core.framework.extenders import Extender
 from k8s_scheduler.core.framework.profile import Profile, ProfileError, compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.registry import Registration
@@ -32,6 +35,7 @@ from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
+    ExtenderAnswer,
     Message,
     NodeChanged,
     ObjectChanged,
@@ -64,6 +68,7 @@ class Setup:
         default_factory=lambda: QueuePolicy(BackoffPolicy(), max_attempts=LIBRARY_MAX_ATTEMPTS)
     )
     plugins: Mapping[str, Registration] = field(default_factory=lambda: BUILT_INS)
+    extenders: tuple[Extender, ...] = ()
 
 
 class Scheduler:
@@ -84,7 +89,9 @@ class Scheduler:
         verdicts = VerdictTable()
         self._cache = Cache()
         self._flights = Flights()
-        self._evictions = Evictions()
+        numbers = Numbers()
+        self._evictions = Evictions(numbers)
+        self._suspensions = Suspensions(setup.extenders, numbers)
         self._meter = Meter(metrics or Metrics().scheduler, tuple(self._profiles))
         runtime = Runtime(self._cache, verdicts)
         self._judge = Judge(self._cache, runtime, verdicts)
@@ -107,7 +114,11 @@ class Scheduler:
             meter=self._meter,
         )
         self._departure = Departure(
-            cache=self._cache, flights=self._flights, runtime=runtime, profiles=self._profiles
+            cache=self._cache,
+            flights=self._flights,
+            runtime=runtime,
+            profiles=self._profiles,
+            numbers=numbers,
         )
         self._attempts = Attempts(
             cache=self._cache,
@@ -124,6 +135,7 @@ class Scheduler:
                 verdicts=verdicts,
                 meter=self._meter,
             ),
+            suspensions=self._suspensions,
             profiles=self._profiles,
             meter=self._meter,
             perf=perf,
@@ -133,8 +145,9 @@ class Scheduler:
             queue=self._queue,
             flights=self._flights,
             evictions=self._evictions,
+            suspensions=self._suspensions,
             cycle=self._cycle,
-            departure=self._departure,
+            numbers=numbers,
         )
         self._handlers = self._handlers_by_type()
 
@@ -154,6 +167,7 @@ class Scheduler:
             Schedule: self._schedule,
             BindResult: self._attempts.take_result,
             RequestResult: self._attempts.take_answer,
+            ExtenderAnswer: self._attempts.take_opinion,
             Tick: self._tick,
             Restore: self._restore,
         }
@@ -200,6 +214,7 @@ class Scheduler:
         if pod is None:
             self._queue.remove(uid)
             self._evictions.drop(uid)
+            self._attempts.forget_question(uid)
             self._attempts.abandon(uid)
             self._cache.remove_pod(uid)
         elif pod.spec.node_name:
@@ -208,6 +223,9 @@ class Scheduler:
             if pod.metadata.deletion_timestamp is not None and not self._is_binding(uid):
                 # Nobody needs it any more. Its deletion comes by the watch.
                 self._attempts.abandon(uid)
+        elif self._suspensions.update(pod):
+            if is_terminating(pod):
+                self._attempts.forget_question(uid)
         elif self._cache.node_of(uid) is not None:
             # Already seen bound: a version without a node name is an older one.
             return
@@ -220,6 +238,7 @@ class Scheduler:
         """Take in a pod with a node, whoever put it there."""
         self._queue.remove(uid)
         self._evictions.drop(uid)
+        self._attempts.forget_question(uid)
         if not self._is_binding(uid):
             self._attempts.abandon(uid)
         self._flights.update(pod)

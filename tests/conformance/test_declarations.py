@@ -122,7 +122,10 @@ FURTHER = [
 def judged(scenario, pod):
     cluster = Cluster(profile_in_force(scenario.get("config")))
     cluster.start(scenario["objects"])
-    return cluster.judge(cluster.pod(pod))
+    found = cluster.judge(cluster.pod(pod))
+    if found.preemption is not None and found.preemption.error:
+        raise DryRunError(found.preemption.error)
+    return found
 
 
 @pytest.fixture(scope="module")

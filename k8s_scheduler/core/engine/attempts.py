@@ -20,12 +20,14 @@ from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
 from k8s_scheduler.core.engine.making_room import MakingRoom
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.success import tell_success
+from k8s_scheduler.core.engine.suspensions import ExtenderError, Suspension, Suspensions
 from k8s_scheduler.core.framework.diagnosis import Diagnosis
+from k8s_scheduler.core.framework.extenders import Opinion
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.runtime import PluginError, blaming
 from k8s_scheduler.core.framework.status import SCHEDULER_ERROR, UNSCHEDULABLE, AttemptResult
-from k8s_scheduler.core.messages.incoming import BindResult, RequestResult
+from k8s_scheduler.core.messages.incoming import BindResult, ExtenderAnswer, RequestResult
 from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
@@ -49,6 +51,7 @@ class Attempts:
         cycle: Cycle,
         departure: Departure,
         making_room: MakingRoom,
+        suspensions: Suspensions,
         profiles: Mapping[str, Profile],
         meter: Meter,
         perf: Callable[[], float],
@@ -59,6 +62,7 @@ class Attempts:
         self._cycle = cycle
         self._departure = departure
         self._making_room = making_room
+        self._suspensions = suspensions
         self._profiles = profiles
         self._meter = meter
         self._perf = perf
@@ -74,9 +78,18 @@ class Attempts:
             yield warn(pod, attempt=queued.attempts, note=f"skip schedule deleting pod: {key}")
             return
         profile = self._profiles[pod.spec.scheduler_name]
+        extenders = self._suspensions.interested(pod)
+        if extenders:
+            yield from self._suspend(queued, profile, extenders, now=now)
+        else:
+            yield from self._decide(queued, profile, now=now)
+
+    def _decide(
+        self, queued: QueuedPod, profile: Profile, opinion: Opinion | None = None, *, now: float
+    ) -> Iterator[Instruction]:
         started = self._perf()
         try:
-            decision = self._cycle.decide(profile, queued)
+            decision = self._cycle.decide(profile, queued, opinion)
         except (PluginError, QuantityError) as error:
             seconds = self._perf() - started
             yield from self._failed(queued, error, seconds=seconds, now=now)
@@ -85,10 +98,79 @@ class Attempts:
         self._meter.decided(seconds)
         if isinstance(decision, NoNode):
             yield from self._unplaced(queued, profile, decision, seconds=seconds, now=now)
-        elif not any(plugin.binds(pod) for _, plugin in profile.binds):
+        elif not any(plugin.binds(queued.pod) for _, plugin in profile.binds):
             yield from self._failed(queued, BindingError(NO_BINDER), seconds=seconds, now=now)
         else:
             yield from self._depart(queued, decision, now=now)
+
+    # Extenders
+
+    def _suspend(
+        self, queued: QueuedPod, profile: Profile, extenders: tuple[str, ...], *, now: float
+    ) -> Iterator[Instruction]:
+        """Ask extenders first; while another decision of the profile waits for them, wait too."""
+        if self._suspensions.is_busy(profile.scheduler_name):
+            self._queue.set_aside(queued)
+            return
+        started = self._perf()
+        try:
+            found = self._cycle.look(profile, queued)
+        except (PluginError, QuantityError) as error:
+            seconds = self._perf() - started
+            yield from self._failed(queued, error, seconds=seconds, now=now)
+            return
+        if isinstance(found, NoNode):
+            seconds = self._perf() - started
+            yield from self._unplaced(queued, profile, found, seconds=seconds, now=now)
+            return
+        suspension = Suspension(
+            queued, extenders, started=now, changes_seen=self._cache.changes.count, allowed=found
+        )
+        question = self._suspensions.start(suspension)
+        if question is None:
+            yield from self._resume(suspension, now=now)
+        else:
+            yield question
+
+    def take_opinion(self, answer: ExtenderAnswer) -> Iterator[Instruction]:
+        """Go on with a suspended decision; other attempts' answers are dropped."""
+        suspension = self._suspensions.suspended(answer)
+        if suspension is None:
+            return
+        try:
+            steps = list(self._suspensions.answered(answer))
+        except ExtenderError as error:
+            self._release(suspension.queued.pod.spec.scheduler_name)
+            seconds = max(0.0, answer.now - suspension.started)
+            yield from self._failed(suspension.queued, error, seconds=seconds, now=answer.now)
+            return
+        for step in steps:
+            if isinstance(step, Suspension):
+                yield from self._resume(step, now=answer.now)
+            else:
+                yield step
+
+    def _resume(self, suspension: Suspension, *, now: float) -> Iterator[Instruction]:
+        """Decide on the state as it is now, within what extenders allowed."""
+        queued = suspension.queued
+        profile = self._profiles[queued.pod.spec.scheduler_name]
+        self._release(profile.scheduler_name)
+        yield from self._decide(queued, profile, suspension.opinion, now=now)
+        if self._queue.get(queued.uid) is queued:
+            # What happened while extenders were asked is news to it.
+            queued.seen = suspension.changes_seen
+
+    def forget_question(self, uid: PodUid) -> None:
+        """Give up a suspended decision: its pod is gone, or placed by somebody else."""
+        profile = self._suspensions.drop(uid)
+        if profile is not None:
+            self._queue.bring_back(profile)
+
+    def _release(self, profile: str) -> None:
+        self._suspensions.end(profile)
+        self._queue.bring_back(profile)
+
+    # An attempt departs
 
     def _depart(
         self, queued: QueuedPod, placement: Placement, *, now: float

@@ -6,9 +6,10 @@ import msgspec
 
 from k8s_scheduler.api.kinds import TYPES
 from k8s_scheduler.core.engine.cycle import Cycle
-from k8s_scheduler.core.engine.departure import Departure
 from k8s_scheduler.core.engine.evictions import Evictions
 from k8s_scheduler.core.engine.flights import Flight, Flights
+from k8s_scheduler.core.engine.numbering import Numbers
+from k8s_scheduler.core.engine.suspensions import Suspensions
 from k8s_scheduler.core.messages.checkpoint import (
     ChangeEntry,
     Checkpoint,
@@ -33,8 +34,9 @@ class Parts:
     queue: SchedulingQueue
     flights: Flights
     evictions: Evictions
+    suspensions: Suspensions
     cycle: Cycle
-    departure: Departure
+    numbers: Numbers
 
 
 def take_checkpoint(parts: Parts) -> Checkpoint:
@@ -52,6 +54,7 @@ def take_checkpoint(parts: Parts) -> Checkpoint:
         queue=tuple(_entry(queued, queue) for queued in sorted(queue, key=lambda q: q.sequence)),
         in_flight=parts.flights.entries(),
         evictions=parts.evictions.entries(),
+        suspensions=parts.suspensions.entries(),
         changes=tuple(
             ChangeEntry(row, change.value, noted.row_numbers[row])
             for row, change in noted.rows.items()
@@ -64,7 +67,7 @@ def take_checkpoint(parts: Parts) -> Checkpoint:
         last_backoff_flush=queue.last_backoff_flush,
         last_parked_flush=queue.last_parked_flush,
         next_sampling_start=parts.cycle.sampling.next_start,
-        next_request=max(parts.departure.next_request, parts.evictions.next_request),
+        last_request=parts.numbers.last,
         change_count=cache.changes.count,
     )
 
@@ -92,6 +95,8 @@ def restore(checkpoint: Checkpoint, parts: Parts) -> None:
         parts.flights.start(Flight.from_entry(flight))
     for eviction in checkpoint.evictions:
         parts.evictions.restore(eviction)
+    for suspension in checkpoint.suspensions:
+        parts.suspensions.restore(suspension)
     # What filling the tables noted is not news; what the checkpoint had noted is.
     cache.changes.drain()
     cache.changes.take_back(
@@ -106,7 +111,7 @@ def restore(checkpoint: Checkpoint, parts: Parts) -> None:
     queue.last_backoff_flush = checkpoint.last_backoff_flush
     queue.last_parked_flush = checkpoint.last_parked_flush
     parts.cycle.sampling.next_start = checkpoint.next_sampling_start
-    parts.departure.next_request = parts.evictions.next_request = checkpoint.next_request
+    parts.numbers.last = checkpoint.last_request
     cache.changes.count = checkpoint.change_count
 
 

@@ -5,27 +5,31 @@ first at or after the attempt's seed modulo the table's length. Fair over pods, 
 whenever the same decision is replayed.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.sampling import Sampling
 from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
+from k8s_scheduler.core.framework.extenders import Opinion, refusal
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.runtime import Filtered, Nominated, Runtime
+from k8s_scheduler.core.framework.views import Scores
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.node_table import Rows
 
 _ALL = 100
+# A node that came to fit while extenders were asked; the change that did it wakes the pod.
+_NOT_ASKED = refusal("node(s) were not known to the extenders yet", resolvable=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,30 +59,74 @@ class Cycle:
         self._verdicts = verdicts
         self.sampling = Sampling(state.nodes)
 
-    def decide(self, profile: Profile, queued: QueuedPod) -> Placement | NoNode:
-        """Return where the pod goes, or why nowhere. Raises PluginError."""
-        rows = self._state.nodes.present_rows()
-        if not len(rows):
-            return NoNode(Diagnosis(node_count=0, verdicts=()), rows)
+    def look(self, profile: Profile, queued: QueuedPod) -> tuple[NodeName, ...] | NoNode:
+        """Return the nodes that come into question for a pod, or why none does."""
+        decision = self._filter(profile, queued, None)
+        if isinstance(decision, NoNode):
+            return decision
+        nodes = self._state.nodes
+        return tuple(nodes.name_of(NodeRow(row)) for row in decision.feasible.tolist())
+
+    def decide(
+        self, profile: Profile, queued: QueuedPod, opinion: Opinion | None = None
+    ) -> Placement | NoNode:
+        """Return where the pod goes, or why nowhere. Raises PluginError.
+
+        With the `opinion` of extenders, which is about nodes as they were, everything is judged
+        as it is now, and only nodes that they allowed come into question.
+        """
         pod = PodView(queued.pod)
-        nominated = nominated_for(self._state, queued.pod)
-        promised = self._promised(profile, queued.pod, pod, nominated)
-        if promised is not None:
-            return promised
-        filtered = self._runtime.run_filters(profile, pod, rows, nominated)
-        feasible = filtered.feasible
-        if not len(feasible):
-            diagnosis = diagnose(filtered.codes, self._verdicts, pre_filter=filtered.pre_filter)
-            return NoNode(diagnosis, rows, filtered, nominated)
-        state = filtered.before.state
+        if opinion is None:
+            nominated = nominated_for(self._state, queued.pod)
+            promised = self._promised(profile, queued.pod, pod, nominated)
+            if promised is not None:
+                return promised
+        found = self._filter(profile, queued, opinion)
+        if isinstance(found, NoNode):
+            return found
+        state, feasible = found.before.state, found.feasible
         if 0 < profile.percentage_of_nodes_to_score < _ALL:
-            feasible = self.sampling.cut(rows, filtered, profile.percentage_of_nodes_to_score)
+            rows = self._state.nodes.present_rows()
+            feasible = self.sampling.cut(rows, found, profile.percentage_of_nodes_to_score)
         if len(feasible) == 1:
             return Placement(NodeRow(int(feasible[0])), state)
         totals = self._runtime.run_scores(profile, pod, feasible).totals
+        if opinion is not None:
+            totals = totals + self._bonus(opinion, feasible)
         best = feasible[totals == totals.max()]
         start = seed_of(queued.pod, attempt=queued.attempts) % self._state.nodes.row_count
         return Placement(_pick(best, start=start), state)
+
+    def _filter(
+        self, profile: Profile, queued: QueuedPod, opinion: Opinion | None
+    ) -> Filtered | NoNode:
+        rows = self._state.nodes.present_rows()
+        if not len(rows):
+            return NoNode(Diagnosis(node_count=0, verdicts=()), rows)
+        nominated = nominated_for(self._state, queued.pod)
+        filtered = self._runtime.run_filters(profile, PodView(queued.pod), rows, nominated)
+        if opinion is not None and filtered.pre_filter is None:
+            filtered = self._respect(opinion, rows, filtered)
+        if len(filtered.feasible):
+            return filtered
+        diagnosis = diagnose(filtered.codes, self._verdicts, pre_filter=filtered.pre_filter)
+        return NoNode(diagnosis, rows, filtered, nominated)
+
+    def _respect(self, opinion: Opinion, rows: Rows, filtered: Filtered) -> Filtered:
+        """Leave out what extenders did not allow."""
+        nodes = self._state.nodes
+        codes = filtered.codes.copy()
+        allowed = frozenset(opinion.allowed)
+        for position in np.flatnonzero(codes == 0).tolist():
+            name = nodes.name_of(NodeRow(int(rows[position])))
+            if name not in allowed:
+                verdict = opinion.refused.get(name, _NOT_ASKED)
+                codes[position] = self._verdicts.code(verdict)
+        return replace(filtered, codes=codes, feasible=rows[codes == 0])
+
+    def _bonus(self, opinion: Opinion, rows: Rows) -> Scores:
+        names = (self._state.nodes.name_of(NodeRow(row)) for row in rows.tolist())
+        return np.array([opinion.bonus.get(name, 0) for name in names], dtype=np.int64)
 
     def _promised(
         self, profile: Profile, pod: Pod, view: PodView, nominated: Nominated

@@ -18,6 +18,7 @@ from k8s_scheduler.api.durations import format_duration
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
+from k8s_scheduler.core.engine.numbering import Numbers
 from k8s_scheduler.core.framework.plugin import (
     ObjectPatch,
     PreBindPlugin,
@@ -53,13 +54,19 @@ class Departure:
     """Brings placed pods to the point where they can be bound."""
 
     def __init__(
-        self, *, cache: Cache, flights: Flights, runtime: Runtime, profiles: Mapping[str, Profile]
+        self,
+        *,
+        cache: Cache,
+        flights: Flights,
+        runtime: Runtime,
+        profiles: Mapping[str, Profile],
+        numbers: Numbers,
     ) -> None:
         self._cache = cache
         self._flights = flights
         self._runtime = runtime
         self._profiles = profiles
-        self.next_request = 0
+        self._numbers = numbers
         # Waiting pods about which plugins have spoken, in the order in which they did.
         self._allowed: list[PodUid] = []
         self._refused: list[tuple[PodUid, Verdict]] = []
@@ -244,15 +251,15 @@ class Departure:
             return step.plugin.pre_bound(flight.state, flight.pod, self._view(step, flight))
 
     def _write(self, flight: Flight, patch: ObjectPatch) -> PatchObject:
-        self.next_request += 1
-        flight.requests.add(self.next_request)
+        number = self._numbers.next()
+        flight.requests.add(number)
         metadata = flight.pod.metadata
         return PatchObject(
             uid=flight.uid,
             namespace=metadata.namespace,
             name=metadata.name,
             attempt=flight.queued.attempts,
-            request=self.next_request,
+            request=number,
             kind=patch.kind,
             object_namespace=patch.namespace,
             object_name=patch.name,

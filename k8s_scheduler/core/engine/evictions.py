@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.numbering import Numbers
 from k8s_scheduler.core.messages.checkpoint import EvictionEntry
 from k8s_scheduler.core.messages.incoming import RequestResult
 from k8s_scheduler.core.messages.outgoing import (
@@ -55,9 +56,9 @@ class Eviction:
 class Evictions:
     """All preemptions under way, by the pod they are for."""
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: Numbers) -> None:
         self._evictions: dict[PodUid, Eviction] = {}
-        self.next_request = 0
+        self._numbers = numbers
 
     def start(
         self,
@@ -196,9 +197,9 @@ class Evictions:
         )
 
     def _request(self, eviction: Eviction, about: PodReference) -> int:
-        self.next_request += 1
-        eviction.requests[self.next_request] = about.uid
-        return self.next_request
+        number = self._numbers.next()
+        eviction.requests[number] = about.uid
+        return number
 
 
 def reference(pod: Pod) -> PodReference:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from k8s_scheduler.core.engine.entities import Entities
 from k8s_scheduler.core.engine.point_meter import PointMeter
 from k8s_scheduler.core.framework.status import AttemptResult
 from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
@@ -18,8 +19,6 @@ from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 # Beyond this, kube-scheduler's SLI histogram counts attempts as one.
 _MANY_ATTEMPTS = 15
-# What waits in the queue is always a single pod.
-_POD = "pod"
 
 
 class Meter(QueueObserver):
@@ -33,16 +32,10 @@ class Meter(QueueObserver):
         perf: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._metrics = metrics
-        self._pending = {
-            place: (
-                metrics.pending_pods.labels(place.value),
-                metrics.queued_entities.labels(place.value, _POD),
-            )
-            for place in Place
-        }
-        for gauges in self._pending.values():
-            for gauge in gauges:
-                gauge.set(0)
+        self._pending = {place: metrics.pending_pods.labels(place.value) for place in Place}
+        for gauge in self._pending.values():
+            gauge.set(0)
+        self._entities = Entities(metrics)
         self._attempts = {
             (result, profile): (
                 metrics.schedule_attempts.labels(result.value, profile),
@@ -63,7 +56,7 @@ class Meter(QueueObserver):
         self.watches: Mapping[str, PointMeter] = {
             profile: PointMeter(metrics, profile, perf) for profile in profiles
         }
-        self._incoming: dict[tuple[Place, str], tuple[Counter, Counter]] = {}
+        self._incoming: dict[tuple[Place, str], Counter] = {}
         self._rejected: dict[tuple[str, str], Gauge] = {}
         self._sli: dict[int, Histogram] = {}
         self._events: dict[str, Histogram] = {}
@@ -74,11 +67,10 @@ class Meter(QueueObserver):
     def moved(self, queued: QueuedPod, *, source: Place | None, target: Place | None) -> None:
         """Count pods by place, and parked ones by the plugins that rejected them."""
         if source is not None:
-            for gauge in self._pending[source]:
-                gauge.dec()
+            self._pending[source].dec()
         if target is not None:
-            for gauge in self._pending[target]:
-                gauge.inc()
+            self._pending[target].inc()
+        self._entities.moved(source, target)
         # A rejected pod counts from its return to the queue until it leaves it to be tried again.
         if source is None or target is None:
             for plugin in queued.rejectors:
@@ -87,14 +79,12 @@ class Meter(QueueObserver):
 
     def entered(self, place: Place, event: str) -> None:
         """Count arrivals."""
-        counters = self._incoming.get((place, event))
-        if counters is None:
-            counters = self._incoming[place, event] = (
-                self._metrics.queue_incoming_pods.labels(place.value, event),
-                self._metrics.queue_incoming_entities.labels(place.value, event, _POD),
-            )
-        for counter in counters:
-            counter.inc()
+        counter = self._incoming.get((place, event))
+        if counter is None:
+            counter = self._metrics.queue_incoming_pods.labels(place.value, event)
+            self._incoming[place, event] = counter
+        counter.inc()
+        self._entities.entered(place, event)
 
     def _rejected_by(self, plugin: str, profile: str) -> Gauge:
         gauge = self._rejected.get((plugin, profile))
@@ -193,5 +183,6 @@ class Meter(QueueObserver):
         self._nodes.set(len(cache.nodes))
         self._pods.set(cache.pod_count)
         self._assumed.set(cache.assumed_count)
+        self._entities.flush()
         for watch in self.watches.values():
             watch.flush()

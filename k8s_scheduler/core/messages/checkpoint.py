@@ -100,6 +100,21 @@ class EvictionEntry(_Part, frozen=True, gc=False, array_like=True):
     failed: bool
 
 
+class SuspensionEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A decision that waits for an extender."""
+
+    queued: QueueEntry
+    extenders: tuple[str, ...]
+    verb: str
+    position: int
+    request: int
+    started: float
+    changes_seen: int
+    allowed: tuple[NodeName, ...]
+    refused: tuple[tuple[NodeName, str, bool], ...]
+    bonus: dict[NodeName, int]
+
+
 class ChangeEntry(_Part, frozen=True, gc=False, array_like=True):
     """A change that parked pods have not been judged against yet."""
 
@@ -127,11 +142,12 @@ class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     queue: tuple[QueueEntry, ...]
     in_flight: tuple[FlightEntry, ...]
     evictions: tuple[EvictionEntry, ...]
+    suspensions: tuple[SuspensionEntry, ...]
     changes: tuple[ChangeEntry, ...]
     object_changes: tuple[ObjectChangeEntry, ...]
     next_sequence: int
     last_backoff_flush: float
     last_parked_flush: float
     next_sampling_start: int
-    next_request: int
+    last_request: int
     change_count: int

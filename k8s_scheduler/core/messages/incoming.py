@@ -82,6 +82,19 @@ class RequestResult(_Message, frozen=True, gc=False, array_like=True, tag=True):
     message: str = ""
 
 
+class ExtenderAnswer(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """What an extender said. `error`: nothing, and why. `nodes`: those that can do."""
+
+    uid: PodUid
+    attempt: int
+    request: int
+    error: str = ""
+    nodes: tuple[NodeName, ...] = ()
+    refused: dict[NodeName, str] = {}
+    unresolvable: dict[NodeName, str] = {}
+    scores: dict[NodeName, int] = {}
+
+
 class Restore(_Message, frozen=True, gc=False, array_like=True, tag=True):
     """Become what a checkpoint says; only an empty core can."""
 
@@ -96,5 +109,6 @@ Message: TypeAlias = (
     | Tick
     | BindResult
     | RequestResult
+    | ExtenderAnswer
     | Restore
 )

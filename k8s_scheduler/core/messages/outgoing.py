@@ -89,6 +89,22 @@ class PatchObject(_Request):
     patch: dict[str, Any]
 
 
+class Verb(enum.StrEnum):
+    """What an extender is asked for."""
+
+    FILTER = "filter"
+    PRIORITIZE = "prioritize"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskExtender(_Request):
+    """Ask an extender about a pod and some nodes, and come back with an `ExtenderAnswer`."""
+
+    extender: str
+    verb: Verb
+    nodes: tuple[NodeName, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordEvent(_Instruction):
     """Tell users about the pod."""
@@ -121,4 +137,4 @@ class Log:
 
 
 Request: TypeAlias = Evict | ClearNomination | PatchObject
-Instruction: TypeAlias = Bind | PatchCondition | RecordEvent | Log | Request
+Instruction: TypeAlias = Bind | PatchCondition | RecordEvent | Log | AskExtender | Request

@@ -28,6 +28,7 @@ _LISTS = (
     "queue",
     "in_flight",
     "evictions",
+    "suspensions",
     "changes",
 )
 

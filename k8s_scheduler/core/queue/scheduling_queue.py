@@ -73,6 +73,8 @@ class SchedulingQueue:
         self._backoff: Heap[QueuedPod] = Heap()
         self._error_backoff: Heap[QueuedPod] = Heap()
         self.parked = Parked()
+        # Active pods that have to wait until a decision of their profile is no longer suspended.
+        self._aside: dict[PodUid, QueuedPod] = {}
         # Every pending pod; its `place` says which of the structures above holds it too.
         self._pods: dict[PodUid, QueuedPod] = {}
         self.next_sequence = 0
@@ -169,6 +171,21 @@ class SchedulingQueue:
         if queued is not None and queued.place is Place.GATED:
             self._reenter(queued, "ForceActivate", now=now)
 
+    def set_aside(self, queued: QueuedPod) -> None:
+        """Take back a pod that was popped too early: it is active, and waits for `bring_back`."""
+        queued.attempts -= 1
+        self._pods[queued.uid] = queued
+        queued.place = Place.ACTIVE
+        self._aside[queued.uid] = queued
+        self._observer.moved(queued, source=None, target=Place.ACTIVE)
+
+    def bring_back(self, scheduler_name: str) -> None:
+        """Let the pods of a profile that were set aside be popped again."""
+        for queued in list(self._aside.values()):
+            if queued.pod.spec.scheduler_name == scheduler_name:
+                del self._aside[queued.uid]
+                self._put(queued, Place.ACTIVE, sequence=queued.sequence)
+
     # Time
 
     def tick(self, *, now: float) -> None:
@@ -251,6 +268,8 @@ class SchedulingQueue:
             self.parked.add(queued)
 
     def _take_from_place(self, queued: QueuedPod) -> None:
+        if self._aside.pop(queued.uid, None) is not None:
+            return
         if queued.place is Place.ACTIVE:
             self._active.remove(queued.uid)
         elif queued.place is Place.BACKOFF:

@@ -1,0 +1,203 @@
+"""Decisions that wait for extenders: at most one per profile, holding nothing.
+
+        filtered ─▶ ask the first ─▶ (answer) ─▶ ask the next … ─▶ judge again as it is now ─▶ place
+                        filter, one after the other; then prioritize
+
+The pod is out of the queue and has no room yet. Other pods of the profile that extenders have a say
+about are set aside meanwhile; all others pass it by.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.numbering import Numbers
+from k8s_scheduler.core.framework.extenders import SCALE, Extender, Opinion, refusal
+from k8s_scheduler.core.framework.reasons import Verdict
+from k8s_scheduler.core.messages.checkpoint import SuspensionEntry
+from k8s_scheduler.core.messages.incoming import ExtenderAnswer
+from k8s_scheduler.core.messages.outgoing import AskExtender, Verb
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
+
+
+class ExtenderError(Exception):
+    """An extender that can't be done without gave no answer."""
+
+
+@dataclass(slots=True)
+class Suspension:
+    """One decision that waits."""
+
+    queued: QueuedPod
+    extenders: tuple[str, ...]
+    started: float
+    changes_seen: int
+    allowed: tuple[NodeName, ...]
+    refused: dict[NodeName, Verdict] = field(default_factory=dict)
+    bonus: dict[NodeName, int] = field(default_factory=dict)
+    verb: Verb = Verb.FILTER
+    # How far it has come among the extenders, and which question is open.
+    position: int = -1
+    request: int = 0
+
+    @property
+    def opinion(self) -> Opinion:
+        """What extenders have said so far."""
+        return Opinion(self.allowed, self.refused, self.bonus)
+
+
+class Suspensions:
+    """All decisions that wait, by profile."""
+
+    def __init__(self, extenders: tuple[Extender, ...], numbers: Numbers) -> None:
+        self._extenders: Mapping[str, Extender] = {e.name: e for e in extenders}
+        self._waiting: dict[str, Suspension] = {}
+        self._numbers = numbers
+
+    def interested(self, pod: Pod) -> tuple[str, ...]:
+        """Return the extenders that have a say about a pod; those that can fail it go first."""
+        found = [e for e in self._extenders.values() if e.is_interested(pod)]
+        return tuple(e.name for e in sorted(found, key=lambda e: e.ignorable))
+
+    def is_busy(self, profile: str) -> bool:
+        """Return whether a decision of a profile waits."""
+        return profile in self._waiting
+
+    def start(self, suspension: Suspension) -> AskExtender | None:
+        """Suspend a decision; None if there is nothing to ask."""
+        self._waiting[suspension.queued.pod.spec.scheduler_name] = suspension
+        return self._next(suspension)
+
+    def answered(self, answer: ExtenderAnswer) -> Iterator[Suspension | AskExtender]:
+        """Yield the next question, or the suspension that is over; raises ExtenderError."""
+        suspension = self._of(answer)
+        if suspension is None:
+            return
+        extender = self._extenders[suspension.extenders[suspension.position]]
+        if answer.error:
+            if suspension.verb is Verb.FILTER and not extender.ignorable:
+                raise ExtenderError(answer.error)
+        elif suspension.verb is Verb.FILTER:
+            _take_refusals(suspension, answer)
+        else:
+            for name, score in answer.scores.items():
+                known = suspension.bonus.get(name, 0)
+                suspension.bonus[name] = known + score * extender.weight * SCALE
+        yield self._next(suspension) or suspension
+
+    def suspended(self, answer: ExtenderAnswer) -> Suspension | None:
+        """Return the decision that an answer belongs to; None for any other attempt."""
+        return self._of(answer)
+
+    def end(self, profile: str) -> None:
+        """Forget a decision: it goes on, or it is of no use any more."""
+        self._waiting.pop(profile, None)
+
+    def update(self, pod: Pod) -> bool:
+        """Take a newer version of a pod whose decision waits; False if none does."""
+        suspension = self._by_uid(PodUid(pod.metadata.uid))
+        if suspension is None:
+            return False
+        suspension.queued.replace_pod(pod)
+        return True
+
+    def drop(self, uid: PodUid) -> str | None:
+        """Forget the decision about a pod; return its profile."""
+        suspension = self._by_uid(uid)
+        if suspension is None:
+            return None
+        profile = suspension.queued.pod.spec.scheduler_name
+        self.end(profile)
+        return profile
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    # Checkpoints
+
+    def entries(self) -> tuple[SuspensionEntry, ...]:
+        """Return all of them as checkpoint data."""
+        return tuple(
+            SuspensionEntry(
+                queued=s.queued.entry(),
+                extenders=s.extenders,
+                verb=s.verb.value,
+                position=s.position,
+                request=s.request,
+                started=s.started,
+                changes_seen=s.changes_seen,
+                allowed=s.allowed,
+                refused=tuple(
+                    (node, verdict.reasons[0].text, verdict.resolvable)
+                    for node, verdict in s.refused.items()
+                ),
+                bonus=dict(s.bonus),
+            )
+            for s in self._waiting.values()
+        )
+
+    def restore(self, entry: SuspensionEntry) -> None:
+        """Put a decision where a checkpoint says it was."""
+        queued = QueuedPod.from_entry(entry.queued)
+        self._waiting[queued.pod.spec.scheduler_name] = Suspension(
+            queued=queued,
+            extenders=entry.extenders,
+            started=entry.started,
+            changes_seen=entry.changes_seen,
+            allowed=entry.allowed,
+            refused={n: refusal(text, resolvable=r) for n, text, r in entry.refused},
+            bonus=dict(entry.bonus),
+            verb=Verb(entry.verb),
+            position=entry.position,
+            request=entry.request,
+        )
+
+    # Helpers
+
+    def _next(self, suspension: Suspension) -> AskExtender | None:
+        """Return the next question; None if all have been asked."""
+        while suspension.allowed:
+            suspension.position += 1
+            if suspension.position == len(suspension.extenders):
+                if suspension.verb is Verb.PRIORITIZE:
+                    return None
+                suspension.verb, suspension.position = Verb.PRIORITIZE, -1
+                continue
+            extender = self._extenders[suspension.extenders[suspension.position]]
+            if extender.filters if suspension.verb is Verb.FILTER else extender.prioritizes:
+                return self._ask(suspension, extender.name)
+        return None
+
+    def _ask(self, suspension: Suspension, extender: str) -> AskExtender:
+        suspension.request = self._numbers.next()
+        metadata = suspension.queued.pod.metadata
+        return AskExtender(
+            uid=suspension.queued.uid,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            attempt=suspension.queued.attempts,
+            request=suspension.request,
+            extender=extender,
+            verb=suspension.verb,
+            nodes=suspension.allowed,
+        )
+
+    def _of(self, answer: ExtenderAnswer) -> Suspension | None:
+        suspension = self._by_uid(answer.uid)
+        if suspension is None or suspension.request != answer.request:
+            return None
+        return suspension if suspension.queued.attempts == answer.attempt else None
+
+    def _by_uid(self, uid: PodUid) -> Suspension | None:
+        return next((s for s in self._waiting.values() if s.queued.uid == uid), None)
+
+
+def _take_refusals(suspension: Suspension, answer: ExtenderAnswer) -> None:
+    passed = frozenset(answer.nodes)
+    for name in suspension.allowed:
+        if name not in passed:
+            final = name in answer.unresolvable
+            text = answer.unresolvable.get(name) or answer.refused.get(name, "")
+            suspension.refused[name] = refusal(text, resolvable=not final)
+    suspension.allowed = tuple(name for name in suspension.allowed if name in passed)
