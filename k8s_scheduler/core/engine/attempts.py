@@ -199,10 +199,15 @@ class Attempts:
     def settle(self, *, now: float) -> Iterator[Instruction]:
         """Do what plugins have said about waiting pods."""
         while self._departure.has_spoken:
-            for flight, verdict in self._departure.take_refused():
-                yield from self._turned_away(flight, verdict, now=now)
-            for flight in self._departure.take_allowed():
-                yield from self._carefully(flight, self._departure.go_on(flight, now=now), now=now)
+            for flight, error in self._departure.take_failures():
+                self._meter.plugin_failed(error.plugin, error.extension_point)
+                yield _plugin_log(flight.queued, error)
+            for flight, verdict in self._departure.take_words():
+                if verdict is not None:
+                    yield from self._turned_away(flight, verdict, now=now)
+                else:
+                    steps = self._departure.go_on(flight, now=now)
+                    yield from self._carefully(flight, steps, now=now)
 
     def look_again(self, *, now: float) -> Iterator[Instruction]:
         """See whether objects are now as pods that are pre-binding wait for."""
@@ -323,10 +328,16 @@ class Attempts:
             nominated=room.nominated,
         )
         yield from self._making_room.start(
-            queued,
-            room,
-            lambda flight: self._broken_off(flight, BindingError("preempted"), now=now),
+            queued, room, lambda flight, plugin: self._interrupt(flight, plugin, now=now)
         )
+
+    def _interrupt(self, flight: Flight, plugin: str, *, now: float) -> Iterator[Instruction]:
+        """Send back a pod on its way whose place a more important one gets."""
+        text = "waiting on permit for pod: preempted"
+        if flight.phase is Phase.PRE_BINDING:
+            step = self._profiles[flight.pod.spec.scheduler_name].pre_binds[flight.step]
+            text = f'running PreBind plugin "{step.name}": preempted by {plugin}'
+        yield from self._broken_off(flight, BindingError(text), now=now)
 
     def _rejected(
         self,

@@ -67,9 +67,11 @@ class Departure:
         self._runtime = runtime
         self._profiles = profiles
         self._numbers = numbers
-        # Waiting pods about which plugins have spoken, in the order in which they did.
-        self._allowed: list[PodUid] = []
-        self._refused: list[tuple[PodUid, Verdict]] = []
+        # The last word about waiting pods, in the order in which it was spoken: a rejection, or
+        # None for a pod that may go on. Who speaks later is not heard.
+        self._words: dict[PodUid, Verdict | None] = {}
+        # Plugins that raised when they were told to give something back.
+        self._failures: list[tuple[Flight, PluginError]] = []
         for profile in profiles.values():
             for plugin in profile.attached:
                 plugin.attach(self)
@@ -168,15 +170,23 @@ class Departure:
             yield from self.go_on(flight, now=now)
 
     def undo(self, flight: Flight) -> None:
-        """Give everything back, in reverse; the flight is over."""
+        """Give everything back, in reverse; the flight is over, whatever plugins say to it."""
         self._flights.end(flight.uid)
         for step in reversed(self._profile(flight).reserves):
-            with blaming(step.name, "Unreserve"):
-                step.plugin.unreserve(flight.state, flight.pod)
+            try:
+                with blaming(step.name, "Unreserve"):
+                    step.plugin.unreserve(flight.state, flight.pod)
+            except PluginError as error:
+                self._failures.append((flight, error))
         for kind, namespace, name in reversed(flight.objects):
             self._cache.objects.revert(kind, namespace, name)
         if self._cache.is_assumed(flight.uid):
             self._cache.forget(flight.uid)
+
+    def take_failures(self) -> list[tuple[Flight, PluginError]]:
+        """Return the plugins that raised when they were told to give something back."""
+        failures, self._failures = self._failures, []
+        return failures
 
     # Waiting pods, as plugins see them
 
@@ -192,49 +202,52 @@ class Departure:
 
     def allow(self, uid: PodUid, plugin: str) -> None:
         """Let a pod go on, as far as a plugin is concerned."""
-        flight = self._flights.get(uid)
-        if flight is None or flight.phase is not Phase.WAITING:
+        flight = self._waiting(uid)
+        if flight is None or plugin not in flight.permits:
             return
-        if flight.permits.pop(plugin, None) is not None and not flight.permits:
-            self._allowed.append(uid)
+        del flight.permits[plugin]
+        if not flight.permits:
+            self._words[uid] = None
 
     def reject(self, uid: PodUid, plugin: str, message: str) -> None:
         """Send a pod back."""
-        flight = self._flights.get(uid)
-        if flight is not None and flight.phase is Phase.WAITING:
+        if self._waiting(uid) is not None:
             reason = Reason(code=f"{plugin}/Rejected", text=message)
-            self._refused.append((uid, Verdict(plugin, (reason,), resolvable=True)))
+            self._words[uid] = Verdict(plugin, (reason,), resolvable=True)
+
+    def _waiting(self, uid: PodUid) -> Flight | None:
+        """Return the flight of a pod about which the last word has not been spoken."""
+        flight = self._flights.get(uid)
+        if flight is None or flight.phase is not Phase.WAITING or uid in self._words:
+            return None
+        return flight
 
     # What plugins said, and what the clock says
 
-    def take_allowed(self) -> list[Flight]:
-        """Return the pods that may go on now."""
-        allowed, self._allowed = self._allowed, []
-        found = (self._flights.get(uid) for uid in allowed)
-        return [f for f in found if f is not None and f.phase is Phase.WAITING and not f.permits]
-
-    def take_refused(self) -> list[tuple[Flight, Verdict]]:
-        """Return the pods that were sent back, and by whom."""
-        refused, self._refused = self._refused, []
-        found = ((self._flights.get(uid), verdict) for uid, verdict in refused)
+    def take_words(self) -> list[tuple[Flight, Verdict | None]]:
+        """Return the pods about which the last word was spoken: a rejection, or None."""
+        words, self._words = self._words, {}
+        found = ((self._flights.get(uid), verdict) for uid, verdict in words.items())
         return [(f, v) for f, v in found if f is not None and f.phase is Phase.WAITING]
 
     @property
     def has_spoken(self) -> bool:
-        """Return whether plugins have spoken about waiting pods."""
-        return bool(self._allowed or self._refused)
+        """Return whether plugins have spoken, or failed to."""
+        return bool(self._words or self._failures)
 
     def expire(self, *, now: float) -> None:
         """Send back the pods that have waited long enough for a permit."""
         for flight in self._flights.in_phase(Phase.WAITING):
-            for plugin, (deadline, seconds) in flight.permits.items():
-                if now >= deadline:
-                    text = (
-                        f"rejected due to timeout after waiting {format_duration(seconds)} "
-                        f"at plugin {plugin}"
-                    )
-                    self.reject(flight.uid, plugin, text)
-                    break
+            ends = [
+                (deadline, seconds, name) for name, (deadline, seconds) in flight.permits.items()
+            ]
+            deadline, seconds, plugin = min(ends, default=(now + 1, 0.0, ""))
+            if now >= deadline:
+                text = (
+                    f"rejected due to timeout after waiting {format_duration(seconds)} "
+                    f"at plugin {plugin}"
+                )
+                self.reject(flight.uid, plugin, text)
 
     def overdue(self, *, now: float) -> list[Flight]:
         """Return the pods whose PreBind has taken too long."""

@@ -1,7 +1,7 @@
 """Preemptions under way: who has to leave for whom, and how far that has come.
 
         promises to lesser pods taken back ─▶ all victims but the last ─▶ the last ─▶ over
-                       └────────────── any of it fails ──────────────▶ over, the pod is tried again
+                                             └─ one can't be evicted ─▶ over, the pod is tried again
 
 While it lasts, the pod is kept out of the queue's reach: trying it before its victims are gone
 would only preempt more. The last victim goes alone so that the pod can't be told that all is done
@@ -91,11 +91,12 @@ class Evictions:
         if eviction is None or result.request not in eviction.requests:
             return
         about = eviction.requests.pop(result.request)
-        if not result.done:
-            eviction.failed = True
-        elif result.message != GONE:
-            victim = next((v for v in eviction.victims if v.uid == about), None)
-            if victim is not None:
+        victim = next((v for v in eviction.victims if v.uid == about), None)
+        if victim is not None:
+            # A promise that can't be taken back from a status is no reason to stop.
+            if not result.done:
+                eviction.failed = True
+            elif result.message != GONE:
                 yield _preempted(victim, eviction)
         if not eviction.requests:
             yield from self._advance(eviction)

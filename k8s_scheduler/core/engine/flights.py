@@ -142,7 +142,11 @@ class Flights:
         flight = self._flights.get(PodUid(pod.metadata.uid))
         if flight is None:
             return False
+        shape = flight.queued.shape
         flight.queued.replace_pod(pod)
+        if flight.queued.shape != shape:
+            # A pod that is judged otherwise now has seen nothing of the cluster yet.
+            flight.changes_seen = -1
         return True
 
     def entries(self) -> tuple[FlightEntry, ...]:

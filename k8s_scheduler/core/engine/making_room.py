@@ -22,7 +22,8 @@ from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
 
-Interrupt = Callable[[Flight], Iterator[Instruction]]
+# Ends the way of a victim that is not bound yet, for a plugin.
+Interrupt = Callable[[Flight, str], Iterator[Instruction]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class Room:
     message: str
     nominated: NodeName | None
     victims: Victims | None = None
+    # The plugin that makes the room.
+    plugin: str = ""
     error: PluginError | None = None
 
 
@@ -93,7 +96,7 @@ class MakingRoom:
                 on_purpose = isinstance(error.__cause__, StatusError)
                 return Room(error.problem, None, error=None if on_purpose else error)
             if result.nominated is not None:
-                return Room(result.message, result.nominated, result.victims)
+                return Room(result.message, result.nominated, result.victims, step.name)
             if result.message:
                 messages.append(result.message)
             if result.clear:
@@ -110,7 +113,7 @@ class MakingRoom:
             flight = self._flights.get(PodUid(victim.metadata.uid))
             if flight is not None and flight.phase is not Phase.BINDING:
                 yield in_memory(victim, queued, room.nominated)
-                yield from interrupt(flight)
+                yield from interrupt(flight, room.plugin)
             elif victim.metadata.deletion_timestamp is None:
                 present.append(victim)
         if not present:

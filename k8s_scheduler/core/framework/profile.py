@@ -93,9 +93,11 @@ class Profile:
     pre_binds: tuple[Step[PreBindPlugin], ...]
     binds: tuple[tuple[str, BindPlugin], ...]
     post_binds: tuple[tuple[str, PostBindPlugin], ...]
-    # By plugin: the events that may help a pod it rejected, and the kinds of objects it reads.
+    # By plugin: the events on rows, and the kinds of objects, that may help a pod it rejected.
     helped_by: Mapping[str, Change]
-    kinds_read: Mapping[str, tuple[Kind, ...]]
+    helpful_kinds: Mapping[str, tuple[Kind, ...]]
+    # The kinds of objects that plugins read.
+    kinds: tuple[Kind, ...]
     # Plugins that allow and reject pods that wait for them.
     attached: tuple[AttachedPlugin, ...]
     # How many nodes have to be found, in percent; 0 stands for all of them.
@@ -110,11 +112,6 @@ class Profile:
     def wide(self) -> frozenset[str]:
         """Return the plugins whose verdicts on a row may depend on what is elsewhere."""
         return frozenset(step.name for step in self.pre_filters if step.is_wide)
-
-    @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """Return the kinds of objects that the plugins read."""
-        return tuple(sorted({kind for kinds in self.kinds_read.values() for kind in kinds}))
 
 
 class ProfileError(Exception):
@@ -179,7 +176,11 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
         binds=binds,
         post_binds=at("postBind", PostBindPlugin),
         helped_by={name: _help_for(plugin) for name, plugin in made.items()},
-        kinds_read={name: _kinds(plugin) for name, plugin in made.items()},
+        helpful_kinds={
+            name: tuple(Kind) if _goes_by_anything(plugin) else _kinds(plugin)
+            for name, plugin in made.items()
+        },
+        kinds=tuple(sorted({kind for plugin in made.values() for kind in _kinds(plugin)})),
         percentage_of_nodes_to_score=resolved.percentage_of_nodes_to_score,
         attached=tuple(p for p in made.values() if isinstance(p, AttachedPlugin)),
     )
@@ -209,10 +210,15 @@ def _filter_steps(
 
 def _help_for(plugin: Plugin) -> Change:
     """Return the events that may help a pod the plugin rejected."""
-    if isinstance(plugin, ReservePlugin | PermitPlugin):
-        # What they go by is not known.
+    if _goes_by_anything(plugin):
         return ~Change(0)
     return events_that_help(plugin.depends_on)
+
+
+def _goes_by_anything(plugin: Plugin) -> bool:
+    """Return whether a plugin rejects without having said by what it goes."""
+    rejects_late = isinstance(plugin, ReservePlugin | PermitPlugin)
+    return rejects_late and not isinstance(plugin, FilterPlugin)
 
 
 def _kinds(plugin: Plugin) -> tuple[Kind, ...]:

@@ -139,7 +139,7 @@ class Waker:
         profile = self._profiles[queued.pod.spec.scheduler_name]
         rejectors = sorted(self._queue.parked.rejectors(queued.shape))
         rows = _helpful(changes.rows, profile, rejectors)
-        read = {kind for name in rejectors for kind in profile.kinds_read.get(name, Kind)}
+        read = {kind for name in rejectors for kind in profile.helpful_kinds.get(name, Kind)}
         kinds = [kind for kind in changes.objects if kind in read]
         if not rows and not kinds:
             return ""
