@@ -45,7 +45,9 @@ class Eviction:
     stage: int = -1
     # By request that is not answered yet: the pod it is about.
     requests: dict[int, PodUid] = field(default_factory=dict)
+    # Something went wrong, so the pod is tried again at the end; a victim stayed, so it ends here.
     failed: bool = False
+    stopped: bool = False
 
     @property
     def pod(self) -> PodReference:
@@ -92,12 +94,12 @@ class Evictions:
             return
         about = eviction.requests.pop(result.request)
         victim = next((v for v in eviction.victims if v.uid == about), None)
-        if victim is not None:
+        if not result.done:
             # A promise that can't be taken back from a status is no reason to stop.
-            if not result.done:
-                eviction.failed = True
-            elif result.message != GONE:
-                yield _preempted(victim, eviction)
+            eviction.failed = True
+            eviction.stopped |= victim is not None
+        elif victim is not None and result.message != GONE:
+            yield _preempted(victim, eviction)
         if not eviction.requests:
             yield from self._advance(eviction)
 
@@ -138,6 +140,7 @@ class Evictions:
                 stage=e.stage,
                 requests=dict(e.requests),
                 failed=e.failed,
+                stopped=e.stopped,
             )
             for e in self._evictions.values()
         )
@@ -156,6 +159,7 @@ class Evictions:
             stage=entry.stage,
             requests=dict(entry.requests),
             failed=entry.failed,
+            stopped=entry.stopped,
         )
 
     # Stages
@@ -163,7 +167,7 @@ class Evictions:
     def _advance(self, eviction: Eviction) -> Iterator[Instruction]:
         """Ask for what comes next; a stage with nothing to do is over at once."""
         stages = (self._take_back, self._evict_most, self._evict_last)
-        while not eviction.requests and not eviction.failed and eviction.stage + 1 < len(stages):
+        while not eviction.requests and not eviction.stopped and eviction.stage + 1 < len(stages):
             eviction.stage += 1
             yield from stages[eviction.stage](eviction)
 

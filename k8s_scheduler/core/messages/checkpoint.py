@@ -98,6 +98,7 @@ class EvictionEntry(_Part, frozen=True, gc=False, array_like=True):
     stage: int
     requests: dict[int, PodUid]
     failed: bool
+    stopped: bool
 
 
 class SuspensionEntry(_Part, frozen=True, gc=False, array_like=True):
