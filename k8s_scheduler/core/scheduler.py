@@ -120,21 +120,23 @@ class Scheduler:
             profiles=self._profiles,
             numbers=numbers,
         )
+        making_room = MakingRoom(
+            cache=self._cache,
+            queue=self._queue,
+            flights=self._flights,
+            evictions=self._evictions,
+            runtime=runtime,
+            verdicts=verdicts,
+            meter=self._meter,
+        )
+        self._waker.could_make_room = making_room.could
         self._attempts = Attempts(
             cache=self._cache,
             queue=self._queue,
             flights=self._flights,
             cycle=self._cycle,
             departure=self._departure,
-            making_room=MakingRoom(
-                cache=self._cache,
-                queue=self._queue,
-                flights=self._flights,
-                evictions=self._evictions,
-                runtime=runtime,
-                verdicts=verdicts,
-                meter=self._meter,
-            ),
+            making_room=making_room,
             suspensions=self._suspensions,
             profiles=self._profiles,
             meter=self._meter,

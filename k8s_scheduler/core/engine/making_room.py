@@ -1,6 +1,6 @@
 """What is done for a pod that no node takes: PostFilter, and what comes of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from k8s_scheduler.api.meta import NodeName, PodUid
@@ -9,18 +9,23 @@ from k8s_scheduler.core.engine.cycle import NoNode
 from k8s_scheduler.core.engine.evictions import Evictions, in_memory
 from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
 from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.preemption import Stuck
 from k8s_scheduler.core.engine.seeds import seed_of
-from k8s_scheduler.core.framework.preemption import PreemptionPlugin, Victims
-from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.diagnosis import Diagnosis
+from k8s_scheduler.core.framework.plugin import PostFilterPlugin
+from k8s_scheduler.core.framework.preemption import DryRunError, PreemptionPlugin, Victims
+from k8s_scheduler.core.framework.profile import Profile, Step
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import PluginError, Runtime, blaming
+from k8s_scheduler.core.framework.runtime import Filtered, PluginError, Runtime, blaming
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.messages.incoming import RequestResult
 from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.node_table import Rows
 
 # Ends the way of a victim that is not bound yet, for a plugin.
 Interrupt = Callable[[Flight, str], Iterator[Instruction]]
@@ -75,18 +80,7 @@ class MakingRoom:
         messages: list[str] = []
         nominated: NodeName | None = None
         for step in profile.post_filters:
-            stuck = Stuck(
-                state=self._cache,
-                runtime=self._runtime,
-                verdicts=self._verdicts,
-                profile=profile,
-                step=step,
-                pod=queued.pod,
-                rows=found.rows,
-                filtered=found.filtered,
-                nominated=found.nominated,
-                seed=seed_of(queued.pod, attempt=queued.attempts),
-            )
+            stuck = self._stuck(profile, step, queued, found, found.filtered)
             if isinstance(step.plugin, PreemptionPlugin):
                 self._meter.tried_to_make_room()
             try:
@@ -102,6 +96,49 @@ class MakingRoom:
             if result.clear:
                 nominated = NodeName("")
         return Room(", ".join(messages), nominated)
+
+    def could(
+        self,
+        profile: Profile,
+        queued: QueuedPod,
+        rows: Rows,
+        filtered: Filtered,
+        among: Sequence[NodeRow],
+    ) -> NodeRow | None:
+        """Return one of some rows on which preemption would make room for a pod."""
+        nominated = nominated_for(self._cache, queued.pod)
+        found = NoNode(Diagnosis(len(rows), ()), rows, filtered, nominated)
+        for step in profile.post_filters:
+            stuck = self._stuck(profile, step, queued, found, filtered)
+            plugin = step.plugin
+            if not isinstance(plugin, PreemptionPlugin) or plugin.not_eligible(queued.pod, stuck):
+                continue
+            for node in stuck.nodes_with_lesser():
+                row = self._cache.nodes.row_of(node)
+                if row is not None and row in among and _helps(stuck, node):
+                    return row
+        return None
+
+    def _stuck(
+        self,
+        profile: Profile,
+        step: Step[PostFilterPlugin],
+        queued: QueuedPod,
+        found: NoNode,
+        filtered: Filtered,
+    ) -> Stuck:
+        return Stuck(
+            state=self._cache,
+            runtime=self._runtime,
+            verdicts=self._verdicts,
+            profile=profile,
+            step=step,
+            pod=queued.pod,
+            rows=found.rows,
+            filtered=filtered,
+            nominated=found.nominated,
+            seed=seed_of(queued.pod, attempt=queued.attempts),
+        )
 
     def start(self, queued: QueuedPod, room: Room, interrupt: Interrupt) -> Iterator[Instruction]:
         """Let the victims leave. Those that are not bound yet are sent back to the queue."""
@@ -152,3 +189,11 @@ class MakingRoom:
                 self._queue.activate(eviction.uid, now=result.now)
             else:
                 self._queue.look_again(eviction.uid, now=result.now)
+
+
+def _helps(stuck: Stuck, node: NodeName) -> bool:
+    try:
+        return isinstance(stuck.dry_run(node), Victims)
+    except DryRunError:
+        # The pod's own attempt meets it, and reports it.
+        return True

@@ -3,13 +3,14 @@
 What changed is judged by the very filters that rejected the pods: the touched rows, once per
 parked shape; all rows, where one of the plugins that reject the shape looks beyond the row it
 judges (at pods elsewhere, or at other objects) and has seen something new there. A pod is woken
-iff one of these rows would now take it, so with all messages handled no parked pod is feasible.
+iff one of these rows would now take it, so with all messages handled no parked pod is feasible;
+or if it could now get room on a touched row by preemption.
 Events that can't change the mind of a plugin that rejects the shape somewhere are not looked at.
 A pod that found no node at all is woken by the first one, fitting or not: what it says of itself
 would be wrong from then on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.runtime import PluginError, Runtime
+from k8s_scheduler.core.framework.runtime import Filtered, PluginError, Runtime
 from k8s_scheduler.core.framework.shapes import ShapeKey
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
@@ -29,10 +30,18 @@ from k8s_scheduler.core.state.changes import (
     event_label,
     object_event_label,
 )
+from k8s_scheduler.core.state.node_table import Rows
 
 # Work of one step: judging a shape costs about a tenth of a millisecond, waking a pod a hundredth.
 SHAPES_PER_STEP = 64
 PODS_PER_STEP = 500
+
+
+CouldMakeRoom = Callable[[Profile, QueuedPod, Rows, Filtered, Sequence[NodeRow]], NodeRow | None]
+
+
+def _never(*_: object) -> None:
+    return None
 
 
 @dataclass(slots=True)
@@ -68,6 +77,8 @@ class Waker:
         self._profiles = profiles
         self._round: _Round | None = None
         self._sampled = 0
+        # Whether preemption could make room for a pod on one of some rows; the engine says how.
+        self.could_make_room: CouldMakeRoom = _never
 
     def wake(self, *, now: float) -> None:
         """Do one step: judge some shapes, wake some pods."""
@@ -177,7 +188,10 @@ class Waker:
             fitting = filtered.feasible.tolist()
             return next((row for row in touched if row in fitting), NodeRow(fitting[0]))
         self._queue.parked.blame(queued.shape, self._runtime.blamed(filtered.codes))
-        return None
+        # Pods of a shape differ in importance; the most important one can preempt the most.
+        pods = self._queue.parked.of_shape(queued.shape)
+        chief = max(pods, key=lambda other: other.pod.spec.priority or 0)
+        return self.could_make_room(profile, chief, asked, filtered, touched)
 
 
 def _helpful(

@@ -13,8 +13,8 @@ import msgspec
 
 from k8s_scheduler.api.config import PluginUse
 from k8s_scheduler.api.config_load import default_configuration
-from k8s_scheduler.api.kinds import TYPES, Kind
-from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
 from k8s_scheduler.core.framework.plugin import ObjectPatch, PreBinding, Rejection, Wait
@@ -28,15 +28,7 @@ from k8s_scheduler.core.messages.incoming import (
     RequestResult,
     Restore,
 )
-from k8s_scheduler.core.messages.outgoing import (
-    Bind,
-    Evict,
-    Instruction,
-    PatchCondition,
-    PatchObject,
-    RecordEvent,
-    Request,
-)
+from k8s_scheduler.core.messages.outgoing import Instruction, RecordEvent, Request
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler, Setup
@@ -247,23 +239,3 @@ def check_room(core: Scheduler) -> None:
     for name, (taken, count) in room_of(core).items():
         assert (taken, count) == (cpu[name], counts[name]), name
 
-
-__all__ = [
-    "TYPES",
-    "Actor",
-    "Bind",
-    "Evict",
-    "NodeName",
-    "PatchCondition",
-    "PatchObject",
-    "SagaHarness",
-    "check_room",
-    "hold",
-    "no",
-    "only",
-    "room_of",
-    "state_of",
-    "unwire",
-    "wire",
-    "writes",
-]

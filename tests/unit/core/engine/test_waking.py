@@ -3,6 +3,7 @@
 import pytest
 
 from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.core.messages.outgoing import Evict, RecordEvent
 from k8s_scheduler.core.queue import waking
 from tests.builders import make_pod
 from tests.unit.core.engine.cores import (
@@ -15,6 +16,7 @@ from tests.unit.core.engine.cores import (
     spread,
     zoned,
 )
+from tests.unit.core.harness import only
 
 
 @pytest.fixture
@@ -327,3 +329,27 @@ def test_many_events_are_one_judgement_per_shape(crowd, monkeypatch):
         crowd.node(zoned("n2", cpu=f"{milli}m").obj())
     crowd.settle()
     assert spy.rows == [2] * 20
+
+
+# Preemption
+
+
+def test_a_node_on_which_preemption_helps_wakes(h):
+    h.node(zoned("n", cpu="1").cordoned().obj())
+    h.pod(make_pod("lesser").request(cpu="1").on("n").obj())
+    h.pod(make_pod("vip").request(cpu="1").priority(5).obj())
+    h.settle()
+    assert h.parked() == ["vip"]
+    h.node(zoned("n", cpu="1").obj())
+    out = h.schedule()
+    assert [evict.victim.name for evict in only(Evict, out)] == ["lesser"]
+
+
+def test_a_node_on_which_it_does_not_help_does_not(h, monkeypatch):
+    h.node(zoned("n", cpu="1").cordoned().obj())
+    h.pod(make_pod("equal").request(cpu="1").priority(5).on("n").obj())
+    h.pod(make_pod("vip").request(cpu="1").priority(5).obj())
+    h.settle()
+    h.node(zoned("n", cpu="1").obj())
+    assert only(RecordEvent, h.schedule()) == []
+    assert h.parked() == ["vip"]

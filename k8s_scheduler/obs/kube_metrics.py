@@ -1,0 +1,115 @@
+"""What the Kubernetes layer counts."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from k8s_scheduler.obs.buckets import exponential
+
+# client-go's.
+_REQUEST_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_BODY_BYTES = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
+
+
+class KubeMetrics:
+    """What the Kubernetes layer counts."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.requests = Counter(
+            "rest_client_requests",
+            "Number of HTTP requests, partitioned by status code, method, and host.",
+            ["code", "method", "host"],
+            registry=registry,
+        )
+        self.request_duration_seconds = Histogram(
+            "rest_client_request_duration_seconds",
+            "Time from sending a request to having read its answer; watches don't count.",
+            ["verb", "host"],
+            buckets=_REQUEST_SECONDS,
+            registry=registry,
+        )
+        self.request_size_bytes = Histogram(
+            "rest_client_request_size_bytes",
+            "Size of requests' bodies; watches don't count.",
+            ["verb", "host"],
+            buckets=_BODY_BYTES,
+            registry=registry,
+        )
+        self.response_size_bytes = Histogram(
+            "rest_client_response_size_bytes",
+            "Size of answers' bodies; watches don't count.",
+            ["verb", "host"],
+            buckets=_BODY_BYTES,
+            registry=registry,
+        )
+        self.reflector_lists = Counter(
+            "k8s_scheduler_reflector_lists",
+            "Lists made to (re)build a resource's state, by how they were made.",
+            ["resource", "mode"],
+            registry=registry,
+        )
+        self.reflector_failures = Counter(
+            "k8s_scheduler_reflector_failures",
+            "Lists and watches that ended in an error, by reason.",
+            ["resource", "reason"],
+            registry=registry,
+        )
+        self.reflector_absent = Gauge(
+            "k8s_scheduler_reflector_absent",
+            "1 while the API server does not serve a resource, which then counts as empty.",
+            ["resource"],
+            registry=registry,
+        )
+        self.reflector_events = Counter(
+            "k8s_scheduler_reflector_events",
+            "Watch events received, by type.",
+            ["resource", "type"],
+            registry=registry,
+        )
+        self.undecodable_objects = Counter(
+            "k8s_scheduler_undecodable_objects",
+            "Objects that could not be decoded and were left out.",
+            ["resource"],
+            registry=registry,
+        )
+        self.loop_slice_seconds = Histogram(
+            "k8s_scheduler_loop_slice_seconds",
+            "CPU time for which one owner held the event loop at a stretch.",
+            ["owner"],
+            buckets=(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5),
+            registry=registry,
+        )
+        self.bind_attempts = Counter(
+            "k8s_scheduler_bind_attempts",
+            "Binding calls by how they ended; unknown ones are resolved by reading the pod.",
+            ["result"],
+            registry=registry,
+        )
+        self.bind_duration_seconds = Histogram(
+            "k8s_scheduler_bind_duration_seconds",
+            "Time from handing over a binding to its definite outcome.",
+            buckets=exponential(0.001, 2, 15),
+            registry=registry,
+        )
+        self.pending_writes = Gauge(
+            "k8s_scheduler_pending_writes",
+            "Writes waiting or under way, by class.",
+            ["kind"],
+            registry=registry,
+        )
+        self.events_dropped = Counter(
+            "k8s_scheduler_events_dropped",
+            "Events not written, by reason.",
+            ["reason"],
+            registry=registry,
+        )
+        self.conditions_dropped = Counter(
+            "k8s_scheduler_conditions_dropped",
+            "PodScheduled conditions given up: no room, refused, or no answer after some tries.",
+            registry=registry,
+        )
+        self.leader_status = Gauge(
+            "leader_election_master_status",
+            "Gauge of if the reporting system is master of the relevant lease, 0 indicates "
+            "backup, 1 indicates master. 'name' is the string used to identify the lease.",
+            ["name"],
+            registry=registry,
+        )
