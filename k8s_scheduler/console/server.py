@@ -4,6 +4,7 @@
     /healthz   the same with what old probes expect
     /readyz    it could schedule: caches synced; with leader election the body says the role
     /metrics   every metric, Prometheus text
+    /metrics/slis   what the checks above said, each time they were asked
 
 `?verbose` lists all checks. Nobody is asked who they are: there is nothing secret here, and who
 can connect is a matter of the network.
@@ -25,6 +26,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
 
 from k8s_scheduler.console.health import Check, health_page
+from k8s_scheduler.console.slis import HealthSlis
 
 _CLOSE_SECONDS: Final = 2.0
 
@@ -119,13 +121,23 @@ def _application(endpoints: Endpoints) -> web.Application:
 
         return handle
 
-    async def metrics(_request: web.Request) -> web.Response:
-        async with scrape:
-            body = await asyncio.to_thread(generate_latest, endpoints.registry)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+    def metrics(
+        registry: CollectorRegistry,
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(_request: web.Request) -> web.Response:
+            async with scrape:
+                body = await asyncio.to_thread(generate_latest, registry)
+            return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
-    application.router.add_get("/livez", health("livez", endpoints.livez, no_role))
-    application.router.add_get("/healthz", health("healthz", endpoints.healthz, no_role))
-    application.router.add_get("/readyz", health("readyz", endpoints.readyz, endpoints.role))
-    application.router.add_get("/metrics", metrics)
+        return handle
+
+    slis = HealthSlis()
+    for name, checks, role in (
+        ("livez", endpoints.livez, no_role),
+        ("healthz", endpoints.healthz, no_role),
+        ("readyz", endpoints.readyz, endpoints.role),
+    ):
+        application.router.add_get(f"/{name}", health(name, slis.watch(name, checks), role))
+    application.router.add_get("/metrics", metrics(endpoints.registry))
+    application.router.add_get("/metrics/slis", metrics(slis.registry))
     return application

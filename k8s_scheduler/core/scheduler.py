@@ -19,6 +19,7 @@ from k8s_scheduler.core.engine.attempts import Attempts
 from k8s_scheduler.core.engine.checkpoints import Parts, restore, take_checkpoint
 from k8s_scheduler.core.engine.cycle import Cycle
 from k8s_scheduler.core.engine.departure import Departure
+from k8s_scheduler.core.engine.event_labels import event_of
 from k8s_scheduler.core.engine.evictions import Evictions
 from k8s_scheduler.core.engine.flights import Flights, Phase
 from k8s_scheduler.core.engine.judging import Judge, Judgement
@@ -27,6 +28,8 @@ from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.numbering import Numbers
 from k8s_scheduler.core.engine.parked_audit import ParkedAudit
 from k8s_scheduler.core.engine.suspensions import Suspensions
+from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
+from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.extenders import Extender
 from k8s_scheduler.core.framework.profile import Profile, ProfileError, compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -92,10 +95,13 @@ class Scheduler:
         numbers = Numbers()
         self._evictions = Evictions(numbers)
         self._suspensions = Suspensions(setup.extenders, numbers)
-        self._meter = Meter(metrics or Metrics().scheduler, tuple(self._profiles))
+        self._perf = perf
+        self._meter = Meter(metrics or Metrics().scheduler, tuple(self._profiles), perf=perf)
+        self._meter.watch_bindings(self._flights.__len__)
+        self._timed = TimedProfiles(self._profiles, self._meter, perf)
         runtime = Runtime(self._cache, verdicts)
         self._judge = Judge(self._cache, runtime, verdicts)
-        self._cycle = Cycle(self._cache, runtime, verdicts)
+        self._cycle = Cycle(self._cache, runtime, verdicts, self._meter.watches)
         self._queue = SchedulingQueue(
             sort_key=next(iter(self._profiles.values())).queue_sort.sort_key,
             is_gated=self._is_gated,
@@ -119,6 +125,8 @@ class Scheduler:
             runtime=runtime,
             profiles=self._profiles,
             numbers=numbers,
+            timed=self._timed,
+            meter=self._meter,
         )
         making_room = MakingRoom(
             cache=self._cache,
@@ -138,7 +146,7 @@ class Scheduler:
             departure=self._departure,
             making_room=making_room,
             suspensions=self._suspensions,
-            profiles=self._profiles,
+            timed=self._timed,
             meter=self._meter,
             perf=perf,
         )
@@ -157,7 +165,11 @@ class Scheduler:
 
     def handle(self, message: Message) -> list[Instruction]:
         """Take one message; return what is to be done about it."""
+        event = event_of(message, self._cache, self._queue)
+        started = self._perf()
         instructions = list(self._handlers[type(message)](message))
+        if event:
+            self._meter.handled(event, self._perf() - started)
         instructions.extend(self._attempts.settle(now=message.now))
         return instructions
 
@@ -313,8 +325,13 @@ class Scheduler:
     def _is_gated(self, pod: Pod) -> bool:
         if self._evictions.is_under_way(PodUid(pod.metadata.uid)):
             return True
-        profile = self._profiles[pod.spec.scheduler_name]
-        return any(plugin.pre_enqueue(pod) is not None for _, plugin in profile.pre_enqueue)
+        watch = self._meter.watches[pod.spec.scheduler_name]
+        profile = self._timed.of_pod(pod)
+        started = watch.now()
+        gated = any(plugin.pre_enqueue(pod) is not None for _, plugin in profile.pre_enqueue)
+        status = points.UNRESOLVABLE if gated else points.SUCCESS
+        watch.ended(points.PRE_ENQUEUE, status, started)
+        return gated
 
 
 def _compile(setup: Setup) -> dict[str, Profile]:

@@ -18,7 +18,7 @@ from typing import Final, Self
 from urllib.parse import urlencode
 
 import aiohttp
-from prometheus_client import Counter
+from prometheus_client import Counter, Histogram
 from yarl import URL
 
 from k8s_scheduler.kube.attempts import (
@@ -49,8 +49,10 @@ class ApiTransport:
         self._prefix = self._base.raw_path.rstrip("/")
         self._sessions = Sessions(credentials)
         self._headers = RequestHeaders()
-        self._requests = metrics.requests
+        self._metrics = metrics
         self._counters: dict[tuple[str, str], Counter] = {}
+        # By method: time, size of the request, size of the answer.
+        self._sizes: dict[str, tuple[Histogram, Histogram, Histogram]] = {}
         self._keeper: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -132,6 +134,8 @@ class ApiTransport:
         attempt = Attempt()
         content_type = "" if call.body is None else call.content_type
         headers = self._headers.make(self._credentials.headers(), content_type=content_type)
+        clock = asyncio.get_running_loop().time
+        started = clock()
         try:
             async with asyncio.timeout_at(call.deadline):
                 answer = await session.request(
@@ -147,12 +151,28 @@ class ApiTransport:
             self._count(call.method, "<error>")
             raise lost(error, attempt) from error
         self._count(call.method, str(answer.status))
+        if whole:
+            duration, sent, received = self._measures(call.method)
+            duration.observe(clock() - started)
+            sent.observe(len(call.body or b""))
+            received.observe(len(content))
         return answer, content
+
+    def _measures(self, method: str) -> tuple[Histogram, Histogram, Histogram]:
+        measures = self._sizes.get(method)
+        if measures is None:
+            host = self._base.authority
+            measures = self._sizes[method] = (
+                self._metrics.request_duration_seconds.labels(method, host),
+                self._metrics.request_size_bytes.labels(method, host),
+                self._metrics.response_size_bytes.labels(method, host),
+            )
+        return measures
 
     def _count(self, method: str, code: str) -> None:
         counter = self._counters.get((method, code))
         if counter is None:
-            counter = self._requests.labels(code, method, self._base.authority)
+            counter = self._metrics.requests.labels(code, method, self._base.authority)
             self._counters[method, code] = counter
         counter.inc()
 

@@ -9,7 +9,7 @@
 The room a pod was given is taken back only on a definite failure.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.quantity import QuantityError
@@ -21,6 +21,8 @@ from k8s_scheduler.core.engine.making_room import MakingRoom
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.success import tell_success
 from k8s_scheduler.core.engine.suspensions import ExtenderError, Suspension, Suspensions
+from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
+from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.diagnosis import Diagnosis
 from k8s_scheduler.core.framework.extenders import Opinion
 from k8s_scheduler.core.framework.profile import Profile
@@ -52,7 +54,7 @@ class Attempts:
         departure: Departure,
         making_room: MakingRoom,
         suspensions: Suspensions,
-        profiles: Mapping[str, Profile],
+        timed: TimedProfiles,
         meter: Meter,
         perf: Callable[[], float],
     ) -> None:
@@ -63,7 +65,7 @@ class Attempts:
         self._departure = departure
         self._making_room = making_room
         self._suspensions = suspensions
-        self._profiles = profiles
+        self._timed = timed
         self._meter = meter
         self._perf = perf
 
@@ -77,7 +79,7 @@ class Attempts:
             key = f"{pod.metadata.namespace}/{pod.metadata.name}"
             yield warn(pod, attempt=queued.attempts, note=f"skip schedule deleting pod: {key}")
             return
-        profile = self._profiles[pod.spec.scheduler_name]
+        profile = self._timed.of(queued)
         extenders = self._suspensions.interested(pod)
         if extenders:
             yield from self._suspend(queued, profile, extenders, now=now)
@@ -91,17 +93,23 @@ class Attempts:
         try:
             decision = self._cycle.decide(profile, queued, opinion)
         except (PluginError, QuantityError) as error:
-            seconds = self._perf() - started
+            seconds = self._decided(started)
             yield from self._failed(queued, error, seconds=seconds, now=now)
             return
-        seconds = self._perf() - started
-        self._meter.decided(seconds)
         if isinstance(decision, NoNode):
-            yield from self._unplaced(queued, profile, decision, seconds=seconds, now=now)
-        elif not any(plugin.binds(queued.pod) for _, plugin in profile.binds):
+            yield from self._unplaced(queued, profile, decision, started=started, now=now)
+            return
+        seconds = self._decided(started)
+        if not any(plugin.binds(queued.pod) for _, plugin in profile.binds):
             yield from self._failed(queued, BindingError(NO_BINDER), seconds=seconds, now=now)
         else:
             yield from self._depart(queued, decision, now=now)
+
+    def _decided(self, started: float) -> float:
+        """Observe how long a decision took, making room included, and return it."""
+        seconds = self._perf() - started
+        self._meter.decided(seconds)
+        return seconds
 
     # Extenders
 
@@ -116,12 +124,11 @@ class Attempts:
         try:
             found = self._cycle.look(profile, queued)
         except (PluginError, QuantityError) as error:
-            seconds = self._perf() - started
+            seconds = self._decided(started)
             yield from self._failed(queued, error, seconds=seconds, now=now)
             return
         if isinstance(found, NoNode):
-            seconds = self._perf() - started
-            yield from self._unplaced(queued, profile, found, seconds=seconds, now=now)
+            yield from self._unplaced(queued, profile, found, started=started, now=now)
             return
         suspension = Suspension(
             queued, extenders, started=now, changes_seen=self._cache.changes.count, allowed=found
@@ -153,7 +160,7 @@ class Attempts:
     def _resume(self, suspension: Suspension, *, now: float) -> Iterator[Instruction]:
         """Decide on the state as it is now, within what extenders allowed."""
         queued = suspension.queued
-        profile = self._profiles[queued.pod.spec.scheduler_name]
+        profile = self._timed.of(queued)
         self._release(profile.scheduler_name)
         yield from self._decide(queued, profile, suspension.opinion, now=now)
         if self._queue.get(queued.uid) is queued:
@@ -203,6 +210,8 @@ class Attempts:
                 self._meter.plugin_failed(error.plugin, error.extension_point)
                 yield _plugin_log(flight.queued, error)
             for flight, verdict in self._departure.take_words():
+                status = points.SUCCESS if verdict is None else points.UNSCHEDULABLE
+                self._departure.waited(flight, status, now=now)
                 if verdict is not None:
                     yield from self._turned_away(flight, verdict, now=now)
                 else:
@@ -219,8 +228,9 @@ class Attempts:
         """End what has waited for too long."""
         self._departure.expire(now=now)
         for flight in self._departure.overdue(now=now):
+            self._departure.pre_bind_ended(flight, points.ERROR, now=now)
             yield from self._broken_off(
-                flight, BindingError(f"{flight.errand}: {TOO_LATE}"), now=now
+                flight, BindingError(f"{': '.join(flight.errand)}: {TOO_LATE}"), now=now
             )
         yield from self.settle(now=now)
 
@@ -239,10 +249,15 @@ class Attempts:
             return
         queued = flight.queued
         seconds = max(0.0, result.now - flight.started)
+        watch = self._meter.watches[queued.pod.spec.scheduler_name]
+        status = points.SUCCESS if result.bound else points.ERROR
+        watch.took(points.BIND, status, max(0.0, result.now - flight.since))
         if result.bound:
             self._flights.end(flight.uid)
             self._meter.attempted(AttemptResult.SCHEDULED, queued.pod.spec.scheduler_name, seconds)
             self._meter.bound(queued, now=result.now)
+            if queued.was_flushed:
+                self._meter.bound_after_flush()
             yield tell_success(queued.pod, attempt=queued.attempts, node=flight.node)
             yield from self._after_binding(flight)
             return
@@ -256,7 +271,9 @@ class Attempts:
         yield from self._failed(queued, error, seconds=seconds, now=result.now)
 
     def _after_binding(self, flight: Flight) -> Iterator[Instruction]:
-        for name, plugin in self._profiles[flight.pod.spec.scheduler_name].post_binds:
+        watch = self._meter.watches[flight.pod.spec.scheduler_name]
+        started = watch.now()
+        for name, plugin in self._timed.of(flight.queued).post_binds:
             try:
                 with blaming(name, "PostBind"):
                     plugin.post_bind(flight.state, flight.pod, flight.node)
@@ -264,6 +281,7 @@ class Attempts:
                 # The pod is bound: there is nothing left to fail but the plugin.
                 self._meter.plugin_failed(error.plugin, error.extension_point)
                 yield _plugin_log(flight.queued, error)
+        watch.ended(points.POST_BIND, points.SUCCESS, started)
 
     # Ends of several kinds
 
@@ -311,10 +329,11 @@ class Attempts:
         profile: Profile,
         found: NoNode,
         *,
-        seconds: float,
+        started: float,
         now: float,
     ) -> Iterator[Instruction]:
         room = self._making_room.make(profile, queued, found)
+        seconds = self._decided(started)
         if room.error is not None:
             self._meter.plugin_failed(room.error.plugin, room.error.extension_point)
             yield _plugin_log(queued, room.error)
@@ -335,7 +354,7 @@ class Attempts:
         """Send back a pod on its way whose place a more important one gets."""
         text = "waiting on permit for pod: preempted"
         if flight.phase is Phase.PRE_BINDING:
-            step = self._profiles[flight.pod.spec.scheduler_name].pre_binds[flight.step]
+            step = self._timed.of(flight.queued).pre_binds[flight.step]
             text = f'running PreBind plugin "{step.name}": preempted by {plugin}'
         yield from self._broken_off(flight, BindingError(text), now=now)
 

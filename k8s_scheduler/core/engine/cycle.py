@@ -5,6 +5,7 @@ first at or after the attempt's seed modulo the table's length. Fair over pods, 
 whenever the same decision is replayed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.runtime import Filtered, Nominated, Runtime
 from k8s_scheduler.core.framework.views import Scores
+from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
@@ -53,7 +55,15 @@ class NoNode:
 class Cycle:
     """Decides for one pod at a time; changes nothing but where the next sampling starts."""
 
-    def __init__(self, state: Cache, runtime: Runtime, verdicts: VerdictTable) -> None:
+    def __init__(
+        self,
+        state: Cache,
+        runtime: Runtime,
+        verdicts: VerdictTable,
+        watches: Mapping[str, Watch] | None = None,
+    ) -> None:
+        # By profile; whose points nobody watches is not timed.
+        self._watches: Mapping[str, Watch] = {} if watches is None else watches
         self._state = state
         self._runtime = runtime
         self._verdicts = verdicts
@@ -90,7 +100,8 @@ class Cycle:
             feasible = self.sampling.cut(rows, found, profile.percentage_of_nodes_to_score)
         if len(feasible) == 1:
             return Placement(NodeRow(int(feasible[0])), state)
-        totals = self._runtime.run_scores(profile, pod, feasible).totals
+        watch = self._watches.get(profile.scheduler_name)
+        totals = self._runtime.run_scores(profile, pod, feasible, watch).totals
         if opinion is not None:
             totals = totals + self._bonus(opinion, feasible)
         best = feasible[totals == totals.max()]
@@ -104,7 +115,9 @@ class Cycle:
         if not len(rows):
             return NoNode(Diagnosis(node_count=0, verdicts=()), rows)
         nominated = nominated_for(self._state, queued.pod)
-        filtered = self._runtime.run_filters(profile, PodView(queued.pod), rows, nominated)
+        watch = self._watches.get(profile.scheduler_name)
+        pod = PodView(queued.pod)
+        filtered = self._runtime.run_filters(profile, pod, rows, nominated, watch=watch)
         if opinion is not None and filtered.pre_filter is None:
             filtered = self._respect(opinion, rows, filtered)
         if len(filtered.feasible):
@@ -137,7 +150,8 @@ class Cycle:
         if row is None or self._state.nodes.node_at(row) is None:
             return None
         alone = np.array([row], dtype=np.int64)
-        filtered = self._runtime.run_filters(profile, view, alone, nominated)
+        watch = self._watches.get(profile.scheduler_name)
+        filtered = self._runtime.run_filters(profile, view, alone, nominated, watch=watch)
         return Placement(row, filtered.before.state) if len(filtered.feasible) else None
 
 

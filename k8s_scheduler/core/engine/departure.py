@@ -18,7 +18,11 @@ from k8s_scheduler.api.durations import format_duration
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
+from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.numbering import Numbers
+from k8s_scheduler.core.engine.point_meter import PointMeter
+from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
+from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.plugin import (
     ObjectPatch,
     PreBindPlugin,
@@ -61,7 +65,11 @@ class Departure:
         runtime: Runtime,
         profiles: Mapping[str, Profile],
         numbers: Numbers,
+        timed: TimedProfiles,
+        meter: Meter,
     ) -> None:
+        self._timed = timed
+        self._meter = meter
         self._cache = cache
         self._flights = flights
         self._runtime = runtime
@@ -70,6 +78,8 @@ class Departure:
         # The last word about waiting pods, in the order in which it was spoken: a rejection, or
         # None for a pod that may go on. Who speaks later is not heard.
         self._words: dict[PodUid, Verdict | None] = {}
+        # The pod whose plugins are being asked: others may still make it wait.
+        self._asking: PodUid | None = None
         # Plugins that raised when they were told to give something back.
         self._failures: list[tuple[Flight, PluginError]] = []
         for profile in profiles.values():
@@ -86,17 +96,36 @@ class Departure:
             raise BindingError(f'there is no node "{flight.node}"')
         self._cache.assume(flight.pod, row)
         self._flights.start(flight)
+        self._asking = flight.uid
         try:
             self._reserve(flight, profile)
             self._ask_permits(flight, profile, now=now)
         except (TurnedAwayError, PluginError):
-            self.undo(flight)
+            self.undo(flight, quietly=True)
             raise
+        finally:
+            self._asking = None
+        self._cache.announce(flight.uid)
+        for kind in dict.fromkeys(kind for kind, _, _ in flight.objects):
+            self._cache.objects.announce(kind)
         flight.changes_seen = self._cache.changes.count
-        if not flight.permits:
+        if not flight.permits and flight.uid not in self._words:
             yield from self.go_on(flight, now=now)
 
     def _reserve(self, flight: Flight, profile: Profile) -> None:
+        watch = self._watch(flight)
+        started = watch.now()
+        status = points.ERROR
+        try:
+            self._reserve_all(flight, profile)
+            status = points.SUCCESS
+        except TurnedAwayError:
+            status = points.UNSCHEDULABLE
+            raise
+        finally:
+            watch.ended(points.RESERVE, status, started)
+
+    def _reserve_all(self, flight: Flight, profile: Profile) -> None:
         for step in profile.reserves:
             with blaming(step.name, "Reserve"):
                 found = step.plugin.reserve(flight.state, flight.pod, self._view(step, flight))
@@ -109,6 +138,19 @@ class Departure:
                     flight.objects.append((kind, metadata.namespace, metadata.name))
 
     def _ask_permits(self, flight: Flight, profile: Profile, *, now: float) -> None:
+        watch = self._watch(flight)
+        started = watch.now()
+        status = points.ERROR
+        try:
+            self._ask_all(flight, profile, now=now)
+            status = points.WAIT if flight.permits else points.SUCCESS
+        except TurnedAwayError:
+            status = points.UNSCHEDULABLE
+            raise
+        finally:
+            watch.ended(points.PERMIT, status, started)
+
+    def _ask_all(self, flight: Flight, profile: Profile, *, now: float) -> None:
         for name, plugin in profile.permits:
             with blaming(name, "Permit"):
                 said = plugin.permit(flight.state, flight.pod, flight.node)
@@ -122,7 +164,9 @@ class Departure:
 
     def go_on(self, flight: Flight, *, now: float) -> Iterator[Instruction]:
         """Do the next PreBind, or bind; raises PluginError or BindingError, all undone."""
-        flight.phase = Phase.PRE_BINDING
+        if flight.phase is not Phase.PRE_BINDING:
+            flight.phase = Phase.PRE_BINDING
+            flight.since = now
         steps = self._profile(flight).pre_binds
         try:
             while flight.step < len(steps):
@@ -132,16 +176,19 @@ class Departure:
                     wanted = step.plugin.pre_bind(flight.state, flight.pod, view)
                 if wanted is not None:
                     flight.deadline = now + wanted.timeout_seconds
-                    flight.errand = f'running PreBind plugin "{step.name}": {wanted.errand}'
+                    flight.errand = (f'running PreBind plugin "{step.name}"', wanted.errand)
                     for patch in wanted.patches:
                         yield self._write(flight, patch)
                     if flight.requests or not self._is_ready(flight, step):
                         return
                 flight.step += 1
         except PluginError:
+            self.pre_bind_ended(flight, points.ERROR, now=now)
             self.undo(flight)
             raise
+        self.pre_bind_ended(flight, points.SUCCESS, now=now)
         flight.phase = Phase.BINDING
+        flight.since = now
         yield flight.bind()
 
     def answered(self, flight: Flight, result: RequestResult) -> Iterator[Instruction]:
@@ -150,8 +197,9 @@ class Departure:
         if flight.phase is not Phase.PRE_BINDING:
             return
         if not result.done:
+            self.pre_bind_ended(flight, points.ERROR, now=result.now)
             self.undo(flight)
-            raise BindingError(f"{flight.errand}: {result.message}")
+            raise BindingError(f"{flight.errand[0]}: {result.message}")
         if not flight.requests:
             yield from self.look_again(flight, now=result.now)
 
@@ -163,25 +211,32 @@ class Departure:
         try:
             ready = self._is_ready(flight, step)
         except PluginError:
+            self.pre_bind_ended(flight, points.ERROR, now=now)
             self.undo(flight)
             raise
         if ready:
             flight.step += 1
             yield from self.go_on(flight, now=now)
 
-    def undo(self, flight: Flight) -> None:
-        """Give everything back, in reverse; the flight is over, whatever plugins say to it."""
+    def undo(self, flight: Flight, *, quietly: bool = False) -> None:
+        """Give everything back, in reverse; the flight is over, whatever plugins say to it.
+
+        Quietly, if it never set out: who took nothing in the end is no news to anybody.
+        """
         self._flights.end(flight.uid)
+        watch = self._watch(flight)
+        started = watch.now()
         for step in reversed(self._profile(flight).reserves):
             try:
                 with blaming(step.name, "Unreserve"):
                     step.plugin.unreserve(flight.state, flight.pod)
             except PluginError as error:
                 self._failures.append((flight, error))
+        watch.ended(points.UNRESERVE, points.SUCCESS, started)
         for kind, namespace, name in reversed(flight.objects):
-            self._cache.objects.revert(kind, namespace, name)
+            self._cache.objects.revert(kind, namespace, name, quietly=quietly)
         if self._cache.is_assumed(flight.uid):
-            self._cache.forget(flight.uid)
+            self._cache.forget(flight.uid, quietly=quietly)
 
     def take_failures(self) -> list[tuple[Flight, PluginError]]:
         """Return the plugins that raised when they were told to give something back."""
@@ -206,7 +261,7 @@ class Departure:
         if flight is None or plugin not in flight.permits:
             return
         del flight.permits[plugin]
-        if not flight.permits:
+        if not flight.permits and uid != self._asking:
             self._words[uid] = None
 
     def reject(self, uid: PodUid, plugin: str, message: str) -> None:
@@ -229,6 +284,14 @@ class Departure:
         words, self._words = self._words, {}
         found = ((self._flights.get(uid), verdict) for uid, verdict in words.items())
         return [(f, v) for f, v in found if f is not None and f.phase is Phase.WAITING]
+
+    def waited(self, flight: Flight, status: str, *, now: float) -> None:
+        """Take note that a pod waits for permits no longer."""
+        self._meter.permit_waited(status, max(0.0, now - flight.since))
+
+    def pre_bind_ended(self, flight: Flight, status: str, *, now: float) -> None:
+        """Take note of how long PreBind took, what it waited for included."""
+        self._watch(flight).took(points.PRE_BIND, status, max(0.0, now - flight.since))
 
     @property
     def has_spoken(self) -> bool:
@@ -257,7 +320,10 @@ class Departure:
     # Helpers
 
     def _profile(self, flight: Flight) -> Profile:
-        return self._profiles[flight.pod.spec.scheduler_name]
+        return self._timed.of(flight.queued)
+
+    def _watch(self, flight: Flight) -> PointMeter:
+        return self._meter.watches[flight.pod.spec.scheduler_name]
 
     def _is_ready(self, flight: Flight, step: Step[PreBindPlugin]) -> bool:
         with blaming(step.name, "PreBind"):
@@ -281,5 +347,6 @@ class Departure:
 
     def _view(self, step: Step[ReservePlugin] | Step[PreBindPlugin], flight: Flight) -> RowsView:
         row = self._cache.nodes.row_of(flight.node)
-        rows = np.array([] if row is None else [row], dtype=np.int64)
+        gone = row is None or self._cache.nodes.node_at(row) is None
+        rows = np.array([] if gone else [row], dtype=np.int64)
         return self._runtime.view(step, rows)

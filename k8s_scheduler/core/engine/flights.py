@@ -45,12 +45,18 @@ class Flight:
     # Which PreBind plugin it is at, until when, and which of its writes are not answered yet.
     step: int = 0
     deadline: float = 0.0
-    errand: str = ""
+    # Who is at work before the Bind, and at what: for texts about its failure.
+    errand: tuple[str, str] = ("", "")
     requests: set[int] = field(default_factory=set)
     # Objects that it reserved.
     objects: list[tuple[Kind, str, str]] = field(default_factory=list)
     # How much the cluster had changed when it set out.
     changes_seen: int = 0
+    # When it came to its phase; for metrics only, and not kept in checkpoints.
+    since: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.since = self.started
 
     @property
     def uid(self) -> PodUid:

@@ -12,6 +12,7 @@ from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.preemption import Stuck
 from k8s_scheduler.core.engine.seeds import seed_of
+from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.diagnosis import Diagnosis
 from k8s_scheduler.core.framework.plugin import PostFilterPlugin
 from k8s_scheduler.core.framework.preemption import DryRunError, PreemptionPlugin, Victims
@@ -77,15 +78,23 @@ class MakingRoom:
         """
         if found.filtered is None or not profile.post_filters:
             return Room("", NodeName(""))
+        watch = self._meter.watches[profile.scheduler_name]
+        started = watch.now()
+        room = self._ask(profile, queued, found, found.filtered)
+        status = points.SUCCESS if room.nominated else points.UNSCHEDULABLE
+        watch.ended(points.POST_FILTER, status if room.error is None else points.ERROR, started)
+        return room
+
+    def _ask(self, profile: Profile, queued: QueuedPod, found: NoNode, filtered: Filtered) -> Room:
         messages: list[str] = []
         nominated: NodeName | None = None
         for step in profile.post_filters:
-            stuck = self._stuck(profile, step, queued, found, found.filtered)
+            stuck = self._stuck(profile, step, queued, found, filtered)
             if isinstance(step.plugin, PreemptionPlugin):
                 self._meter.tried_to_make_room()
             try:
                 with blaming(step.name, "PostFilter"):
-                    result = step.plugin.post_filter(found.filtered.before.state, queued.pod, stuck)
+                    result = step.plugin.post_filter(filtered.before.state, queued.pod, stuck)
             except PluginError as error:
                 on_purpose = isinstance(error.__cause__, StatusError)
                 return Room(error.problem, None, error=None if on_purpose else error)
@@ -185,6 +194,7 @@ class MakingRoom:
         """Take an answer; a pod whose preemption is over may be tried again."""
         yield from self._evictions.answered(result)
         for eviction in self._evictions.take_ended():
+            self._meter.preemption_ended(failed=eviction.failed)
             if eviction.failed:
                 self._queue.activate(eviction.uid, now=result.now)
             else:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.plugin import (
     MAX_SCORE,
@@ -31,6 +32,7 @@ from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep,
 from k8s_scheduler.core.framework.reasons import Reason, Verdict, VerdictTable
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
@@ -99,8 +101,23 @@ class Runtime:
 
     # Filters
 
-    def run_pre_filters(self, profile: Profile, pod: PodView) -> PreFiltered:
+    def run_pre_filters(
+        self, profile: Profile, pod: PodView, watch: Watch | None = None
+    ) -> PreFiltered:
         """Ask every filter plugin what it needs, or whether it is over already."""
+        if watch is None:
+            return self._pre_filter(profile, pod, None)
+        started = watch.now()
+        status = points.ERROR
+        try:
+            found = self._pre_filter(profile, pod, watch)
+            no = found.rejection
+            status = points.SUCCESS if no is None else points.rejected(resolvable=no.resolvable)
+        finally:
+            watch.ended(points.PRE_FILTER, status, started)
+        return found
+
+    def _pre_filter(self, profile: Profile, pod: PodView, watch: Watch | None) -> PreFiltered:
         terms: dict[str, Term] = {}
         refused: Verdict | None = None
         names: frozenset[NodeName] | None = None
@@ -110,6 +127,8 @@ class Runtime:
         for step in profile.pre_filters:
             asked.append(step.name)
             prepared = self._prepare(step, pod, everywhere)
+            if watch is not None and prepared is not SKIP:
+                watch.asked(points.PRE_FILTER, step.name)
             if isinstance(prepared, Reject):
                 verdict = Verdict(step.name, prepared.reasons, prepared.resolvable)
                 if not prepared.resolvable:
@@ -144,14 +163,40 @@ class Runtime:
         return prepared
 
     def run_filters(
-        self, profile: Profile, pod: PodView, rows: Rows, nominated: Nominated = _NOBODY
+        self,
+        profile: Profile,
+        pod: PodView,
+        rows: Rows,
+        nominated: Nominated = _NOBODY,
+        *,
+        watch: Watch | None = None,
     ) -> Filtered:
         """Judge the pod on each of the rows; codes of earlier judgements are void."""
         self._verdicts.forget()
-        before = self.run_pre_filters(profile, pod)
+        before = self.run_pre_filters(profile, pod, watch)
         if before.rejection is not None:
             code = self._verdicts.code(before.rejection)
             return Filtered(np.full(len(rows), code), rows[:0], before)
+        if watch is None:
+            return self._filter_rows(profile, before, rows, nominated, None)
+        started = watch.now()
+        status = points.ERROR
+        try:
+            found = self._filter_rows(profile, before, rows, nominated, watch)
+            # As kube-scheduler does: only a failure is no success here.
+            status = points.SUCCESS
+        finally:
+            watch.ended(points.FILTER, status, started)
+        return found
+
+    def _filter_rows(
+        self,
+        profile: Profile,
+        before: PreFiltered,
+        rows: Rows,
+        nominated: Nominated,
+        watch: Watch | None,
+    ) -> Filtered:
         codes, outside = self._outside_codes(before, rows)
         # Positions in `rows` that passed so far; None while these are all of them, so that views
         # of all nodes stay just that.
@@ -162,6 +207,8 @@ class Runtime:
             left = rows if passed is None else rows.take(passed)
             if not len(left):
                 break
+            if watch is not None:
+                watch.asked(points.FILTER, step.name, len(left))
             found = self.filter(step, before.state.terms[step.name], left)
             if not found.any():
                 continue
@@ -221,25 +268,55 @@ class Runtime:
 
     # Scores
 
-    def run_scores(self, profile: Profile, pod: PodView, feasible: Rows) -> Scored:
+    def run_scores(
+        self, profile: Profile, pod: PodView, feasible: Rows, watch: Watch | None = None
+    ) -> Scored:
         """Return the weighted scores of each feasible row."""
+        if watch is None:
+            return self._score_rows(self._pre_score(profile, pod, feasible, None), feasible, None)
+        started, point, status = watch.now(), points.PRE_SCORE, points.ERROR
+        try:
+            terms = self._pre_score(profile, pod, feasible, watch)
+            started, point = watch.ended(point, points.SUCCESS, started), points.SCORE
+            found = self._score_rows(terms, feasible, watch)
+            status = points.SUCCESS
+        finally:
+            watch.ended(point, status, started)
+        return found
+
+    def _score_rows(
+        self,
+        terms: list[tuple[ScoreStep, RowsView, Term]],
+        feasible: Rows,
+        watch: Watch | None,
+    ) -> Scored:
         totals = np.zeros(len(feasible), dtype=np.int64)
         by_plugin: dict[str, Scores] = {}
-        for step in profile.scores:
-            scores = self._score(step, pod, feasible)
-            if scores is not None:
-                by_plugin[step.name] = scores * step.weight
-                totals += by_plugin[step.name]
+        for step, view, term in terms:
+            if watch is not None:
+                watch.asked(points.SCORE, step.name, len(feasible))
+            by_plugin[step.name] = self._score(step, view, term) * step.weight
+            totals += by_plugin[step.name]
         return Scored(totals, by_plugin)
 
-    def _score(self, step: ScoreStep, pod: PodView, rows: Rows) -> Scores | None:
-        view = self.view(step, rows)
-        try:
-            term = step.plugin.pre_score(pod, view)
-        except Exception as error:
-            raise blame(error, step.name, "PreScore") from error
-        if term is SKIP:
-            return None
+    def _pre_score(
+        self, profile: Profile, pod: PodView, feasible: Rows, watch: Watch | None
+    ) -> list[tuple[ScoreStep, RowsView, Term]]:
+        """Return the plugins that have something to say, with what they need for it."""
+        terms = []
+        for step in profile.scores:
+            view = self.view(step, feasible)
+            try:
+                term = step.plugin.pre_score(pod, view)
+            except Exception as error:
+                raise blame(error, step.name, "PreScore") from error
+            if term is not SKIP:
+                terms.append((step, view, term))
+                if watch is not None:
+                    watch.asked(points.PRE_SCORE, step.name)
+        return terms
+
+    def _score(self, step: ScoreStep, view: RowsView, term: Term) -> Scores:
         try:
             scores = step.plugin.score(term, view)
             if step.normalize is not None:

@@ -78,7 +78,7 @@ class FlightEntry(_Part, frozen=True, gc=False, array_like=True):
     permits: dict[str, tuple[float, float]]
     step: int
     deadline: float
-    errand: str
+    errand: tuple[str, str]
     requests: tuple[int, ...]
     objects: tuple[tuple[Kind, str, str], ...]
     changes_seen: int

@@ -35,6 +35,8 @@ class QueuedPod:
     backoff_expiry: float = 0.0
     # The number of the last change that its last attempt knew of.
     seen: int = 0
+    # Whether only the clock has brought it back to be tried; for metrics, not kept in checkpoints.
+    was_flushed: bool = False
     shape: ShapeKey = field(init=False)
 
     def __post_init__(self) -> None:

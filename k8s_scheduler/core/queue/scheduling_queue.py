@@ -130,6 +130,7 @@ class SchedulingQueue:
     def return_rejected(self, queued: QueuedPod, rejectors: tuple[str, ...], *, now: float) -> None:
         """Park a pod that no node would take."""
         queued.timestamp = now
+        queued.was_flushed = False
         queued.unschedulable_count += 1
         queued.consecutive_errors = 0
         queued.rejectors = rejectors
@@ -142,6 +143,7 @@ class SchedulingQueue:
         or it has been parked for long.
         """
         queued.timestamp = now
+        queued.was_flushed = False
         queued.consecutive_errors += 1
         queued.backoff_expiry = self._expiry(queued)
         limit = self._policy.max_attempts
@@ -198,6 +200,7 @@ class SchedulingQueue:
             self.last_parked_flush = now
             for queued in self.parked:
                 if now - queued.timestamp > self._policy.parked_limit_seconds:
+                    queued.was_flushed = True
                     self.wake(queued, "UnschedulableTimeout", now=now)
 
     # Reading

@@ -79,14 +79,17 @@ class Cache:
         if uid in self._pods:
             raise CacheError(f"pod {uid} already takes room")
         self._place(uid, pod, row, assumed=True)
-        self.changes.note(row, Change.ASSIGNED_POD_ADD)
 
-    def forget(self, uid: PodUid) -> None:
-        """Take an assumed pod's room back."""
+    def announce(self, uid: PodUid) -> None:
+        """Let others know of an assumed pod, once it is clear that it keeps its room."""
+        self.changes.note(self._pods[uid].row, Change.ASSIGNED_POD_ADD)
+
+    def forget(self, uid: PodUid, *, quietly: bool = False) -> None:
+        """Take an assumed pod's room back; quietly, if nobody was told that it had some."""
         placed = self._pods.get(uid)
         if placed is None or not placed.assumed:
             raise CacheError(f"pod {uid} is not assumed")
-        self._displace(uid, placed)
+        self._displace(uid, placed, quietly=quietly)
 
     def put_bound(self, pod: Pod) -> None:
         """Take a pod with a node name from the watch: add, update or confirm it.
@@ -190,7 +193,7 @@ class Cache:
         self._pods[uid] = _Placed(pod, row, requests, ports, assumed)
         self._assumed_count += assumed
 
-    def _displace(self, uid: PodUid, placed: _Placed) -> None:
+    def _displace(self, uid: PodUid, placed: _Placed, *, quietly: bool = False) -> None:
         del self._pods[uid]
         self._assumed_count -= placed.assumed
         self.nodes.remove_requests(placed.row, placed.requests)
@@ -201,7 +204,8 @@ class Cache:
         del here[uid]
         if not here:
             del self._by_row[placed.row]
-        self.changes.note(placed.row, Change.ASSIGNED_POD_DELETE)
+        if not quietly:
+            self.changes.note(placed.row, Change.ASSIGNED_POD_DELETE)
         self.nodes.free_if_empty(placed.row)
 
     def _refresh(self, placed: _Placed, pod: Pod, requests: Requests) -> None:

@@ -67,15 +67,19 @@ class ObjectStore:
         self._originals.setdefault(key, known)
         self._objects[kind][metadata.namespace][metadata.name] = found
         self._forget_lists(kind, metadata.namespace)
+
+    def announce(self, kind: Kind) -> None:
+        """Let others know of assumed objects, once it is clear that they stay so."""
         self._log.note_object(kind, ObjectChange.UPDATE)
 
-    def revert(self, kind: Kind, namespace: str, name: str) -> None:
+    def revert(self, kind: Kind, namespace: str, name: str, *, quietly: bool = False) -> None:
         """Let decisions see an object as the API server has it again."""
         original = self._originals.pop((kind, namespace, name), None)
         if original is not None:
             self._objects[kind][namespace][name] = original
             self._forget_lists(kind, namespace)
-            self._log.note_object(kind, ObjectChange.UPDATE)
+            if not quietly:
+                self._log.note_object(kind, ObjectChange.UPDATE)
 
     # The caller knows which type belongs to the kind; a table of overloads would say no more.
     def get(self, kind: Kind, namespace: str, name: str) -> Any:

@@ -140,7 +140,9 @@ def patches(plan: Plan, rows: RowsView) -> Iterator[ObjectPatch]:
 def is_done(plan: Plan, rows: RowsView) -> bool:
     """Return whether all claims are bound; StatusError if that can't become true any more."""
     if not len(rows):
-        raise StatusError(f'binding volumes: failed to get node "{plan.node}"')
+        raise StatusError(
+            f'binding volumes: failed to get node "{plan.node}": node "{plan.node}" not found'
+        )
     return all(_is_bound(binding, plan, rows) for binding in plan.bindings) and all(
         _is_provisioned(provision, plan, rows) for provision in plan.provisions
     )
@@ -156,7 +158,7 @@ def _is_bound(binding: tuple[str, str, str], plan: Plan, rows: RowsView) -> bool
 
 
 def _is_provisioned(provision: tuple[str, str], plan: Plan, rows: RowsView) -> bool:
-    claim = _claim(*provision, rows)
+    claim = _claim(*provision, rows, "failed to check provisioning pvc")
     if not claim.metadata.annotations:
         name = claim.metadata.name
         raise StatusError(f'binding volumes: selectedNode annotation reset for PVC "{name}"')
@@ -186,15 +188,17 @@ def _volume(name: str, rows: RowsView) -> PersistentVolume:
     found: PersistentVolume | None = rows.object(Kind.PERSISTENT_VOLUME, "", name)
     if found is None:
         raise StatusError(
-            f'binding volumes: failed to check binding: persistentvolume "{name}" not found'
+            f'binding volumes: failed to check binding: persistentvolumes "{name}" not found'
         )
     return found
 
 
-def _claim(namespace: str, name: str, rows: RowsView) -> PersistentVolumeClaim:
+def _claim(
+    namespace: str, name: str, rows: RowsView, errand: str = "failed to check binding"
+) -> PersistentVolumeClaim:
     found: PersistentVolumeClaim | None = rows.object(Kind.PERSISTENT_VOLUME_CLAIM, namespace, name)
     if found is None:
         raise StatusError(
-            f'binding volumes: failed to check binding: persistentvolumeclaim "{name}" not found'
+            f'binding volumes: {errand}: persistentvolumeclaims "{namespace}/{name}" not found'
         )
     return found

@@ -121,9 +121,7 @@ class SagaHarness(FullHarness):
         self, request: Request, *, done: bool = True, message: str = ""
     ) -> list[Instruction]:
         return self.tell(
-            RequestResult(
-                self.now, request.uid, request.attempt, request.request, done, message
-            )
+            RequestResult(self.now, request.uid, request.attempt, request.request, done, message)
         )
 
     # What is so
@@ -210,9 +208,7 @@ def state_of(core: Scheduler) -> dict[str, Any]:
         ),
         "flights": sorted(flight.uid for flight in core._flights),
         "evictions": sorted(entry.uid for entry in core._evictions.entries()),
-        "promises": sorted(
-            (pod.metadata.uid, node) for node, pod in cache.nominations.entries()
-        ),
+        "promises": sorted((pod.metadata.uid, node) for node, pod in cache.nominations.entries()),
         "objects": list(cache.objects.entries()),
         "room": room_of(core),
     }
@@ -238,4 +234,3 @@ def check_room(core: Scheduler) -> None:
         cpu[name] += dict(pod_requests(pod, from_status=not assumed).amounts).get("cpu", 0)
     for name, (taken, count) in room_of(core).items():
         assert (taken, count) == (cpu[name], counts[name]), name
-

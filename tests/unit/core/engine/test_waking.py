@@ -214,13 +214,10 @@ def crowded(h):
     """Let a promise on n1 be all that keeps `q` from it."""
     h.node(zoned("n1").obj())
     h.node(zoned("n2").taint("k").obj())
-    # On its way out for `vip`, which therefore waits instead of preempting more.
-    other = make_pod("other").request(cpu="2").on("n1").deleting()
-    other.raw.setdefault("status", {})["conditions"] = [
-        {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    ]
-    h.pod(other.obj())
+    h.pod(make_pod("other").request(cpu="2").on("n1").obj())
     vip = promised(make_pod("vip").request(cpu="3").priority(5), "n1")
+    # It waits for what it was promised, and preempts nobody.
+    vip.raw["spec"]["preemptionPolicy"] = "Never"
     h.pod(vip.obj())
     h.pod(pinned(make_pod("q").request(cpu="2"), "n1").obj())
     h.settle()

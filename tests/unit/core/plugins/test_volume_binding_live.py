@@ -149,7 +149,7 @@ class TestProvisioning:
         marks = {SELECTED: self.node, BOUND: "yes"}
         waiting.claim("c", "dynamic", to="pv", annotations=marks, phase="Bound")
         text = (
-            f"binding volumes: pv \"pv\" node affinity doesn't match node \"{self.node}\": "
+            f'binding volumes: pv "pv" node affinity doesn\'t match node "{self.node}": '
             "no matching NodeSelectorTerms"
         )
         waiting.fails_with("a", text)

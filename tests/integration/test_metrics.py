@@ -1,0 +1,273 @@
+"""The metrics of this scheduler beside those of a real kube-scheduler, after the same work.
+
+docs/metrics.md says which of kube-scheduler's metrics there are and which are left out. Whatever
+kube-scheduler shows has to be in one of the two lists: a metric that is new there, or one that
+went, makes these tests fail.
+"""
+
+import http.client
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
+from zlib import crc32
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from k8s_scheduler.core.engine.timed_plugins import SAMPLED_PERCENT
+from testbed.bed import Bed
+from testbed.kubeconfig import read_token_kubeconfig
+from testbed.options import CONTROLLER_MANAGER, SCHEDULER, BedOptions
+from testbed.sandbox import Sandbox
+from testbed.waiting import eventually
+from testbed.workload import make_node, make_pod
+from tests.integration.daemons import SCHEDULER as OURS
+from tests.integration.daemons import condition, running
+from tests.metric_pages import Family, documented, entry_for, left_out, served
+
+THEIRS = "default-scheduler"
+
+# Shown by kube-scheduler only once a plugin that is not its own has let a pod wait.
+NEVER_THERE = {"scheduler_permit_wait_duration_seconds"}
+
+# Points at which kube-scheduler asks plugins for things that are not asked for here: what makes
+# two pods the same, and whether PreBind will have something to do.
+THEIR_POINTS = {"Sign", "PreBindPreFlight"}
+
+# Has nothing to say about a pod that names no node; here it is not even asked about nodes.
+SILENT = {("NodeName", "Filter")}
+
+
+@dataclass(frozen=True)
+class Pages:
+    """What both show: everything, and the families by name."""
+
+    theirs: str
+    ours: str
+
+    def families(self) -> tuple[dict[str, Family], dict[str, Family]]:
+        return served(self.theirs), served(self.ours)
+
+
+@pytest.fixture(scope="module")
+def pages() -> Iterator[Pages]:
+    options = BedOptions(
+        components=(CONTROLLER_MANAGER, SCHEDULER),
+        extra_flags={SCHEDULER: ["--leader-elect=true"]},
+    )
+    with (
+        Bed(options) as bed,
+        Sandbox(bed) as sandbox,
+        running(bed, flags=("--leader-elect=true",)) as daemon,
+    ):
+        sandbox.create_cluster_object(
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": "important"},
+                "value": 1000,
+            },
+        )
+        for name in (THEIRS, OURS):
+            work(sandbox, name)
+        # What happens beside the decisions may end a little later, and what is only noted at first
+        # is shown once a second.
+        eventually(lambda: is_complete(daemon.get("/metrics")[1]), 10, "all of ours")
+        eventually(lambda: is_complete(ask(bed, "/metrics")), 10, "all of theirs")
+        daemon.get("/livez")
+        yield Pages(
+            theirs="".join(ask(bed, path) for path in ("/metrics", "/metrics/slis")),
+            ours="".join(daemon.get(path)[1] for path in ("/metrics", "/metrics/slis")),
+        )
+
+
+def work(sandbox: Sandbox, scheduler: str) -> None:
+    """Let a scheduler place pods, fail, wait for a gate and preempt, on nodes of its own."""
+    only = {"for": scheduler}
+    short = "theirs" if scheduler == THEIRS else "ours"
+
+    def make(name, **options):
+        options = {"cpu": "10m", "memory": None} | options
+        return make_pod(f"{short}-{name}", scheduler_name=scheduler, node_selector=only, **options)
+
+    sandbox.create_nodes([make_node(f"{short}-{n}", cpu="4", labels=only) for n in range(2)])
+    sandbox.create_pods([make(f"filler-{n}", cpu="3") for n in range(2)])
+    eventually(lambda: bound(sandbox, f"{short}-filler") == 2, 20, "the nodes are full")
+    gated = make("gated")
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+    sandbox.create_pods([make("big", cpu="9"), gated])
+    count = 0
+    while not count or not any(is_timed(sandbox, f"{short}-small-{n}") for n in range(count)):
+        sandbox.create_pods([make(f"small-{n}") for n in range(count, count + 10)])
+        count += 10
+    eventually(lambda: bound(sandbox, f"{short}-small") == count, 20, "the small ones are bound")
+    sandbox.create_pods([make("vip", cpu="3", priority_class="important")])
+    eventually(lambda: preempted(sandbox, f"{short}-filler"), 20, "somebody is preempted")
+    eventually(lambda: condition(sandbox, f"{short}-big"), 20, "the big one is told why")
+
+
+def bound(sandbox: Sandbox, prefix: str) -> int:
+    return sum(
+        bool(pod["spec"].get("nodeName"))
+        for name, pod in sandbox.pods().items()
+        if name.startswith(prefix)
+    )
+
+
+def is_timed(sandbox: Sandbox, name: str) -> bool:
+    """Return whether this scheduler times its plugins in the first attempt at a pod."""
+    uid = sandbox.pods()[name]["metadata"]["uid"]
+    return crc32(f"{uid}/1".encode()) % 100 < SAMPLED_PERCENT
+
+
+def preempted(sandbox: Sandbox, prefix: str) -> bool:
+    return (
+        any(
+            pod["metadata"].get("deletionTimestamp")
+            for name, pod in sandbox.pods().items()
+            if name.startswith(prefix)
+        )
+        or sum(name.startswith(prefix) for name in sandbox.pods()) < 2
+    )
+
+
+def is_complete(page: str) -> bool:
+    """Return whether a page shows what the work leaves behind last."""
+    scored = ("NodeResourcesFit", "Score")
+    asked = samples(page, "scheduler_plugin_evaluation_total", "plugin", "extension_point")
+    timed = samples(page, "scheduler_plugin_execution_duration_seconds_count")
+    evicted = samples(page, "scheduler_preemption_goroutines_execution_total")
+    return bool(scored in asked and timed and evicted)
+
+
+def ask(bed: Bed, path: str) -> str:
+    """Ask kube-scheduler; it asks the API server who we are."""
+    address = urlsplit(bed.url(SCHEDULER))
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # it signs its own certificate
+    connection = http.client.HTTPSConnection(
+        address.hostname or "", address.port, timeout=10, context=context
+    )
+    try:
+        token = read_token_kubeconfig(bed.kubeconfig).token
+        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def test_everything_kube_scheduler_shows_is_here_or_left_out_for_a_reason(pages):
+    theirs, ours = pages.families()
+    known = set(documented()) | {name for name in ours if name.startswith("process_")}
+    lost = {name: f.level for name, f in theirs.items() if name not in known}
+    assert {n: level for n, level in lost.items() if entry_for(n) is None} == {}
+    assert {n for n in theirs if n in known and entry_for(n)} == set(), "both here and left out"
+
+
+def test_nothing_else_bears_their_names(pages):
+    theirs, ours = pages.families()
+    own = ("k8s_scheduler_", "python_")
+    extra = {name for name in ours if name not in theirs and not name.startswith(own)}
+    assert extra == NEVER_THERE
+
+
+def test_types_labels_and_buckets_are_the_same(pages):
+    theirs, ours = pages.families()
+    shared = sorted(set(theirs) & set(ours))
+    assert len(shared) > 30
+    for name in shared:
+        there, here = theirs[name], ours[name]
+        assert (here.kind, here.buckets) == (there.kind, there.buckets), name
+        assert here.labels == there.labels, name
+
+
+def test_levels_of_what_is_left_out_are_as_listed(pages):
+    theirs, _ = pages.families()
+    for pattern, (level, _why) in left_out().items():
+        found = {f.level for name, f in theirs.items() if fnmatchcase(name, pattern)}
+        assert level == "all" or found <= {level}, pattern
+
+
+def test_stable_and_beta_metrics_are_there(pages):
+    theirs, ours = pages.families()
+    promised = {
+        n for n, f in theirs.items() if f.level in {"stable", "beta"} and entry_for(n) is None
+    }
+    assert promised <= set(ours)
+    assert {n for n in promised if n.startswith("scheduler_")} == {
+        "scheduler_framework_extension_point_duration_seconds",
+        "scheduler_goroutines",
+        "scheduler_pending_pods",
+        "scheduler_plugin_evaluation_total",
+        "scheduler_plugin_execution_duration_seconds",
+        "scheduler_pod_scheduling_attempts",
+        "scheduler_pod_scheduling_sli_duration_seconds",
+        "scheduler_preemption_attempts_total",
+        "scheduler_preemption_victims",
+        "scheduler_queue_incoming_pods_total",
+        "scheduler_schedule_attempts_total",
+        "scheduler_scheduling_algorithm_duration_seconds",
+        "scheduler_scheduling_attempt_duration_seconds",
+        "scheduler_unschedulable_pods",
+    }
+
+
+# What the work has left in them
+
+
+def samples(page: str, name: str, *labels: str) -> set[tuple[str, ...]]:
+    """Return the values of labels in the samples of that name that are not zero."""
+    return {
+        tuple(sample.labels[label] for label in labels)
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name == name and sample.value
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("scheduler_schedule_attempts_total", ("result",)),
+        ("scheduler_preemption_victims_count", ()),
+        ("scheduler_preemption_attempts_total", ()),
+        ("scheduler_preemption_goroutines_execution_total", ("result",)),
+        ("scheduler_scheduling_algorithm_duration_seconds_count", ()),
+        ("leader_election_master_status", ()),
+    ],
+)
+def test_the_same_happened_to_both(pages, name, labels):
+    assert samples(pages.ours, name, *labels) == samples(pages.theirs, name, *labels)
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "values"),
+    [
+        ("scheduler_pending_pods", "queue", {"unschedulable", "gated"}),
+        ("scheduler_queued_entities", "queue", {"unschedulable"}),
+        ("scheduler_cache_size", "type", {"nodes", "pods"}),
+        ("scheduler_unschedulable_pods", "plugin", {"NodeResourcesFit"}),
+    ],
+)
+def test_both_still_hold_what_could_not_be_placed(pages, name, label, values):
+    for page in (pages.theirs, pages.ours):
+        assert values <= {value for (value,) in samples(page, name, label)}
+
+
+def test_both_have_timed_the_same_points(pages):
+    name = "scheduler_framework_extension_point_duration_seconds_count"
+    theirs = {point for (point,) in samples(pages.theirs, name, "extension_point")}
+    ours = {point for (point,) in samples(pages.ours, name, "extension_point")}
+    assert ours == theirs - THEIR_POINTS
+
+
+def test_plugins_that_were_asked_at_filter_and_score_are_the_same(pages):
+    name, labels = "scheduler_plugin_evaluation_total", ("plugin", "extension_point")
+    points = {"Filter", "Score"}
+    theirs = {entry for entry in samples(pages.theirs, name, *labels) if entry[1] in points}
+    ours = {entry for entry in samples(pages.ours, name, *labels) if entry[1] in points}
+    assert ours == theirs - SILENT
