@@ -49,9 +49,9 @@ class BoundedLog:
         The authorizer says "cannot <verb> resource"; other 403s come from admission (a webhook, a
         quota, a namespace that is being terminated), and no role would help against those.
         """
-        text = (
-            "missing permission: %s %s in namespace %s: %s"
-            if f"cannot {verb} " in error.message
-            else "refused by admission: %s %s in namespace %s: %s"
+        cause = (
+            "missing permission" if f"cannot {verb} " in error.message else "refused by admission"
         )
-        self.warning(f"{verb} {resource}", text, verb, resource, namespace, error.message)
+        where = f" in namespace {namespace}" if namespace else ""
+        text = "%s: %s %s%s: %s"
+        self.warning(f"{verb} {resource}", text, cause, verb, resource, where, error.message)

@@ -13,17 +13,17 @@ import time
 from collections.abc import Callable
 
 from k8s_scheduler.kube.bounded_log import BoundedLog
-from k8s_scheduler.kube.errors import KubeError
+from k8s_scheduler.kube.errors import KubeError, OutcomeUnknown
 from k8s_scheduler.kube.http import Response, Transport
 from k8s_scheduler.kube.throttle import Admit, unlimited
-from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.kube.waiting import Sleep, bounded_wait
 from k8s_scheduler.kube.write_requests import Call, WriteOutcome, WriteRequest
 from k8s_scheduler.lib.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
 TRIES = 5
-_GONE = (404, 409)
+_LONGEST_WAIT_SECONDS = 30.0
 
 
 class WriteLane:
@@ -73,7 +73,7 @@ class WriteLane:
     async def _carry_out(self, request: WriteRequest) -> WriteOutcome | None:
         key = (request.uid, request.attempt, request.request)
         for call in request.calls:
-            answer = await self._call(call)
+            answer, doubtful = await self._call(call)
             if answer is None:
                 return None
             if isinstance(answer, str):
@@ -81,22 +81,27 @@ class WriteLane:
             if answer.ok:
                 continue
             if call.gone_is_fine and _is_gone(answer):
-                return WriteOutcome(*key, done=True, gone=True)
+                # Where an earlier try was not answered, it may have been the one that did it.
+                return WriteOutcome(*key, done=True, gone=not doubtful)
             error = answer.error()
             if answer.status == 403:
                 verb = call.method.lower()
                 self._log.forbidden(verb, call.resource, namespace=request.namespace, error=error)
-            return WriteOutcome(*key, done=False, message=str(error))
+            return WriteOutcome(*key, done=False, message=error.message)
         return WriteOutcome(*key, done=True)
 
-    async def _call(self, call: Call) -> Response | str | None:
-        """Return the answer, or why there is none; None where nothing may be written any more."""
+    async def _call(self, call: Call) -> tuple[Response | str | None, bool]:
+        """Return the answer, or why there is none, and whether an earlier try went unanswered.
+
+        None where nothing may be written any more.
+        """
         backoff = Backoff(0.2, 5.0, uniform=self._uniform)
-        problem = ""
+        problem, doubtful = "", False
         for left in reversed(range(TRIES)):
             await self._admit()
             if not self._may_write():
-                return None
+                return None, doubtful
+            wait = backoff.next_seconds()
             try:
                 answer = await self._transport.request(
                     call.method,
@@ -107,17 +112,32 @@ class WriteLane:
                 )
             except KubeError as error:
                 problem = str(error)
+                doubtful |= isinstance(error, OutcomeUnknown)
             else:
-                if answer.status not in (408, 429) and answer.status < 500:
-                    return answer
-                problem = str(answer.error())
+                if not _is_worth_another_try(call, answer):
+                    return answer, doubtful
+                refusal = answer.error()
+                problem = refusal.message
+                asked = bounded_wait(refusal.retry_after_seconds, _LONGEST_WAIT_SECONDS)
+                wait = max(wait, asked)
             if left:
-                await self._sleep(backoff.next_seconds())
-        return problem
+                await self._sleep(wait)
+        return problem, doubtful
+
+
+def _is_worth_another_try(call: Call, answer: Response) -> bool:
+    """Return whether the same call may be answered otherwise."""
+    if answer.status in (408, 429) or answer.status >= 500:
+        return True
+    # Somebody wrote at the same time. A call that names a version is settled by that.
+    return answer.status == 409 and call.gone_is_fine and not _is_gone(answer)
 
 
 def _is_gone(answer: Response) -> bool:
     """Return whether the object is gone, or its name belongs to another one now."""
-    if answer.status == 422:
-        return "metadata.uid" in answer.error().message
-    return answer.status in _GONE
+    if answer.status == 404:
+        return True
+    message = answer.error().message
+    if answer.status == 409:
+        return "UID in precondition" in message
+    return answer.status == 422 and "metadata.uid" in message
