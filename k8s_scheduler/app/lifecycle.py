@@ -163,9 +163,9 @@ class Daemon:
         """See all that the last leader did before deciding anything.
 
         Only what schedulers write is caught up with: pods, and nodes as the places they went to.
-        The other kinds are written by others. To be behind on those is every watch's ordinary
-        lag, which a leader has at any moment, and lists of everything would hold up each
-        take-over.
+        Of the other kinds only volumes and claims are written by schedulers, and each write names
+        the version it was decided on. To be behind on those is every watch's ordinary lag, which a
+        leader has at any moment, and lists of everything would hold up each take-over.
         """
         await self._fill_caches()
         async with asyncio.TaskGroup() as group:

@@ -33,7 +33,7 @@ Everything else is about one pod and one attempt, and gets the attempt's `CycleS
 
 Hints need not be written: what a plugin declares to read says which events may help a pod that it
 rejected, and the engine then judges by the very same filter whether they did. A plugin that
-rejects at Reserve or Permit is asked again after any event.
+rejects at Reserve or Permit and filters nothing is asked again after any event.
 """
 
 import enum

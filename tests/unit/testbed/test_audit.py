@@ -33,6 +33,17 @@ def test_entries_are_parsed_and_only_an_executed_binding_is_a_success(tmp_path):
     assert bound.user.endswith("k8s-scheduler")
 
 
+def test_a_delete_tells_which_pod_it_was_meant_for(tmp_path):
+    log = tmp_path / "audit.log"
+    options = {"kind": "DeleteOptions", "preconditions": {"uid": "u-1"}}
+    log.write_text(
+        _line(RECEIVED, verb="delete")
+        + _line(COMPLETE, verb="delete", requestObject=options)
+        + _line(COMPLETE, verb="delete", requestObject={"kind": "DeleteOptions"})
+    )
+    assert [entry.precondition_uid for entry in read_log(log)] == ["", "u-1", ""]
+
+
 def test_line_that_is_still_being_written_is_left_out(tmp_path):
     log = tmp_path / "audit.log"
     log.write_text(_line(RECEIVED) + _line(COMPLETE)[:40])

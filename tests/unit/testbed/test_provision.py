@@ -49,10 +49,12 @@ def test_kwok_gets_options_then_stages(plan, stages):
     assert [stage["metadata"]["name"] for stage in rest] == ["a", "b"]
 
 
-def test_audit_policy_logs_bindings_and_nothing_else(plan, stages):
+def test_audit_policy_logs_bindings_and_what_the_scheduler_does_to_pods(plan, stages):
     provision(plan, stages=stages)
     policy = yaml.safe_load(plan.layout.audit_policy.read_text())
-    first, last = policy["rules"]
+    first, second, last = policy["rules"]
     assert "pods/binding" in first["resources"][0]["resources"]
+    assert second["users"] == ["system:serviceaccount:kube-system:k8s-scheduler"]
+    assert second["resources"][0]["resources"] == ["pods", "pods/status"]
     assert last == {"level": "None"}
     assert "RequestReceived" not in policy["omitStages"]

@@ -13,7 +13,7 @@ from k8s_scheduler.core.messages.outgoing import (
     RecordEvent,
 )
 from tests.builders import make_node, make_pod
-from tests.unit.core.engine.cores import pinned, promised
+from tests.unit.core.engine.cores import promised
 from tests.unit.core.engine.sagas import SagaHarness, check_room, state_of, writes
 from tests.unit.core.harness import only
 

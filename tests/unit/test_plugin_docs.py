@@ -1,0 +1,136 @@
+"""docs/plugins.md says what the code says."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from k8s_scheduler.api.config_defaults import DEFAULT_MULTI_POINT
+from k8s_scheduler.api.config_own_plugins import OWN_PLUGINS
+from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
+from k8s_scheduler.core.framework.dependencies import _EVENTS, Object, Row, looks_elsewhere
+from k8s_scheduler.core.framework.plugin import POINTS
+from k8s_scheduler.core.messages.outgoing import Bind
+from k8s_scheduler.core.scheduler import Setup
+from k8s_scheduler.core.state.changes import EVENT_LABELS
+from tests.builders import make_node, make_pod
+from tests.unit.core.harness import Harness, only
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "plugins.md").read_text(encoding="utf-8")
+LOUD = {"example.com/noise": "loud"}
+LOW = {"example.com/noise": "low"}
+QUIET = {"example.com/wants": "quiet"}
+IN_ORDER = (*DEFAULT_MULTI_POINT, *OWN_PLUGINS)
+
+
+def table(heading):
+    """Return the cells of the first table of a section, row by row."""
+    section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = re.search(r"(?:^\|.*\n)+", section, re.MULTILINE)
+    return [[c.strip() for c in row.strip("|").split("|")] for row in rows[0].splitlines()[2:]]
+
+
+def code(names):
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def points_of(name):
+    """Return the points at which a plugin does something, in the order of a pod's way."""
+    found = BUILT_INS[name].points & known_plugins()[name].points
+    return ", ".join(point for point in POINTS if point in found)
+
+
+def weight_of(name):
+    facts = known_plugins()[name]
+    return str(facts.default_weight or 1) if "score" in facts.points else ""
+
+
+def reads_of(name):
+    """Return the cells that tell a plugin's declarations, in the order of the code."""
+    declared = BUILT_INS[name].kind.depends_on
+    columns = [d.column for d in declared if isinstance(d, Row)]
+    return [
+        name,
+        code(c for c in columns if not c.startswith("pods/")),
+        code(c for c in columns if c.startswith("pods/")),
+        ", ".join(d.kind for d in declared if isinstance(d, Object)),
+    ]
+
+
+def events_of(change):
+    return code(label for bit, label in EVENT_LABELS.items() if change & bit)
+
+
+def test_every_plugin_is_told_in_the_order_in_which_they_run():
+    assert [row[0] for row in table("What they do")] == list(IN_ORDER)
+    assert set(IN_ORDER) == set(BUILT_INS)
+    assert all(len(row[3]) > 20 for row in table("What they do"))
+
+
+@pytest.mark.parametrize("row", table("What they do"), ids=lambda row: row[0])
+def test_points_and_weights_are_those_of_the_code(row):
+    assert row[1:3] == [points_of(row[0]), weight_of(row[0])]
+
+
+def test_what_plugins_read_is_what_they_declare():
+    assert table("What they read") == [reads_of(name) for name in IN_ORDER]
+
+
+def test_every_column_is_explained_with_the_events_that_follow_from_it():
+    told = {row[0]: (row[2], row[3]) for row in table("Columns and events")}
+    assert told == {
+        f"`{column}`": (
+            events_of(change),
+            "all nodes" if looks_elsewhere(Row(column)) else "",
+        )
+        for column, change in _EVENTS.items()
+    }
+    declared = {
+        d.column for r in BUILT_INS.values() for d in r.kind.depends_on if isinstance(d, Row)
+    }
+    assert {f"`{column}`" for column in declared} <= told.keys()
+
+
+def test_every_reason_is_listed_with_its_text():
+    listed = [[f"`{r.code}`", r.text] for name in IN_ORDER for r in BUILT_INS[name].kind.reasons]
+    assert table("Reasons") == listed
+
+
+def test_arguments_of_our_own_plugins_are_in_the_configuration_page():
+    page = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    for name, facts in OWN_PLUGINS.items():
+        rows = page.split(f"\n| {name} |")[1]
+        assert f"### {name}\n" in page
+        for field in msgspec.structs.fields(facts.arguments.kind):
+            assert f"`{field.encode_name}` | {field.default} |" in rows
+
+
+class TestTheExample:
+    """The plugin that the page shows, run as the page says."""
+
+    @pytest.fixture
+    def h(self):
+        shown = {}
+        for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+            exec(block, shown)
+        assert isinstance(shown["setup"], Setup)
+        return Harness(shown["setup"])
+
+    def test_it_rejects_and_says_why(self, h):
+        h.node(make_node("n").label(**LOUD).obj())
+        h.pod(make_pod("sleeper").label(**QUIET).obj())
+        h.pod(make_pod("other").obj())
+        assert [bind.name for bind in h.binds()] == ["other"]
+        ((name, _, note),) = h.events()
+        assert name == "sleeper"
+        assert note.startswith("0/1 nodes are available: 1 node(s) were too loud.")
+
+    def test_a_label_that_changes_wakes_its_pods(self, h):
+        h.node(make_node("n").label(**LOUD).obj())
+        h.pod(make_pod("sleeper").label(**QUIET).obj())
+        assert h.binds() == []
+        h.node(make_node("n").label(**LOW).obj())
+        h.tick(2)
+        assert only(Bind, h.schedule())
