@@ -4,6 +4,7 @@
 #   make demo     a real control plane with 100 simulated nodes, the scheduler, and 500 pods
 #   make test     checks, unit, property and integration tests
 #   make conformance   decisions beside kube-scheduler's own, recorded and fresh
+#   make e2e      Kubernetes' own specs for scheduling, beside kube-scheduler
 #   make help     all targets
 
 PYTHON ?= python3
@@ -13,10 +14,10 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline bench build image lock clean
+.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline e2e bench build image lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 install: $(STAMP) ## install what the project needs into .venv
 
@@ -67,6 +68,9 @@ baseline: $(STAMP) ## which decisions another kube-scheduler makes otherwise: VE
 	@test -n "$(VERSION)" || { echo "say which: make baseline VERSION=v1.36.4" >&2; exit 2; }
 	$(BIN)/python -m tests.conformance.baseline $(VERSION)
 
+e2e: testbed ## Kubernetes' own specs for scheduling, with kube-scheduler and this (FOCUS=regexp, SEED=n)
+	@$(BIN)/python -m testbed.e2e $(if $(FOCUS),--focus "$(FOCUS)") $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES))
+
 bench: testbed ## this scheduler beside kube-scheduler: 1,000 nodes, 5,000 pods
 	$(BIN)/python -m testbed.bench --nodes $(or $(NODES),1000) --pods $(or $(PODS),5000)
 
@@ -80,4 +84,4 @@ lock: $(STAMP) ## resolve the dependencies anew
 	@VENV="$(VENV)" sh tools/lock.sh
 
 clean: ## remove what was built here (not the cache of the test bed)
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .conformance
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .conformance .e2e

@@ -1,8 +1,10 @@
-"""The API server's own account of who was bound where: the judge in tests about lost answers.
+"""The API server's own account of what schedulers wrote: the judge in tests about lost answers.
 
 Every Binding is logged twice, when it arrives and when it is answered, each line written before
 the server goes on (blocking-strict). A Binding that has the first line and not the second was in
 flight when the server died: it may or may not have been executed.
+
+Of this scheduler's own account it also logs the rest of what happens to pods: status and deletes.
 """
 
 import json
@@ -15,6 +17,7 @@ import yaml
 
 RECEIVED = "RequestReceived"
 COMPLETE = "ResponseComplete"
+SCHEDULER_USER = "system:serviceaccount:kube-system:k8s-scheduler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,15 @@ class AuditEntry:
         body = self.raw.get("requestObject") or {}
         return str(body.get("metadata", {}).get("uid", ""))
 
+    @property
+    def precondition_uid(self) -> str:
+        """The pod uid a delete insists on; empty if it does not, or has no body yet."""
+        body = self.raw.get("requestObject") or {}
+        return str(body.get("preconditions", {}).get("uid", ""))
+
 
 def write_policy(path: Path) -> None:
-    """Write the policy: Bindings with their body, nothing else."""
+    """Write the policy: Bindings, and this scheduler's other writes to pods, with their bodies."""
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
@@ -60,6 +69,12 @@ def write_policy(path: Path) -> None:
                 "level": "Request",
                 "verbs": ["create"],
                 "resources": [{"group": "", "resources": ["pods/binding", "bindings"]}],
+            },
+            {
+                "level": "Request",
+                "users": [SCHEDULER_USER],
+                "verbs": ["delete", "patch"],
+                "resources": [{"group": "", "resources": ["pods", "pods/status"]}],
             },
             {"level": "None"},
         ],

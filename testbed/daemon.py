@@ -44,7 +44,9 @@ class Daemon:
         configuration: str | None = None,
         flags: Sequence[str] = ("--leader-elect=false",),
         kubeconfig: Path | None = None,
+        program: Sequence[str] = (str(PROGRAM),),
     ) -> None:
+        """Prepare it; `program` is what answers to the command line of `k8s-scheduler`."""
         self.name = name
         self._bed = bed
         (self.port,) = choose_ports(1, taken=set())
@@ -57,7 +59,7 @@ class Daemon:
         self._program = bed.add_program(
             name,
             [
-                str(PROGRAM),
+                *program,
                 "run",
                 f"--config={config}",
                 f"--kubeconfig={kubeconfig or log_in(bed, folder / 'kubeconfig')}",

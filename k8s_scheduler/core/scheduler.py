@@ -34,7 +34,7 @@ from k8s_scheduler.core.framework.extenders import Extender
 from k8s_scheduler.core.framework.profile import Profile, ProfileError, compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.registry import Registration
-from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.framework.runtime import PluginError, Runtime, blaming
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
@@ -92,6 +92,8 @@ class Scheduler:
         verdicts = VerdictTable()
         self._cache = Cache()
         self._flights = Flights()
+        # Of plugins that failed where nobody could be told at once.
+        self._complaints: list[Instruction] = []
         numbers = Numbers()
         self._evictions = Evictions(numbers)
         self._suspensions = Suspensions(setup.extenders, numbers)
@@ -171,6 +173,8 @@ class Scheduler:
         if event:
             self._meter.handled(event, self._perf() - started)
         instructions.extend(self._attempts.settle(now=message.now))
+        instructions.extend(self._complaints)
+        self._complaints.clear()
         return instructions
 
     def _handlers_by_type(self) -> dict[type[Message], Handler]:
@@ -328,10 +332,30 @@ class Scheduler:
         watch = self._meter.watches[pod.spec.scheduler_name]
         profile = self._timed.of_pod(pod)
         started = watch.now()
-        gated = any(plugin.pre_enqueue(pod) is not None for _, plugin in profile.pre_enqueue)
-        status = points.UNRESOLVABLE if gated else points.SUCCESS
+        status = points.SUCCESS
+        try:
+            for name, plugin in profile.pre_enqueue:
+                with blaming(name, "PreEnqueue"):
+                    if plugin.pre_enqueue(pod) is not None:
+                        status = points.UNRESOLVABLE
+                        break
+        except PluginError as error:
+            status = points.ERROR
+            self._complaints.append(self._complaint(pod, error))
         watch.ended(points.PRE_ENQUEUE, status, started)
-        return gated
+        return status != points.SUCCESS
+
+    def _complaint(self, pod: Pod, error: PluginError) -> Log:
+        """Return what is logged of a plugin that can't say whether a pod may enter the queue."""
+        self._meter.plugin_failed(error.plugin, error.extension_point)
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        fields: dict[str, str | int] = {
+            "plugin": error.plugin,
+            "extension_point": error.extension_point,
+            "pod": key,
+            "error": str(error),
+        }
+        return Log(Severity.ERROR, "plugin failed, the pod is kept out of the queue", fields)
 
 
 def _compile(setup: Setup) -> dict[str, Profile]:

@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from testbed.bed import Bed
+from testbed.client import Object
 from testbed.daemon import Daemon
 from testbed.options import API_SERVER, CONTROLLER_MANAGER
 from testbed.sandbox import Sandbox
 from testbed.waiting import eventually
+from testbed.workload import NODES
 
 SCHEDULER = "k8s-scheduler"
+_NOT_READY = "node.kubernetes.io/not-ready"
 _numbers = itertools.count()
 
 
@@ -46,6 +49,37 @@ def api_server_away(bed: Bed, *, kill: bool) -> Iterator[None]:
         bed.restart(CONTROLLER_MANAGER)
 
 
+def refusals(daemon: Daemon) -> list[str]:
+    """Return what the daemon said about rights that it does not have.
+
+    The metric would not do: an event about a pod whose namespace is on its way out is a 403 too.
+    """
+    lines = daemon.log.read_text().splitlines()
+    return [line for line in lines if "missing permission" in line]
+
+
+def no_complaints(daemon: Daemon) -> None:
+    """Assert that the rights did, and that no pod was parked that could have been placed."""
+    assert refusals(daemon) == []
+    assert daemon.metrics()["k8s_scheduler_parked_but_feasible_total"] == 0
+
+
+def stand_up(sandbox: Sandbox, *nodes: Object) -> None:
+    """Create nodes and wait until the controller has lifted the taint that new ones have."""
+    sandbox.create_nodes(nodes)
+    names = {node["metadata"]["name"] for node in nodes}
+
+    def fresh() -> list[str]:
+        return [
+            node["metadata"]["name"]
+            for node in sandbox.client.list(NODES)
+            if node["metadata"]["name"] in names
+            and any(t["key"] == _NOT_READY for t in node["spec"].get("taints") or ())
+        ]
+
+    eventually(lambda: not fresh(), 30, "the nodes are ready")
+
+
 def node_of(sandbox: Sandbox, name: str) -> str | None:
     return sandbox.pods()[name]["spec"].get("nodeName")
 
@@ -70,12 +104,17 @@ def events(sandbox: Sandbox, reason: str) -> list[tuple[str, str]]:
     return [(e["regarding"]["name"], e["note"]) for e in items if e["reason"] == reason]
 
 
-def condition(sandbox: Sandbox, name: str) -> dict | None:
-    """Return the pod's PodScheduled condition."""
+def condition(sandbox: Sandbox, name: str, kind: str = "PodScheduled") -> dict | None:
+    """Return a condition of the pod."""
     for found in sandbox.pods()[name]["status"].get("conditions") or ():
-        if found["type"] == "PodScheduled":
+        if found["type"] == kind:
             return found
     return None
+
+
+def says(sandbox: Sandbox, name: str, key: str) -> str:
+    """Return the reason or the message of the pod's PodScheduled condition; empty without one."""
+    return str((condition(sandbox, name) or {}).get(key, ""))
 
 
 def no_node_is_overfilled(sandbox: Sandbox, *, cpu_per_node: int, cpu_per_pod: int) -> None:

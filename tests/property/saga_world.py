@@ -225,7 +225,7 @@ class Server:
             metadata = claim["metadata"]
             reference = {key: metadata[key] for key in ("namespace", "name", "uid")}
             name = f"made-{self.version}"
-            self.put(PV, volume(name, "dynamic", node, claimRef=reference, phase="Bound"))
+            self.put(PV, volume(name, "dynamic", node, of_claim=reference, phase="Bound"))
             self._complete(claim, name)
             return True
         return False
@@ -238,7 +238,7 @@ class Server:
 
 
 def volume(
-    name: str, of: str, node: str, *, claimRef: Raw | None = None, phase: str = "Available"
+    name: str, of: str, node: str, *, of_claim: Raw | None = None, phase: str = "Available"
 ) -> Raw:
     """Return a volume that one node reaches."""
     reach = {"key": HOST, "operator": "In", "values": [node]}
@@ -248,8 +248,8 @@ def volume(
         "capacity": {"storage": "1Gi"},
         "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [reach]}]}},
     }
-    if claimRef is not None:
-        spec["claimRef"] = claimRef
+    if of_claim is not None:
+        spec["claimRef"] = of_claim
     return {"metadata": {"name": name}, "spec": spec, "status": {"phase": phase}}
 
 

@@ -32,6 +32,7 @@ from k8s_scheduler.core.messages.incoming import (
     Schedule,
     Tick,
 )
+from k8s_scheduler.core.queue import waking
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.queued_pod import Place
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
@@ -486,7 +487,10 @@ WEIGHTS: dict[Any, float] = {
 
 
 @pytest.mark.parametrize("first", range(0, 300, 30))
-def test_random_histories(first):
+def test_random_histories(first, monkeypatch):
+    # Small steps, so that much happens between them.
+    monkeypatch.setattr(waking, "SHAPES_PER_STEP", 1 + first // 30 % 3)
+    monkeypatch.setattr(waking, "PODS_PER_STEP", 1 + first // 30 % 4)
     for seed in range(first, first + 30):
         try:
             History(seed).run()

@@ -100,8 +100,10 @@ class Attempts:
             yield from self._unplaced(queued, profile, decision, started=started, now=now)
             return
         seconds = self._decided(started)
-        if not any(plugin.binds(queued.pod) for _, plugin in profile.binds):
-            yield from self._failed(queued, BindingError(NO_BINDER), seconds=seconds, now=now)
+        try:
+            _check_binder(profile, queued)
+        except (PluginError, BindingError) as error:
+            yield from self._failed(queued, error, seconds=seconds, now=now)
         else:
             yield from self._depart(queued, decision, now=now)
 
@@ -411,6 +413,15 @@ class Attempts:
             self._cache.nominate(queued.pod, node)
         else:
             self._cache.end_nomination(queued.uid)
+
+
+def _check_binder(profile: Profile, queued: QueuedPod) -> None:
+    """Raise if no plugin of the profile binds the pod."""
+    for name, plugin in profile.binds:
+        with blaming(name, "Bind"):
+            if plugin.binds(queued.pod):
+                return
+    raise BindingError(NO_BINDER)
 
 
 def _plugin_log(queued: QueuedPod, error: PluginError) -> Log:

@@ -25,6 +25,7 @@ from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.plugin import (
     ObjectPatch,
+    PreBinding,
     PreBindPlugin,
     Rejection,
     Reservation,
@@ -33,7 +34,7 @@ from k8s_scheduler.core.framework.plugin import (
 )
 from k8s_scheduler.core.framework.profile import Profile, Step
 from k8s_scheduler.core.framework.reasons import Reason, Verdict
-from k8s_scheduler.core.framework.runtime import PluginError, Runtime, blaming
+from k8s_scheduler.core.framework.runtime import PluginError, Runtime, blaming, check_answer
 from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.messages.incoming import RequestResult
 from k8s_scheduler.core.messages.outgoing import Instruction, PatchObject
@@ -129,6 +130,7 @@ class Departure:
         for step in profile.reserves:
             with blaming(step.name, "Reserve"):
                 found = step.plugin.reserve(flight.state, flight.pod, self._view(step, flight))
+                check_answer(found, Reservation, Rejection)
             if isinstance(found, Rejection):
                 raise TurnedAwayError(Verdict(step.name, found.reasons, resolvable=True))
             if isinstance(found, Reservation):
@@ -154,6 +156,7 @@ class Departure:
         for name, plugin in profile.permits:
             with blaming(name, "Permit"):
                 said = plugin.permit(flight.state, flight.pod, flight.node)
+                check_answer(said, Rejection, Wait)
             if isinstance(said, Rejection):
                 raise TurnedAwayError(Verdict(name, said.reasons, resolvable=True))
             if isinstance(said, Wait):
@@ -174,6 +177,7 @@ class Departure:
                 with blaming(step.name, "PreBind"):
                     view = self._view(step, flight)
                     wanted = step.plugin.pre_bind(flight.state, flight.pod, view)
+                    check_answer(wanted, PreBinding)
                 if wanted is not None:
                     flight.deadline = now + wanted.timeout_seconds
                     flight.errand = (f'running PreBind plugin "{step.name}"', wanted.errand)

@@ -115,6 +115,11 @@ class MakingRoom:
         among: Sequence[NodeRow],
     ) -> NodeRow | None:
         """Return one of some rows on which preemption would make room for a pod."""
+        promised = self._cache.nominations.node_of(queued.uid)
+        row = None if promised is None else self._cache.nodes.row_of(promised)
+        if row is not None and self._cache.nodes.node_at(row) is not None:
+            # Room is being made for it already.
+            return None
         nominated = nominated_for(self._cache, queued.pod)
         found = NoNode(Diagnosis(len(rows), ()), rows, filtered, nominated)
         for step in profile.post_filters:

@@ -444,3 +444,10 @@ def blaming(plugin: str, extension_point: str) -> Iterator[None]:
         yield
     except Exception as error:
         raise blame(error, plugin, extension_point) from error
+
+
+def check_answer(answer: object, *kinds: type[object]) -> None:
+    """Raise if a plugin answers what its contract does not know; None is always known."""
+    if answer is not None and not isinstance(answer, kinds):
+        known = ", ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"the answer is {answer!r}, not {known} or None")

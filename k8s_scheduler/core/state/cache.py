@@ -122,8 +122,11 @@ class Cache:
 
     def nominate(self, pod: Pod, node: NodeName) -> None:
         """Promise a pod room on a node."""
-        # Taking back and giving anew is news to others: the pod may have changed meanwhile.
-        self.end_nomination(PodUid(pod.metadata.uid))
+        uid = PodUid(pod.metadata.uid)
+        known = self.nominations.on(node).get(uid)
+        if known is None or _promise_facts(known) != _promise_facts(pod):
+            # Taking back and giving anew is news to others.
+            self.end_nomination(uid)
         self.nominations.put(pod, node)
 
     def end_nomination(self, uid: PodUid) -> None:
@@ -234,6 +237,11 @@ def _index_facts(pod: Pod) -> tuple[object, ...]:
     """Return what the indexes of placed pods hold of a pod."""
     metadata, spec = pod.metadata, pod.spec
     return metadata.labels, is_terminating(pod), spec.priority, spec.affinity, spec.volumes
+
+
+def _promise_facts(pod: Pod) -> tuple[object, ...]:
+    """Return what a promise to a pod means to others: its spec, and how it is selected."""
+    return pod.metadata.labels, pod.spec
 
 
 def _shrank(before: Requests, after: Requests) -> bool:

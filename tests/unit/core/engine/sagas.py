@@ -28,10 +28,16 @@ from k8s_scheduler.core.messages.incoming import (
     RequestResult,
     Restore,
 )
-from k8s_scheduler.core.messages.outgoing import Instruction, RecordEvent, Request
+from k8s_scheduler.core.messages.outgoing import (
+    Instruction,
+    PatchCondition,
+    RecordEvent,
+    Request,
+)
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler, Setup
+from tests.builders import make_pod
 from tests.unit.core.engine.cores import FullHarness
 from tests.unit.core.harness import Harness, only
 
@@ -234,3 +240,29 @@ def check_room(core: Scheduler) -> None:
         cpu[name] += dict(pod_requests(pod, from_status=not assumed).amounts).get("cpu", 0)
     for name, (taken, count) in room_of(core).items():
         assert (taken, count) == (cpu[name], counts[name]), name
+
+
+def send(bench, *names, **requests):
+    """Create pods and decide for them."""
+    for name in names:
+        bench.pod(make_pod(name).request(**(requests or {"cpu": "1"})).obj())
+    return bench.schedule()
+
+
+def volume(bench, name, version, **labels):
+    """Show a version of a volume."""
+    metadata = {"resourceVersion": version, "labels": labels}
+    bench.object(Kind.PERSISTENT_VOLUME, name, metadata=metadata)
+
+
+def failures(instructions):
+    """Return the conditions that are written: pod, reason and message."""
+    return [(c.name, c.reason, c.message) for c in only(PatchCondition, instructions)]
+
+
+def is_untouched(bench, name):
+    """Check that a pod has left nothing behind but itself in the queue."""
+    check_room(bench.core)
+    assert bench.node_of(name) is None
+    assert bench.phase(name) is None
+    assert bench.place(name) is not None

@@ -11,7 +11,7 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.framework.plugin import Reservation
 from k8s_scheduler.core.messages.incoming import PodChanged
-from k8s_scheduler.core.messages.outgoing import Bind, PatchObject
+from k8s_scheduler.core.messages.outgoing import Bind, PatchObject, RecordEvent
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import promised
 from tests.unit.core.engine.sagas import SagaHarness, check_room, hold, state_of, writes
@@ -264,6 +264,53 @@ class TestBoundButNotSeenSo:
         [bind] = only(Bind, journey.bench.out)
         assert journey.bench.result(bind, bound=False, message="no") == []
         assert journey.bench.node_of("a") == "n1"
+
+
+def test_an_answer_to_an_older_bind_is_nobodys():
+    journey = Journey("binding")
+    bench = journey.bench
+    [first] = only(Bind, bench.out)
+    bench.result(first, bound=False, message="no")
+    bench.tick(5)
+    bench.settle()
+    second = only(Bind, bench.out)[-1]
+    assert second.attempt == 2
+    for bound in (True, False):
+        assert bench.result(first, bound=bound) == []
+        assert bench.phase("a") == "binding"
+    assert [e.reason for e in only(RecordEvent, bench.result(second))] == ["Scheduled"]
+
+
+@pytest.mark.parametrize("luck", ["done", "failed", "late", "gone"])
+@pytest.mark.parametrize("point", ON_THE_WAY)
+def test_a_core_that_was_restored_goes_on_as_the_other_does(point, luck):
+    journey = Journey(point)
+    twin = journey.bench.twin()
+    asked = [i for i in journey.bench.out if isinstance(i, Bind | PatchObject)]
+    ends = [finish(core, asked, luck) for core in (journey.bench, twin)]
+    assert ends[0] == ends[1]
+    assert bool(ends[0]) == (luck != "gone")
+    assert journey.bench.core.checkpoint() == twin.core.checkpoint()
+
+
+def finish(core, asked, luck):
+    """Bring a pod's way to an end; return all that was done about it."""
+    start, done = len(core.out), luck == "done"
+    core["One"].lines["pre_bound", ""] = done
+    if luck == "gone":
+        core.drop_pod(pod().obj())
+    if luck != "late":
+        core["One"].waiting.allow(A, "One")
+        for request in only(PatchObject, asked):
+            core.answer(request, done=done, message="" if done else "no")
+    core.tick(1)
+    core.object(Kind.PERSISTENT_VOLUME, "v", metadata={"resourceVersion": "2"})
+    for bind in only(Bind, asked + core.out[start:]):
+        core.result(bind, bound=done, message="" if done else "no")
+    core.node(make_node("n3").obj())
+    core.tick(60)
+    core.settle()
+    return core.out[start:]
 
 
 def test_a_pod_of_the_same_name_is_another_pod():
