@@ -46,6 +46,8 @@ def test_lock_files_name_no_address():
 
 
 def test_make_targets_named_in_the_readme_exist():
-    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    )
     named = set(re.findall(r"make ([a-z0-9-]+)", (ROOT / "README.md").read_text("utf-8")))
     assert named - {"it", "sure"} <= targets
