@@ -188,12 +188,13 @@ def stuck_of(core, pod, seed):
     cache, runtime = core._cache, core._judge._runtime
     rows = cache.nodes.present_rows()
     nominated = nominated_for(cache, pod)
-    return profile.post_filters[0].plugin, Stuck(
+    (step,) = (step for step in profile.post_filters if step.name == "DefaultPreemption")
+    return step.plugin, Stuck(
         state=cache,
         runtime=runtime,
         verdicts=core._judge._verdicts,
         profile=profile,
-        step=profile.post_filters[0],
+        step=step,
         pod=pod,
         rows=rows,
         filtered=runtime.run_filters(profile, PodView(pod), rows, nominated),

@@ -413,7 +413,7 @@ def run(seeds: range, *, volumes: bool) -> None:
             raise
 
 
-@pytest.mark.parametrize("first", range(0, 300, 30))
+@pytest.mark.parametrize("first", range(0, 1500, 30))
 def test_pods_that_look_at_each_other(first, monkeypatch):
     # Small steps, so that much happens between them.
     monkeypatch.setattr(waking, "SHAPES_PER_STEP", 1 + first // 30 % 3)
@@ -421,7 +421,7 @@ def test_pods_that_look_at_each_other(first, monkeypatch):
     run(range(first, first + 30), volumes=False)
 
 
-@pytest.mark.parametrize("first", range(0, 120, 30))
+@pytest.mark.parametrize("first", range(0, 300, 30))
 def test_pods_with_volumes(first, monkeypatch):
     monkeypatch.setattr(waking, "SHAPES_PER_STEP", 2)
     run(range(first, first + 30), volumes=True)
