@@ -85,7 +85,7 @@ class Cycle:
         With the `opinion` of extenders, which is about nodes as they were, everything is judged
         as it is now, and only nodes that they allowed come into question.
         """
-        pod = PodView(queued.pod)
+        pod = queued.view
         if opinion is None:
             nominated = nominated_for(self._state, queued.pod)
             promised = self._promised(profile, queued.pod, pod, nominated)
@@ -116,7 +116,7 @@ class Cycle:
             return NoNode(Diagnosis(node_count=0, verdicts=()), rows)
         nominated = nominated_for(self._state, queued.pod)
         watch = self._watches.get(profile.scheduler_name)
-        pod = PodView(queued.pod)
+        pod = queued.view
         filtered = self._runtime.run_filters(profile, pod, rows, nominated, watch=watch)
         if opinion is not None and filtered.pre_filter is None:
             filtered = self._respect(opinion, rows, filtered)

@@ -95,7 +95,7 @@ class Departure:
         row = self._cache.nodes.row_of(flight.node)
         if row is None:
             raise BindingError(f'there is no node "{flight.node}"')
-        self._cache.assume(flight.pod, row)
+        self._cache.assume(flight.pod, row, flight.queued.view.requests)
         self._flights.start(flight)
         self._asking = flight.uid
         try:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.nominated import nominated_for
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import PluginError, Runtime
 from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
@@ -51,7 +50,7 @@ class ParkedAudit:
             return
         rows = self._cache.nodes.present_rows()
         try:
-            view = PodView(queued.pod)
+            view = queued.view
             nominated = nominated_for(self._cache, queued.pod)
             found = self._runtime.run_filters(profile, view, rows, nominated).feasible
         except (PluginError, QuantityError):

@@ -19,12 +19,13 @@ from k8s_scheduler.core.state.held_terms import PodTerm, readable_terms_of, term
 class PodView:
     """The pod, as far as pods of one shape are alike."""
 
-    __slots__ = ("_pod", "requests")
+    __slots__ = ("_pod", "_terms", "requests")
 
     def __init__(self, pod: Pod, requests: Requests | None = None) -> None:
         """Take a pod, and its requests if they are known already."""
         self._pod = pod
         self.requests: Requests = requests or pod_requests(pod)
+        self._terms: tuple[PodTerm, ...] | None = None
 
     # Who it is, as far as others select it
 
@@ -108,7 +109,9 @@ class PodView:
     @property
     def terms(self) -> tuple[PodTerm, ...]:
         """Its affinity and anti-affinity terms; SelectorError if one can't be parsed."""
-        return terms_of(self._pod)
+        if self._terms is None:
+            self._terms = terms_of(self._pod)
+        return self._terms
 
     @property
     def readable_terms(self) -> tuple[PodTerm, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.shapes import ShapeKey, shape_of
 from k8s_scheduler.core.messages.checkpoint import QueueEntry
 
@@ -38,6 +39,7 @@ class QueuedPod:
     # Whether only the clock has brought it back to be tried; for metrics, not kept in checkpoints.
     was_flushed: bool = False
     shape: ShapeKey = field(init=False)
+    _view: PodView | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.shape = shape_of(self.pod)
@@ -47,9 +49,17 @@ class QueuedPod:
         """Return the pod's uid."""
         return PodUid(self.pod.metadata.uid)
 
+    @property
+    def view(self) -> PodView:
+        """Return the pod as plugins see it, made once; QuantityError if it can't be read."""
+        if self._view is None:
+            self._view = PodView(self.pod)
+        return self._view
+
     def replace_pod(self, pod: Pod) -> None:
         """Take a newer version of the same pod."""
         self.pod = pod
+        self._view = None
         self.shape = shape_of(pod)
 
     def entry(self) -> QueueEntry:

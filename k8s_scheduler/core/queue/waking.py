@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import Filtered, PluginError, Runtime
 from k8s_scheduler.core.framework.shapes import ShapeKey
@@ -179,7 +178,7 @@ class Waker:
         everywhere: bool,
     ) -> NodeRow | None:
         """Return a row that takes the pod, a touched one if there is."""
-        pod = PodView(queued.pod)
+        pod = queued.view
         nodes = self._cache.nodes
         touched = [row for row in rows if nodes.node_at(row) is not None]
         asked = nodes.present_rows() if everywhere else np.array(touched, dtype=np.int64)

@@ -73,12 +73,12 @@ class Cache:
 
     # Pods
 
-    def assume(self, pod: Pod, row: NodeRow) -> None:
+    def assume(self, pod: Pod, row: NodeRow, requests: Requests | None = None) -> None:
         """Let an unbound pod take room on a row, before the API server knows."""
         uid = PodUid(pod.metadata.uid)
         if uid in self._pods:
             raise CacheError(f"pod {uid} already takes room")
-        self._place(uid, pod, row, assumed=True)
+        self._place(uid, pod, row, assumed=True, requests=requests)
 
     def announce(self, uid: PodUid) -> None:
         """Let others know of an assumed pod, once it is clear that it keeps its room."""
