@@ -52,7 +52,7 @@ class NodeResourcesBalancedAllocation:
                 # An extended resource that the pod does not ask for is not looked at.
                 continue
             counted = allocatable > 0
-            offered = np.where(counted, allocatable, 1)
+            offered = allocatable if counted.all() else np.where(counted, allocatable, 1)
             before.append(np.minimum(requested / offered, 1.0))
             after.append(np.minimum((requested + amount) / offered, 1.0))
             counts.append(counted)

@@ -147,8 +147,9 @@ class NodeResourcesFit:
 
     def score(self, term: ScoreTerm, rows: RowsView) -> Scores:
         """Return the weighted mean of the strategy's score of each resource."""
-        total = np.zeros(len(rows), dtype=np.int64)
-        weights = np.zeros(len(rows), dtype=np.int64)
+        total: Scores | int = 0
+        # A number as long as every resource counts on every row.
+        weights: Scores | int = 0
         for name, weight, amount in term.resources:
             allocatable = rows.column(f"allocatable/{name}")
             family = "non_zero" if name in (CPU, MEMORY) else "requested"
@@ -156,8 +157,14 @@ class NodeResourcesFit:
             counts = allocatable > 0
             if self._rounds:
                 counts &= scores > 0
-            total += np.where(counts, scores * weight, 0)
-            weights += np.where(counts, weight, 0)
+            if counts.all():
+                total = total + scores * weight
+                weights = weights + weight
+            else:
+                total = total + np.where(counts, scores * weight, 0)
+                weights = weights + np.where(counts, weight, 0)
+        if isinstance(total, int):
+            return np.zeros(len(rows), dtype=np.int64)
         if not self._rounds:
             return total // np.maximum(weights, 1)
         # Halves away from zero, and nothing here is negative.
