@@ -320,21 +320,25 @@ class RowsView:
     def _sum_by_domain(self, column: str, weights: npt.NDArray[Any], key: str) -> Counts:
         """Sum up the weights, given by the ids in a column of pods, of the pods in each domain."""
         self._check(f"label/{key}")
-        ids = self._state.pods.column(column)
+        pods, labels = self._state.pods, self._state.nodes.labels
+        ids, rows = pods.column(column), pods.column("row")
         counts = weights != 0
-        counted = np.flatnonzero(counts[ids])
-        labels = self._state.nodes.labels
-        # The row of a node that is gone has no labels, so its pods are in no domain.
-        domains = labels.column(key)[self._state.pods.column("row")[counted]]
-        nowhere = labels.value_count
-        domains[domains < 0] = nowhere
+        counted = counts[ids]
+        if not counted.all():
+            ids, rows = ids[counted], rows[counted]
+        # The row of a node that is gone has no labels, so its pods are in no domain: -1, which
+        # becomes the place in front of the first.
+        places = labels.column(key)[rows] + 1
+        size = labels.value_count + 1
         distinct = weights[counts]
         if len(distinct) and (distinct == distinct[0]).all():
-            sums = np.bincount(domains, minlength=nowhere + 1) * int(distinct[0])
+            found = np.bincount(places, minlength=size) * int(distinct[0])
         else:
-            by_pod = weights[ids[counted]]
-            sums = np.bincount(domains, by_pod, minlength=nowhere + 1).astype(np.int64)
-        sums[nowhere] = 0
+            found = np.bincount(places, weights[ids], minlength=size).astype(np.int64)
+        sums = np.empty(size, dtype=np.int64)
+        sums[:-1] = found[1:]
+        # Whoever looks up the domain of a node without the label finds nothing.
+        sums[-1] = 0
         return sums
 
     # Declarations
