@@ -52,9 +52,12 @@ class NodeResourcesBalancedAllocation:
                 # An extended resource that the pod does not ask for is not looked at.
                 continue
             counted = allocatable > 0
-            offered = allocatable if counted.all() else np.where(counted, allocatable, 1)
-            before.append(np.minimum(requested / offered, 1.0))
-            after.append(np.minimum((requested + amount) / offered, 1.0))
+            # As floats once: they hold every amount below 2^53 exactly.
+            offered = np.maximum(allocatable, 1).astype(np.float64)
+            used = requested.astype(np.float64)
+            before.append(_capped(used / offered))
+            used += amount
+            after.append(_capped(used / offered))
             counts.append(counted)
         gained = _balance(after, counts) - _balance(before, counts)
         return MAX_SCORE // 2 + (MAX_SCORE // 2 + gained) // 2
@@ -63,10 +66,17 @@ class NodeResourcesBalancedAllocation:
 def _balance(shares: list[_Shares], counts: list[Mask]) -> Scores:
     """Return (1 - standard deviation) * 100, over the resources that count on each row."""
     if len(shares) == 2 and all(counted.all() for counted in counts):
-        deviation = np.abs(shares[0] - shares[1]) / 2
+        deviation = np.abs(shares[0] - shares[1])
+        deviation /= 2
     else:
         deviation = _deviation(np.array(shares), np.array(counts))
-    return ((1 - deviation) * MAX_SCORE).astype(np.int64)
+    np.subtract(1, deviation, out=deviation)
+    deviation *= MAX_SCORE
+    return deviation.astype(np.int64)
+
+
+def _capped(shares: _Shares) -> _Shares:
+    return np.minimum(shares, 1.0, out=shares)
 
 
 def _deviation(shares: _Shares, counts: Mask) -> _Shares:

@@ -158,7 +158,7 @@ class NodeResourcesFit:
             if self._rounds:
                 counts &= scores > 0
             if counts.all():
-                total = total + scores * weight
+                total = total + (scores if weight == 1 else scores * weight)
                 weights = weights + weight
             else:
                 total = total + np.where(counts, scores * weight, 0)
@@ -166,7 +166,8 @@ class NodeResourcesFit:
         if isinstance(total, int):
             return np.zeros(len(rows), dtype=np.int64)
         if not self._rounds:
-            return total // np.maximum(weights, 1)
+            # Sums of a few hundreds: the quotient of floats, cut off, is that of integers.
+            return (total / np.maximum(weights, 1)).astype(np.int64)
         # Halves away from zero, and nothing here is negative.
         return np.floor(total / np.maximum(weights, 1) + 0.5).astype(np.int64)
 

@@ -44,7 +44,9 @@ def _percent(part: Scores, whole: Scores) -> Scores:
     the product fits into a float, and the quotient is rounded correctly.
     """
     if int(whole.max(initial=0)) < _EXACT:
-        return (part * float(MAX_SCORE) / whole).astype(np.int64)
+        shares = part * float(MAX_SCORE)
+        shares /= whole
+        return shares.astype(np.int64)
     return part * MAX_SCORE // whole
 
 
