@@ -110,8 +110,21 @@ class Scheduler:
             policy=setup.queue,
             observer=self._meter,
         )
+        making_room = MakingRoom(
+            cache=self._cache,
+            queue=self._queue,
+            flights=self._flights,
+            evictions=self._evictions,
+            runtime=runtime,
+            verdicts=verdicts,
+            meter=self._meter,
+        )
         self._waker = Waker(
-            queue=self._queue, cache=self._cache, runtime=runtime, profiles=self._profiles
+            queue=self._queue,
+            cache=self._cache,
+            runtime=runtime,
+            profiles=self._profiles,
+            could_make_room=making_room.could,
         )
         self._parked_audit = ParkedAudit(
             cache=self._cache,
@@ -130,16 +143,6 @@ class Scheduler:
             timed=self._timed,
             meter=self._meter,
         )
-        making_room = MakingRoom(
-            cache=self._cache,
-            queue=self._queue,
-            flights=self._flights,
-            evictions=self._evictions,
-            runtime=runtime,
-            verdicts=verdicts,
-            meter=self._meter,
-        )
-        self._waker.could_make_room = making_room.could
         self._attempts = Attempts(
             cache=self._cache,
             queue=self._queue,

@@ -278,7 +278,7 @@ def selectors_count(cache, nodes, pods, rng):
                 for p in picked
                 if with_terminating or p.pod.metadata.deletion_timestamp is None
             )
-            found = view.count_pods(mask, with_terminating=with_terminating)
+            found = view.cut(view.pods_by_row(mask, with_terminating=with_terminating))
             assert found.tolist() == [counts[name] for name in names]
         for key in ("zone", "host"):
             domains = Counter(
@@ -302,7 +302,10 @@ def terms_are_held(cache, nodes, pods, rng):
     expected = Counter()
     for node, term in held:
         expected[node] += terms.get(term, 0)
-    assert view.weigh_holders(terms).tolist() == [expected[name] for name in names]
+    index = cache.pods
+    by_pod = index.held_terms.weigh(terms)[index.column("holder")]
+    by_row = np.bincount(index.column("row"), by_pod, minlength=cache.nodes.row_count)
+    assert view.cut(by_row.astype(int)).tolist() == [expected[name] for name in names]
     zones = Counter()
     for node, term in held:
         zone = (nodes[node].metadata.labels or {}).get("zone") if node in nodes else None

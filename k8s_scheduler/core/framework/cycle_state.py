@@ -36,7 +36,3 @@ class CycleState:
     def notes(self) -> Mapping[str, Any]:
         """Return all that was left, by key."""
         return self._notes
-
-    def clone(self) -> "CycleState":
-        """Return a copy that can be written to without the original noticing."""
-        return CycleState(self.terms, self.asked, dict(self._notes))

@@ -32,7 +32,7 @@ Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Scores = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int64]
-# A mask over the distinct label sets of placed pods; `count_pods` makes counts of it.
+# A mask over the distinct label sets of placed pods; `pods_by_row` makes counts of it.
 PodMask = npt.NDArray[np.bool_]
 
 
@@ -197,12 +197,11 @@ class RowsView:
         self._check("pods/labels")
         return self._state.pods.label_sets.match(namespaces, requirements)
 
-    def count_pods(self, picked: PodMask, *, with_terminating: bool) -> Counts:
-        """Return how many of the picked pods are on each row. A `Delta` does not show here."""
-        return self.cut(self.pods_by_row(picked, with_terminating=with_terminating))
-
     def pods_by_row(self, picked: PodMask, *, with_terminating: bool) -> Counts:
-        """Return the same for all rows there are, in view or not; `cut` makes it a column."""
+        """Return how many of the picked pods are on each row, in view or not; `cut` makes a column.
+
+        A `Delta` does not show here.
+        """
         self._check("pods/labels")
         pods = self._state.pods
         counted = picked[pods.column("label_set")]
@@ -217,17 +216,6 @@ class RowsView:
         """Return the terms of placed pods that pick a pod in a namespace with these labels."""
         self._check("pods/terms")
         return self._state.pods.held_terms.picking(namespace, namespace_labels, labels)
-
-    def weigh_holders(self, weights: Mapping[PodTerm, int]) -> Counts:
-        """Return, for each row, the sum of the weights of the terms its pods hold.
-
-        A `Delta` does not show here.
-        """
-        self._check("pods/terms")
-        pods = self._state.pods
-        by_holder = pods.held_terms.weigh(weights)
-        by_pod = by_holder[pods.column("holder")]
-        return self._cut(pods.count_by_row(by_pod, self._state.nodes.row_count))
 
     def pods_by_domain(self, weights: PodMask | Counts, key: str) -> Counts:
         """Return the sum of the pods' weights on nodes with each value of a label, by its id.

@@ -36,11 +36,8 @@ SHAPES_PER_STEP = 64
 PODS_PER_STEP = 500
 
 
+# Returns one of some rows on which preemption would make room for a pod; the engine knows how.
 CouldMakeRoom = Callable[[Profile, QueuedPod, Rows, Filtered, Sequence[NodeRow]], NodeRow | None]
-
-
-def _never(*_: object) -> None:
-    return None
 
 
 @dataclass(slots=True)
@@ -69,6 +66,7 @@ class Waker:
         cache: Cache,
         runtime: Runtime,
         profiles: Mapping[str, Profile],
+        could_make_room: CouldMakeRoom,
     ) -> None:
         self._queue = queue
         self._cache = cache
@@ -76,8 +74,7 @@ class Waker:
         self._profiles = profiles
         self._round: _Round | None = None
         self._sampled = 0
-        # Whether preemption could make room for a pod on one of some rows; the engine says how.
-        self.could_make_room: CouldMakeRoom = _never
+        self._could_make_room = could_make_room
 
     def wake(self, *, now: float) -> None:
         """Do one step: judge some shapes, wake some pods."""
@@ -190,7 +187,7 @@ class Waker:
         # Pods of a shape differ in importance; the most important one can preempt the most.
         pods = self._queue.parked.of_shape(queued.shape)
         chief = max(pods, key=lambda other: other.pod.spec.priority or 0)
-        return self.could_make_room(profile, chief, asked, filtered, touched)
+        return self._could_make_room(profile, chief, asked, filtered, touched)
 
 
 def _helpful(

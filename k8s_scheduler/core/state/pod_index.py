@@ -12,7 +12,7 @@ from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
 from k8s_scheduler.core.state.held_terms import HeldTerms, readable_terms_of
-from k8s_scheduler.core.state.label_sets import LabelSets, Mask
+from k8s_scheduler.core.state.label_sets import LabelSets
 
 Counts = npt.NDArray[np.int64]
 
@@ -65,11 +65,6 @@ class PodIndex:
     def column(self, name: str) -> AnyColumn:
         """Return one column, all pods. Do not write to it."""
         return self._columns[name][: len(self._uids)]
-
-    def count_by_row(self, weights: Counts | Mask, row_count: int) -> Counts:
-        """Return the sum of the pods' weights for each row."""
-        summed = np.bincount(self.column("row"), weights=weights, minlength=row_count)
-        return summed.astype(np.int64)
 
     def _write(self, position: int, pod: Pod, row: NodeRow) -> None:
         columns = self._columns
