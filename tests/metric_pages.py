@@ -14,6 +14,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 _LEVEL = re.compile(r"^\[(?P<level>[A-Z]+)\]")
 _EXPONENTIAL = re.compile(r"exp\((?P<start>[\d.]+), (?P<factor>[\d.]+), (?P<count>\d+)\)")
 _LABEL = re.compile(r"`(\w+)`")
+# Type, labels and meaning; other tables have other columns.
+_CELLS = 3
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def documented() -> dict[str, Family]:
     """Read the tables of metrics that there are."""
     families = {}
     for name, *cells in _rows(PAGE.read_text().replace(_left_out_text(), "")):
-        if re.fullmatch(r"[a-z0-9_]+", name):
+        if re.fullmatch(r"[a-z0-9_]+", name) and len(cells) == _CELLS:
             kind, labels, _meaning = cells
             word, _, bounds = kind.partition(", ")
             families[name] = Family(word, frozenset(_LABEL.findall(labels)), _buckets(bounds))

@@ -1,4 +1,4 @@
-"""Pods, as far as scheduling reads them."""
+"""Pods, as far as scheduling and metrics read them."""
 
 from typing import TypeAlias
 
@@ -16,7 +16,14 @@ ResourceList: TypeAlias = dict[str, str | int | float]
 
 
 class ResourceRequirements(Wire, frozen=True, gc=False):
-    """Requests of a container or of a whole pod; limits are the kubelet's business."""
+    """What a container or a whole pod asks for; limits are shown in metrics, never decided by."""
+
+    requests: ResourceList | None = None
+    limits: ResourceList | None = None
+
+
+class ActualResources(Wire, frozen=True, gc=False):
+    """What a container or a whole pod really has."""
 
     requests: ResourceList | None = None
 
@@ -160,7 +167,7 @@ class ContainerStatus(Wire, frozen=True, gc=False):
     """What a running container was really given; in-place resize makes it differ from its spec."""
 
     name: str = ""
-    resources: ResourceRequirements | None = None
+    resources: ActualResources | None = None
     allocated_resources: ResourceList | None = None
 
 
@@ -173,7 +180,7 @@ class PodStatus(Wire, frozen=True, gc=False):
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
-    resources: ResourceRequirements | None = None
+    resources: ActualResources | None = None
     allocated_resources: ResourceList | None = None
 
 

@@ -1,13 +1,15 @@
 """Health, readiness and metrics of the daemon."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
+from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.wiring import Graph
 from k8s_scheduler.console.certificates import CertificateFiles, SelfSigned
 from k8s_scheduler.console.health import Check
 from k8s_scheduler.console.server import Endpoints, serve
+from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import Metrics
 
 
@@ -44,6 +46,8 @@ def endpoints_of(graph: Graph, metrics: Metrics) -> Endpoints:
         healthz=(ping,),
         readyz=(ping, synced),
         role=lambda: _role(graph),
+        pods=lambda: _pods(graph),
+        meter=SliceMeter(metrics.report_slice),
     )
 
 
@@ -58,3 +62,13 @@ def _role(graph: Graph) -> str | None:
     if graph.elector is None:
         return None
     return "leader" if graph.elector.is_leading else "standby"
+
+
+def _pods(graph: Graph) -> Collection[Pod]:
+    """Return all pods, of other schedulers too; none while somebody else leads.
+
+    Every replica knows the same pods: shown by all, sums over them would be too large.
+    """
+    if _role(graph) == "standby" or not graph.pods.synced.is_set():
+        return ()
+    return tuple(graph.pods.store.values())

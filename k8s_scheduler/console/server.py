@@ -5,12 +5,14 @@
     /readyz    it could schedule: caches synced; with leader election the body says the role
     /metrics   every metric, Prometheus text
     /metrics/slis   what the checks above said, each time they were asked
+    /metrics/resources   what each pod asks for and is limited to; of the leader alone
 
-`?verbose` lists all checks. Nobody is asked who they are: there is nothing secret here, and who
-can connect is a matter of the network.
+`?verbose` lists all checks. Nobody is asked who they are: who can connect is a matter of the
+network. The most that is to be learned here is names: of all pods, with what they ask for.
 
 The server shares the event loop with everything else, so it must never hold it: checks only look
-at state, and metrics are written out in a thread, one scrape at a time.
+at state, metrics are written out in a thread, and the page of all pods is made and sent in pieces;
+one scrape of each at a time.
 
     serve() ──► listening ──close()──► closed (no new connections, open ones get a moment)
 """
@@ -18,17 +20,22 @@ at state, and metrics are written out in a thread, one scrape at a time.
 import asyncio
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
 
+from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.console.health import Check, health_page
+from k8s_scheduler.console.pod_resources import resource_page
 from k8s_scheduler.console.slis import HealthSlis
+from k8s_scheduler.lib.slices import SliceMeter, silent_meter
 
 _CLOSE_SECONDS: Final = 2.0
+# How long a page may take that is sent in pieces: a reader who stops reading holds up the next.
+_SEND_SECONDS: Final = 60.0
 
 
 class Certificate(Protocol):
@@ -49,15 +56,26 @@ def no_role() -> str | None:
     return None
 
 
+def no_pods() -> Collection[Pod]:
+    """Answer for a process that has none to show."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoints:
-    """What is shown. `role` answers "leader" or "standby", or None without leader election."""
+    """What is shown.
+
+    `role` answers "leader" or "standby", or None without leader election. `pods` answers the pods
+    whose resources are to be shown at this moment, in a collection that stays as it is.
+    """
 
     registry: CollectorRegistry
     livez: Sequence[Check] = ()
     healthz: Sequence[Check] = ()
     readyz: Sequence[Check] = ()
     role: Callable[[], str | None] = no_role
+    pods: Callable[[], Collection[Pod]] = no_pods
+    meter: SliceMeter = field(default_factory=silent_meter)
 
 
 class ConsoleServer:
@@ -131,6 +149,22 @@ def _application(endpoints: Endpoints) -> web.Application:
 
         return handle
 
+    resources = asyncio.Lock()
+
+    async def pod_resources(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+        async with resources:
+            try:
+                async with asyncio.timeout(_SEND_SECONDS):
+                    await response.prepare(request)
+                    async for piece in resource_page(endpoints.pods(), endpoints.meter):
+                        await response.write(piece)
+            except (ConnectionError, TimeoutError):
+                # The reader left or stopped reading. A page that ends here must not look whole.
+                if request.transport is not None:
+                    request.transport.abort()
+        return response
+
     slis = HealthSlis()
     for name, checks, role in (
         ("livez", endpoints.livez, no_role),
@@ -140,4 +174,5 @@ def _application(endpoints: Endpoints) -> web.Application:
         application.router.add_get(f"/{name}", health(name, slis.watch(name, checks), role))
     application.router.add_get("/metrics", metrics(endpoints.registry))
     application.router.add_get("/metrics/slis", metrics(slis.registry))
+    application.router.add_get("/metrics/resources", pod_resources, allow_head=False)
     return application

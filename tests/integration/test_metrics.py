@@ -18,6 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from k8s_scheduler.core.engine.timed_plugins import SAMPLED_PERCENT
 from testbed.bed import Bed
+from testbed.client import STRATEGIC_MERGE_PATCH, Object
+from testbed.daemon import Daemon
 from testbed.kubeconfig import read_token_kubeconfig
 from testbed.options import CONTROLLER_MANAGER, SCHEDULER, BedOptions
 from testbed.sandbox import Sandbox
@@ -51,8 +53,17 @@ class Pages:
         return served(self.theirs), served(self.ours)
 
 
+@dataclass(frozen=True)
+class Stage:
+    """A bed with both schedulers, each the leader of its own."""
+
+    bed: Bed
+    sandbox: Sandbox
+    daemon: Daemon
+
+
 @pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
+def stage() -> Iterator[Stage]:
     options = BedOptions(
         components=(CONTROLLER_MANAGER, SCHEDULER),
         extra_flags={SCHEDULER: ["--leader-elect=true"]},
@@ -71,17 +82,23 @@ def pages() -> Iterator[Pages]:
                 "value": 1000,
             },
         )
-        for name in (THEIRS, OURS):
-            work(sandbox, name)
-        # What happens beside the decisions may end a little later, and what is only noted at first
-        # is shown once a second.
-        eventually(lambda: is_complete(daemon.get("/metrics")[1]), 10, "all of ours")
-        eventually(lambda: is_complete(ask(bed, "/metrics")), 10, "all of theirs")
-        daemon.get("/livez")
-        yield Pages(
-            theirs="".join(ask(bed, path) for path in ("/metrics", "/metrics/slis")),
-            ours="".join(daemon.get(path)[1] for path in ("/metrics", "/metrics/slis")),
-        )
+        yield Stage(bed, sandbox, daemon)
+
+
+@pytest.fixture(scope="module")
+def pages(stage: Stage) -> Pages:
+    bed, daemon = stage.bed, stage.daemon
+    for name in (THEIRS, OURS):
+        work(stage.sandbox, name)
+    # What happens beside the decisions may end a little later, and what is only noted at first is
+    # shown once a second.
+    eventually(lambda: is_complete(daemon.get("/metrics")[1]), 10, "all of ours")
+    eventually(lambda: is_complete(ask(bed, "/metrics")), 10, "all of theirs")
+    daemon.get("/livez")
+    return Pages(
+        theirs="".join(ask(bed, path) for path in ("/metrics", "/metrics/slis")),
+        ours="".join(daemon.get(path)[1] for path in ("/metrics", "/metrics/slis")),
+    )
 
 
 def work(sandbox: Sandbox, scheduler: str) -> None:
@@ -271,3 +288,114 @@ def test_plugins_that_were_asked_at_filter_and_score_are_the_same(pages):
     theirs = {entry for entry in samples(pages.theirs, name, *labels) if entry[1] in points}
     ours = {entry for entry in samples(pages.ours, name, *labels) if entry[1] in points}
     assert ours == theirs - SILENT
+
+
+# What pods ask for and are limited to
+
+
+def asking(name: str, requests: Object, limits: Object | None = None, **more: object) -> Object:
+    """Return a container."""
+    resources = {"requests": requests, "limits": limits or {}}
+    return {"name": name, "image": "pause:3.10", "resources": resources, **more}
+
+
+def pods_of_all_kinds(node: str) -> list[Object]:
+    """Return pods whose sums are made in every way there is. None of them is ever decided about."""
+    huge = {"hugepages-2Mi": "4Mi"}
+    plain = {"cpu": "700m", "memory": "100M"}
+    specs: dict[str, Object] = {
+        "nothing": {"containers": [asking("a", {})]},
+        "both": {"containers": [asking("a", plain, {"cpu": "1500m"}), asking("b", {"cpu": "1"})]},
+        "limits-alone": {"containers": [asking("a", {}, {"cpu": "3m", "memory": "1.5Gi"})]},
+        "zero": {"containers": [asking("a", {"cpu": "0", "memory": "1"}, {"memory": "2k"})]},
+        "kinds": {
+            "containers": [
+                asking(
+                    "a",
+                    {"ephemeral-storage": "1Ti", "memory": "1Mi", "example.com/gpu": "2"} | huge,
+                    {"example.com/gpu": "2"} | huge,
+                )
+            ]
+        },
+        "init": {
+            "initContainers": [
+                asking("early", {"cpu": "2"}, {"memory": "1Gi"}),
+                asking("sidecar", {"cpu": "300m"}, {"memory": "1Gi"}, restartPolicy="Always"),
+                asking("late", {"cpu": "1900m"}, {"memory": "64Mi"}),
+            ],
+            "containers": [asking("a", plain, {"memory": "200M"})],
+        },
+        "overhead": {
+            "runtimeClassName": "heavy",
+            "containers": [asking("a", {"cpu": "1"}, {"cpu": "2"})],
+        },
+        "whole": {
+            "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "2Gi"}},
+            "containers": [asking("a", plain), asking("b", {"cpu": "1m"}, {"memory": "1Gi"})],
+        },
+        "important": {"priorityClassName": "important", "containers": [asking("a", plain)]},
+    }
+    pods = []
+    for name, spec in specs.items():
+        pending, bound = make_pod(f"{name}-pending"), make_pod(f"{name}-bound", node_name=node)
+        pending["spec"] = spec | {"schedulerName": "nobody"}
+        bound["spec"] = spec | {"schedulerName": OURS, "nodeName": node}
+        pods += [pending, bound]
+    for scheduler in (OURS, THEIRS):
+        gated = make_pod(f"gated-{scheduler}", scheduler_name=scheduler)
+        gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+        pods.append(gated)
+    return pods
+
+
+def test_resources_of_pods_are_shown_to_the_letter(stage):
+    bed, daemon = stage.bed, stage.daemon
+
+    def both() -> tuple[list[str], list[str]]:
+        path = "/metrics/resources"
+        return sorted(ask(bed, path).splitlines()), sorted(daemon.get(path)[1].splitlines())
+
+    with Sandbox(bed, prefix="resources") as sandbox:
+        sandbox.create_cluster_object(
+            "/apis/node.k8s.io/v1/runtimeclasses",
+            {
+                "apiVersion": "node.k8s.io/v1",
+                "kind": "RuntimeClass",
+                "metadata": {"name": "heavy"},
+                "handler": "heavy",
+                "overhead": {"podFixed": {"cpu": "250m", "memory": "120Mi"}},
+            },
+        )
+        sandbox.create_nodes(
+            [make_node("holds-all", taints=[{"key": "x", "effect": "NoSchedule"}])]
+        )
+        pods = sandbox.create_pods(pods_of_all_kinds("holds-all"))
+        last = sandbox.create_pods([make_pod("last", scheduler_name="nobody")])
+        shown = {
+            p["metadata"]["name"]
+            for p in pods + last
+            if not p["metadata"]["name"].startswith("nothing")
+        }
+
+        def names(lines: list[str]) -> set[str]:
+            here = [line for line in lines if f'namespace="{sandbox.namespace}"' in line]
+            return {line.partition('pod="')[2].partition('"')[0] for line in here}
+
+        eventually(lambda: all(names(page) == shown for page in both()), 20, "all pods are shown")
+        theirs, ours = both()
+        assert ours == theirs
+        assert any(line.endswith(" 0.7000000000000001") for line in ours), "no fraction like theirs"
+        # Resizing in place changes the spec at once, and a pod that has finished goes.
+        resized, finished = (f"{sandbox.path}/pods/{name}-bound" for name in ("both", "init"))
+        bed.client.patch(
+            f"{resized}/resize",
+            {"spec": {"containers": [{"name": "b", "resources": {"requests": {"cpu": "1300m"}}}]}},
+            content_type=STRATEGIC_MERGE_PATCH,
+        )
+        bed.client.patch(f"{finished}/status", {"status": {"phase": "Failed"}})
+        left = shown - {"init-bound"}
+        eventually(lambda: all(names(page) == left for page in both()), 20, "one is over")
+        theirs, ours = both()
+        assert ours == theirs
+        resize = [line for line in ours if 'pod="both-bound"' in line and "cpu" in line]
+        assert [line.split()[-1] for line in resize] == ["1.5", "2"]

@@ -15,6 +15,7 @@ from prometheus_client.core import GaugeMetricFamily
 from k8s_scheduler.console.certificates import SelfSigned
 from k8s_scheduler.console.health import Check
 from k8s_scheduler.console.server import Endpoints, serve
+from tests.builders import make_pod
 
 CERTIFICATE = SelfSigned()
 
@@ -114,6 +115,55 @@ class TestMetrics:
             assert "slow 1.0" in (await scrape)[1]
 
 
+class TestPodResources:
+    """The page of all pods is sent in pieces, to one reader after the other."""
+
+    async def test_the_pods_of_the_moment_are_shown(self):
+        pods = [make_pod("a").request(cpu="1").obj()]
+        async with serving(pods=lambda: tuple(pods)) as get:
+            status, text, headers = await get("/metrics/resources")
+            pods.append(make_pod("b").request(cpu="1").obj())
+            later = (await get("/metrics/resources"))[1]
+        assert status == 200
+        assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert [text.count(f'pod="{name}"') for name in "ab"] == [1, 0]
+        assert [later.count(f'pod="{name}"') for name in "ab"] == [1, 1]
+
+    async def test_without_pods_the_page_is_empty(self):
+        async with serving() as get:
+            assert (await get("/metrics/resources"))[:2] == (200, "")
+
+    @pytest.mark.parametrize("leaves", [True, False], ids=["leaves", "stops reading"])
+    async def test_a_reader_who_does_not_read_to_the_end_stops_nobody(
+        self, leaves, monkeypatch, caplog
+    ):
+        if not leaves:
+            monkeypatch.setattr("k8s_scheduler.console.server._SEND_SECONDS", 0.5)
+        # More than all buffers on the way hold.
+        pods = [make_pod("p").request(cpu="1").scheduler("long" * 25_000).obj()] * 400
+
+        async def read_a_little(port):
+            trusting = ssl.create_default_context(cadata=CERTIFICATE.certificate_pem.decode())
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+            writer.write(b"GET /metrics/resources HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            return writer
+
+        endpoints = Endpoints(registry=CollectorRegistry(), pods=lambda: pods)
+        server = await serve(endpoints, CERTIFICATE, bind_address="127.0.0.1", port=None)
+        try:
+            writer = await read_a_little(server.port)
+            if leaves:
+                writer.transport.abort()
+            async with asyncio.timeout(20):
+                second = await read_a_little(server.port)
+            writer.transport.abort()
+            second.transport.abort()
+        finally:
+            await server.close()
+        assert [r for r in caplog.records if r.levelname in {"ERROR", "WARNING"}] == []
+
+
 class TestRest:
     """Everything else is refused, and errors name the address."""
 
@@ -124,6 +174,7 @@ class TestRest:
             ("GET", "/debug/pprof/", 404),
             ("POST", "/livez", 405),
             ("HEAD", "/livez", 200),
+            ("HEAD", "/metrics/resources", 405),
         ],
     )
     async def test_what_is_not_served(self, method, path, status):
