@@ -12,6 +12,7 @@ from k8s_scheduler.core.messages.outgoing import (
     Evict,
     Instruction,
     Log,
+    Nominate,
     PatchCondition,
     PatchObject,
     PodReference,
@@ -62,6 +63,7 @@ class Carrier:
         self._carry: dict[type[Instruction], Callable[[Any], None]] = {
             Bind: self._bind,
             PatchCondition: self._patch,
+            Nominate: self._nominate,
             RecordEvent: self._record,
             Log: self._log,
             Evict: self._evict,
@@ -106,12 +108,23 @@ class Carrier:
             )
         )
 
+    def _nominate(self, nominate: Nominate) -> None:
+        self._dispatcher.submit_condition(
+            ConditionPatch(
+                uid=nominate.uid,
+                namespace=nominate.namespace,
+                name=nominate.name,
+                nominated_node_name=nominate.node,
+            )
+        )
+
     def _evict(self, evict: Evict) -> None:
         calls = eviction_calls(
             namespace=evict.victim.namespace,
             name=evict.victim.name,
             uid=evict.victim.uid,
             scheduler_name=evict.scheduler_name,
+            observed_generation=evict.observed_generation,
             wall_ns=self._wall_clock_ns(),
         )
         self._submit(evict, evict.victim.namespace, calls)

@@ -2,10 +2,10 @@
 
 Start: serve health, watch nodes and whatever else decisions depend on, then pods (also as a
 standby, unless told to wait), become the leader, catch up with everything the last one wrote,
-decide. Stop: decide nothing more, see
-the writes under way to their end while the lease is still held, write the last events, give the
-lease back. A lost lease ends the process at once: it can't know what it has missed, and nothing
-it has started can outlast the lease.
+decide. Stop: decide nothing more, see the writes under way to their end while the lease is still
+held (bindings, and in the same time the evictions and volumes that pods wait for), write the last
+events, give the lease back. A lost lease ends the process at once: it can't know what it has
+missed, and nothing it has started can outlast the lease.
 """
 
 import asyncio
@@ -203,11 +203,18 @@ class Daemon:
         graph = self._graph
         graph.pump.forbid()
         graph.dispatcher.stop_accepting()
-        unresolved = await graph.dispatcher.drain(DRAIN_SECONDS)
+        unresolved, unwritten = await asyncio.gather(
+            graph.dispatcher.drain(DRAIN_SECONDS), graph.writes.drain(DRAIN_SECONDS)
+        )
         if unresolved:
             logger.error(
                 "Stopping with bindings whose outcome is unknown",
                 extra={"fields": {"bindings": unresolved}},
+            )
+        if unwritten:
+            logger.error(
+                "Stopping with writes that have not come to their end",
+                extra={"fields": {"writes": unwritten}},
             )
         dropped = await graph.recorder.drain(_EVENTS_SECONDS)
         if dropped:
@@ -217,4 +224,4 @@ class Daemon:
         if led and graph.elector is not None:
             await graph.elector.release()
         logger.info("Stopped")
-        return ExitCode.DRAIN_TIMED_OUT if unresolved else ExitCode.OK
+        return ExitCode.DRAIN_TIMED_OUT if unresolved or unwritten else ExitCode.OK

@@ -1,4 +1,4 @@
-"""Writes PodScheduled conditions from their queue, some workers at a time.
+"""Writes PodScheduled conditions and nominations from their queue, some workers at a time.
 
 A condition is worth a few tries and no more: it describes an attempt that is already over, and the
 next one describes itself. A try is given up as soon as something newer about the pod waits.

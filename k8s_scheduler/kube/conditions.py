@@ -1,8 +1,10 @@
-"""The PodScheduled condition of pods that were not placed: what is written, and who waits.
+"""What pods that are not bound yet say of themselves: what is written, and who waits.
 
-The queue is bounded and keeps one patch per pod. A newer patch takes the place of a waiting one;
-when too many pods wait, the oldest patch is dropped and counted. That loses nothing for good: the
-caller compares with the pod as it stands, so the next failed attempt writes it again.
+That is the PodScheduled condition of those that were not placed, and the node that a pod is
+promised or about to be bound to. The queue is bounded and keeps one patch per pod. A newer patch
+takes the place of a waiting one, with what only the older one says; when too many pods wait, the
+oldest patch is dropped and counted. That loses nothing for good: the caller compares with the pod
+as it stands, so the next failed attempt writes it again.
 
                  put (newer one: replaces it in place)
      nothing ───────────────► WAITING ──── take ───► BUSY ── done ──► nothing
@@ -13,7 +15,7 @@ Invariant: at most one patch per pod is BUSY, so two of them never overtake each
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -23,7 +25,7 @@ from k8s_scheduler.kube.timestamps import second_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionPatch:
-    """PodScheduled=False for one pod.
+    """PodScheduled=False for one pod; without a reason, the condition is left alone.
 
     `last_transition_time` is the standing one, to be kept where the status was False already;
     None stamps the time of writing. `nominated_node_name` is left alone by None and cleared by "".
@@ -32,11 +34,18 @@ class ConditionPatch:
     uid: PodUid
     namespace: str
     name: str
-    reason: str
-    message: str
+    reason: str = ""
+    message: str = ""
     observed_generation: int = 0
     last_transition_time: str | None = None
     nominated_node_name: str | None = None
+
+    def after(self, older: "ConditionPatch") -> "ConditionPatch":
+        """Return this, with what only an older patch says."""
+        nominated = self.nominated_node_name
+        if nominated is None:
+            nominated = older.nominated_node_name
+        return replace(self if self.reason else older, nominated_node_name=nominated)
 
 
 def status_path(patch: ConditionPatch) -> str:
@@ -46,6 +55,16 @@ def status_path(patch: ConditionPatch) -> str:
 
 def encode_condition(patch: ConditionPatch, *, wall_ns: int) -> bytes:
     """Return the strategic merge patch; the uid makes the server refuse a namesake."""
+    status: dict[str, object] = {}
+    if patch.reason:
+        status["conditions"] = [_condition(patch, wall_ns=wall_ns)]
+    if patch.nominated_node_name is not None:
+        # A null removes the field, as its absence in kube-scheduler's new status does.
+        status["nominatedNodeName"] = patch.nominated_node_name or None
+    return msgspec.json.encode({"metadata": {"uid": patch.uid}, "status": status})
+
+
+def _condition(patch: ConditionPatch, *, wall_ns: int) -> dict[str, object]:
     condition: dict[str, object] = {
         "type": "PodScheduled",
         "status": "False",
@@ -56,11 +75,7 @@ def encode_condition(patch: ConditionPatch, *, wall_ns: int) -> bytes:
     }
     if patch.observed_generation:
         condition["observedGeneration"] = patch.observed_generation
-    status: dict[str, object] = {"conditions": [condition]}
-    if patch.nominated_node_name is not None:
-        # A null removes the field, as its absence in kube-scheduler's new status does.
-        status["nominatedNodeName"] = patch.nominated_node_name or None
-    return msgspec.json.encode({"metadata": {"uid": patch.uid}, "status": status})
+    return condition
 
 
 class ConditionQueue:
@@ -69,7 +84,7 @@ class ConditionQueue:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._waiting: dict[PodUid, ConditionPatch] = {}
-        self._busy: set[PodUid] = set()
+        self._busy: dict[PodUid, ConditionPatch] = {}
         self._wake = asyncio.Event()
 
     def __len__(self) -> int:
@@ -77,6 +92,10 @@ class ConditionQueue:
 
     def put(self, patch: ConditionPatch) -> ConditionPatch | None:
         """Add or replace a patch; return the one that had to go to make room."""
+        # One that is being written is given up for a newer one, if it does not work at once.
+        older = self._waiting.get(patch.uid) or self._busy.get(patch.uid)
+        if older is not None:
+            patch = patch.after(older)
         dropped = None
         if patch.uid not in self._waiting and len(self._waiting) >= self._limit:
             dropped = self._waiting.pop(next(iter(self._waiting)))
@@ -89,12 +108,12 @@ class ConditionQueue:
         while (uid := self._first()) is None:
             self._wake.clear()
             await self._wake.wait()
-        self._busy.add(uid)
-        return self._waiting.pop(uid)
+        patch = self._busy[uid] = self._waiting.pop(uid)
+        return patch
 
     def done(self, uid: PodUid) -> None:
         """End the busy time of a pod."""
-        self._busy.discard(uid)
+        self._busy.pop(uid, None)
         self._wake.set()
 
     def withdraw(self, uid: PodUid) -> None:

@@ -4,6 +4,9 @@ A call that was not executed, or of which nothing is known, is sent again a few 
 may be repeated without harm, because they name a uid or a version. What the server refuses is
 refused for good. Where nobody may write any more, nothing more is sent and nobody is told: the
 process is on its way out.
+
+At the end everything that was taken is brought to its end, and so is what follows from it: a
+preemption that has begun is carried out to its last victim.
 """
 
 import asyncio
@@ -16,7 +19,7 @@ from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import KubeError, OutcomeUnknown
 from k8s_scheduler.kube.http import Response, Transport
 from k8s_scheduler.kube.throttle import Admit, unlimited
-from k8s_scheduler.kube.waiting import Sleep, bounded_wait
+from k8s_scheduler.kube.waiting import Sleep, bounded_wait, wait_within
 from k8s_scheduler.kube.write_requests import Call, WriteOutcome, WriteRequest
 from k8s_scheduler.lib.backoff import Backoff
 
@@ -51,11 +54,22 @@ class WriteLane:
         self._sleep = sleep
         self._uniform = uniform
         self._queue: asyncio.Queue[WriteRequest] = asyncio.Queue()
+        # Requests that have no outcome yet.
+        self._pending = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._log = BoundedLog(log, clock)
 
     def submit(self, request: WriteRequest) -> None:
         """Take a request; it is never dropped."""
+        self._pending += 1
+        self._idle.clear()
         self._queue.put_nowait(request)
+
+    async def drain(self, timeout_seconds: float) -> int:
+        """Wait until everything is written; return the number of requests without an end."""
+        await wait_within(self._idle, timeout_seconds, sleep=self._sleep)
+        return self._pending
 
     async def run(self) -> None:
         """Send requests until cancelled."""
@@ -68,7 +82,11 @@ class WriteLane:
             request = await self._queue.get()
             outcome = await self._carry_out(request)
             if outcome is not None:
+                # Whoever is told may have more to be written: it is not over before that.
                 self._on_outcome(outcome)
+            self._pending -= 1
+            if not self._pending:
+                self._idle.set()
 
     async def _carry_out(self, request: WriteRequest) -> WriteOutcome | None:
         key = (request.uid, request.attempt, request.request)

@@ -53,16 +53,24 @@ class WriteOutcome:
 
 
 def eviction_calls(
-    *, namespace: str, name: str, uid: PodUid, scheduler_name: str, wall_ns: int
+    *,
+    namespace: str,
+    name: str,
+    uid: PodUid,
+    scheduler_name: str,
+    observed_generation: int,
+    wall_ns: int,
 ) -> tuple[Call, ...]:
     """Return the calls that make a victim leave: the reason into its status, then its deletion."""
-    condition = {
+    condition: dict[str, object] = {
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "PreemptionByScheduler",
         "message": f"{scheduler_name}: preempting to accommodate a higher priority pod",
         "lastTransitionTime": second_time(wall_ns),
     }
+    if observed_generation:
+        condition["observedGeneration"] = observed_generation
     path = f"/api/v1/namespaces/{namespace}/pods/{name}"
     status = {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}

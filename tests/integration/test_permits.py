@@ -15,10 +15,12 @@ from tests.integration.daemons import (
     events,
     no_complaints,
     node_of,
+    nominated,
     running,
     says,
     stand_up,
 )
+from tests.integration.situations import priority_class
 
 WITH_A_DOORKEEPER = """
     plugins:
@@ -65,8 +67,12 @@ def test_a_pod_waits_with_its_room_kept_until_it_is_allowed(sandbox, daemon):
         "there is no room for a third",
     )
     assert set(bound(sandbox)) == {"passes"}
+    # Its status says where it will go, until it is there; those that are bound at once say nothing.
+    assert nominated(sandbox, "waits") == "n1"
+    assert not nominated(sandbox, "too-late")
     sandbox.create_pods([pod("herald", "0", says="allow")])
     eventually(lambda: node_of(sandbox, "waits") == "n1", 20, "it is allowed")
+    assert not nominated(sandbox, "waits")
     assert condition(sandbox, "waits")["status"] == "True"
     assert {name for name, _ in events(sandbox, "FailedScheduling")} == {"too-late"}
 
@@ -94,6 +100,28 @@ def test_a_pod_that_is_rejected_while_it_waits_gives_its_room_back(sandbox, daem
     eventually(lambda: text in told(sandbox, "waits"), 20, "it is told")
     eventually(lambda: node_of(sandbox, "large") == "n1", 30, "the other one has the room")
     assert node_of(sandbox, "waits") is None
+    eventually(lambda: not nominated(sandbox, "waits"), 20, "the nomination is taken back")
+
+
+def test_a_pod_that_waits_gives_way_to_one_that_is_more_important(sandbox, daemon):
+    """It is not deleted: it goes back to the queue, and the other one takes its room at once."""
+    important = priority_class(sandbox.namespace, 1000)
+    sandbox.create_cluster_object(important.collection, important.body)
+    stand_up(sandbox, make_node("n1", cpu="4"))
+    (waits,) = sandbox.create_pods([pod("waits", "3", door="600")])
+    eventually(lambda: nominated(sandbox, "waits") == "n1", 20, "it waits")
+    body = pod("chief", "3")
+    body["spec"]["priorityClassName"] = sandbox.namespace
+    (chief,) = sandbox.create_pods([body])
+    eventually(lambda: node_of(sandbox, "chief") == "n1", 20, "the important one is bound")
+    uid = chief["metadata"]["uid"]
+    note = f"Preempted by pod {uid} on node n1 (in kube-scheduler memory)."
+    eventually(lambda: events(sandbox, "Preempted") == [("waits", note)], 20, "the event")
+    eventually(
+        lambda: "waiting on permit for pod: preempted" in told(sandbox, "waits"), 20, "it is told"
+    )
+    eventually(lambda: not nominated(sandbox, "waits"), 20, "the nomination is taken back")
+    assert sandbox.pods()["waits"]["metadata"]["uid"] == waits["metadata"]["uid"]
 
 
 def test_a_pod_that_nobody_allows_is_sent_back_in_time(sandbox, daemon):
@@ -105,6 +133,8 @@ def test_a_pod_that_nobody_allows_is_sent_back_in_time(sandbox, daemon):
     eventually(lambda: text in told(sandbox, "waits"), 20, "it is told")
     assert node_of(sandbox, "waits") is None
     eventually(lambda: says(sandbox, "waits", "reason") == "Unschedulable", 20, "the condition")
+    # Until its next attempt waits at the door again.
+    eventually(lambda: not nominated(sandbox, "waits"), 20, "the nomination is taken back")
 
 
 def test_a_pod_that_is_deleted_while_it_waits_gives_its_room_back(sandbox, daemon):

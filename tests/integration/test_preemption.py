@@ -3,9 +3,12 @@
 Without a kubelet victims stay on their way out for as long as a test wants to look at them.
 """
 
+import contextlib
+
 import pytest
 
 from testbed.audit import COMPLETE
+from testbed.installation import shipped_configuration
 from testbed.waiting import eventually
 from testbed.workload import make_node
 from tests.integration.daemons import (
@@ -15,6 +18,7 @@ from tests.integration.daemons import (
     events,
     no_complaints,
     node_of,
+    nominated,
     running,
     says,
     stand_up,
@@ -22,6 +26,7 @@ from tests.integration.daemons import (
 from tests.integration.preemption_situations import BUDGETS
 from tests.integration.situations import PRIORITY_CLASSES, priority_class, waiting
 
+SLOW_WRITES = "clientConnection: {qps: 5, burst: 1}"
 CLASSES = {"low": 10, "middle": 100, "high": 1000, "higher": 2000}
 
 
@@ -66,10 +71,6 @@ def leaving(sandbox):
     return {n for n, found in sandbox.pods().items() if "deletionTimestamp" in found["metadata"]}
 
 
-def nominated(sandbox, name):
-    return sandbox.pods()[name]["status"].get("nominatedNodeName")
-
-
 def let_go(sandbox, *names):
     """Confirm the end of pods, as the kubelet does."""
     for name in names:
@@ -105,6 +106,7 @@ def test_the_least_important_pods_that_make_room_leave_and_the_preemptor_takes_t
             "PreemptionByScheduler",
             f"{SCHEDULER}: preempting to accommodate a higher priority pod",
         )
+        assert reason["observedGeneration"] == 1
     text = (
         "0/2 nodes are available: 2 Insufficient cpu. preemption: "
         "found a potential placement for pod on node n2, preempting 2 victims"
@@ -143,6 +145,24 @@ def test_a_victim_is_marked_before_it_is_deleted_and_deleted_by_its_uid(sandbox,
     assert (marked["type"], marked["reason"]) == ("DisruptionTarget", "PreemptionByScheduler")
     assert (removal.verb, removal.subresource, removal.status) == ("delete", "", 200)
     assert removal.precondition_uid == uid
+
+
+def test_a_victim_of_two_is_deleted_once(sandbox, daemon):
+    """They come one right after the other, and the second needs the first one's victim too."""
+    stand_up(sandbox, make_node("n1", cpu="4"))
+    settle(sandbox, "n1", pod("victim-1", "2", "low"), pod("victim-2", "2", "low"))
+    sandbox.create_pods([pod("first", "2", "high"), pod("second", "4", "higher")])
+    eventually(lambda: nominated(sandbox, "second") == "n1", 20, "the nomination")
+    eventually(lambda: leaving(sandbox) == {"victim-1", "victim-2"}, 20, "both victims leave")
+    let_go(sandbox, "victim-1", "victim-2")
+    eventually(lambda: node_of(sandbox, "second") == "n1", 20, "the second lands")
+    removals = [
+        entry.name
+        for entry in sandbox.bed.audit_entries()
+        if (entry.namespace, entry.verb, entry.stage) == (sandbox.namespace, "delete", COMPLETE)
+        and entry.user.endswith(SCHEDULER)
+    ]
+    assert sorted(removals) == ["victim-1", "victim-2"]
 
 
 def test_a_nomination_gives_way_to_one_that_is_more_important(sandbox, daemon):
@@ -189,6 +209,45 @@ def test_a_pod_that_never_preempts_waits_for_room(sandbox, daemon):
     assert not nominated(sandbox, "polite")
     let_go(sandbox, "low")
     eventually(lambda: node_of(sandbox, "polite") == "n1", 20, "there is room")
+
+
+@contextlib.contextmanager
+def in_the_middle_of_a_preemption(sandbox):
+    """Give a daemon that writes so slowly that some victims are left when the first one goes."""
+    stand_up(sandbox, make_node("n1", cpu="4"))
+    victims = [f"victim-{number}" for number in range(8)]
+    settle(sandbox, "n1", *(pod(name, "500m", "low") for name in victims))
+    configuration = f"{shipped_configuration()}\n{SLOW_WRITES}"
+    with running(sandbox.bed, configuration=configuration) as daemon:
+        sandbox.create_pods([pod("preemptor", "4", "high")])
+        eventually(lambda: staying(sandbox) != {*victims, "preemptor"}, 20, "one leaves")
+        assert len(staying(sandbox)) > 1
+        yield daemon
+
+
+def staying(sandbox):
+    return set(sandbox.pods()) - leaving(sandbox)
+
+
+def test_victims_leave_even_if_the_preemptor_is_gone(kwok_sandbox, important):
+    """The place is free then for whoever comes."""
+    sandbox = kwok_sandbox
+    with in_the_middle_of_a_preemption(sandbox) as daemon:
+        sandbox.delete(f"{sandbox.path}/pods/preemptor")
+        assert len(staying(sandbox)) > 1
+        eventually(lambda: staying(sandbox) == set(), 30, "all of them leave")
+        eventually(lambda: len(events(sandbox, "Preempted")) == 8, 30, "the events")
+        sandbox.create_pods([pod("other", "4", "low")])
+        eventually(lambda: node_of(sandbox, "other") == "n1", 20, "another one takes the place")
+        no_complaints(daemon)
+
+
+def test_a_daemon_that_is_told_to_stop_finishes_what_it_has_begun(kwok_sandbox, important):
+    sandbox = kwok_sandbox
+    with in_the_middle_of_a_preemption(sandbox) as daemon:
+        assert daemon.stop() == 0
+    assert staying(sandbox) == {"preemptor"}
+    assert "Stopping with writes" not in daemon.log.read_text()
 
 
 def test_a_disruption_budget_is_kept_where_there_is_another_way(kwok_sandbox, important):

@@ -28,6 +28,7 @@ from k8s_scheduler.core.messages.outgoing import (
     ClearNomination,
     Evict,
     Instruction,
+    Nominate,
     PatchCondition,
     PatchObject,
 )
@@ -53,17 +54,20 @@ class Server:
         # What the watch has still to show, and what the core waits for or only wants.
         self.watch: list[Callable[[float], Message]] = []
         self.asked: list[Bind | Evict | ClearNomination | PatchObject] = []
-        self.wished: list[PatchCondition] = []
+        self.wished: list[PatchCondition | Nominate] = []
         # Answers that are on their way.
         self.answers: list[Callable[[float], Message]] = []
 
     def take(self, instructions: list[Instruction]) -> None:
         """Take what the core asks for."""
         for instruction in instructions:
-            if isinstance(instruction, PatchCondition):
+            if isinstance(instruction, PatchCondition | Nominate):
                 self.wished.append(instruction)
             elif isinstance(instruction, Bind | Evict | ClearNomination | PatchObject):
                 self.asked.append(instruction)
+            if isinstance(instruction, Bind):
+                # What a pod says of itself gives way to its bind.
+                self.wished = [wish for wish in self.wished if wish.uid != instruction.uid]
 
     # Changes, each with a new version and an entry in the watch
 
@@ -133,6 +137,7 @@ class Server:
         )
         if raw is not None and bound:
             raw["spec"]["nodeName"] = bind.node
+            raw["status"].pop("nominatedNodeName", None)
             self.put_pod(raw)
         message = "" if bound else REFUSED
         self.answers.append(
@@ -174,10 +179,14 @@ class Server:
         return True, ""
 
     def write_condition(self, index: int) -> None:
-        """Write a condition, and what goes with it, into a pod's status."""
+        """Write a condition, or a nomination, or both into a pod's status."""
         wish = self.wished.pop(index)
         raw = self.pods.get(wish.uid)
         if raw is None:
+            return
+        if isinstance(wish, Nominate):
+            raw["status"]["nominatedNodeName"] = wish.node
+            self.put_pod(raw)
             return
         others = [c for c in raw["status"].get("conditions", ()) if c["type"] != "PodScheduled"]
         condition = {

@@ -2,488 +2,99 @@
 
 Reserve, permits, writes before binding, preemption and late binding all happen at once. After each
 message every pod is in exactly one place and every column is the sum of its pods; nobody waits for
-an answer that nobody owes. On the way a second core is born from a checkpoint; it must not be told
+an answer that nobody owes; no victim is evicted twice, and what a pod said of its node is taken
+back when it gets none. On the way a second core is born from a checkpoint; it must not be told
 apart from then on. In the end, with everything answered and seen, the core believes what a new one
 believes that is told of the cluster as it is.
 """
 
-import dataclasses
-import random
-from typing import Any, ClassVar
+from collections import Counter
+from typing import Any
 
-import msgspec
 import pytest
 
-from k8s_scheduler.api.config import PluginUse
-from k8s_scheduler.api.config_load import default_configuration
-from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
-from k8s_scheduler.core.engine.flights import Phase
-from k8s_scheduler.core.framework.dependencies import Object
-from k8s_scheduler.core.framework.plugin import ObjectPatch, PreBinding, Rejection, Wait
-from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.registry import Registration
-from k8s_scheduler.core.messages.incoming import (
-    BindResult,
-    Message,
-    PodChanged,
-    Restore,
-    Schedule,
-    Tick,
-)
 from k8s_scheduler.core.queue import waking
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.queued_pod import Place
-from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
-from k8s_scheduler.core.scheduler import Scheduler, Setup
 from tests.builders import PodBuilder, make_node, make_pod
-from tests.property.saga_world import HOST, PV, PVC, TIME, Server, claim, volume
-from tests.unit.core.engine.cores import claiming
-from tests.unit.core.engine.sagas import check_room, state_of
-
-STEPS = 45
-NODES = ("n0", "n1", "n2")
-WISHES = {"reserve", "permit", "group", "prebind"}
-wire = msgspec.msgpack.Encoder()
-unwire = msgspec.msgpack.Decoder(Message)
+from tests.property.saga_history import NODES, History
+from tests.property.saga_world import HOST
 
 
-class Guard:
-    """Does at every point what a pod's labels say; it remembers nothing between messages."""
+class Bustle(History):
+    """A cluster in which everything happens."""
 
-    name: ClassVar = "Guard"
-    reasons: ClassVar = ()
-    depends_on: ClassVar = (Object(Kind.STORAGE_CLASS),)
-
-    def __init__(self) -> None:
-        self.waiting: Any = None
-
-    def attach(self, waiting):
-        self.waiting = waiting
-
-    def reserve(self, state, pod, rows):
-        wish = _wish(pod, "reserve")
-        if wish == "no":
-            return Rejection((Reason("Guard/No", "not here"),))
-        if wish == "fail":
-            raise ValueError("cannot reserve")
-        state.write("Guard", {"node": rows.name_of(rows.row_ids[0])})
-        return None
-
-    def unreserve(self, state, pod):
-        group = _wish(pod, "group")
-        if group:
-            for uid in self._members(group):
-                self.waiting.reject(uid, self.name, "the group is incomplete")
-
-    def permit(self, state, pod, node):
-        wish, group = _wish(pod, "permit"), _wish(pod, "group")
-        if wish == "no":
-            return Rejection((Reason("Guard/No", "not yet"),))
-        if wish == "wait":
-            return Wait(10.0)
-        if group:
-            others = self._members(group)
-            if not others:
-                return Wait(20.0)
-            for uid in others:
-                self.waiting.allow(uid, self.name)
-        return None
-
-    def pre_bind(self, state, pod, rows):
-        wish = _wish(pod, "prebind")
-        assert state.read("Guard")["node"]
-        if wish == "write":
-            patch = {"metadata": {"labels": {"seen": pod.metadata.name}}}
-            return PreBinding(
-                (ObjectPatch(Kind.STORAGE_CLASS, "", "mark", patch),), 30.0, "marking"
-            )
-        if wish == "look":
-            return PreBinding((), 30.0, "looking")
-        if wish == "fail":
-            raise ValueError("cannot pre-bind")
-        return None
-
-    def pre_bound(self, state, pod, rows):
-        if _wish(pod, "prebind") == "write":
-            return True
-        return rows.object(Kind.STORAGE_CLASS, "", "mark") is not None
-
-    def post_bind(self, state, pod, node):
-        for uid in self.waiting.uids(self.name):
-            waits = self.waiting.pod(uid)
-            if _wish(waits, "after") == _wish(pod, "app"):
-                self.waiting.allow(uid, self.name)
-
-    def _members(self, group):
-        uids = self.waiting.uids(self.name)
-        return [uid for uid in uids if _wish(self.waiting.pod(uid), "group") == group]
-
-
-def _wish(pod, key):
-    return (pod.metadata.labels or {}).get(key)
-
-
-def _setup() -> Setup:
-    (profile,) = default_configuration(known_plugins()).profiles
-    use = (PluginUse("Guard"),)
-    points = dict(profile.points)
-    for point in ("reserve", "permit", "preBind", "postBind"):
-        points[point] = (*points.get(point, ()), *use)
-    return Setup(
-        profiles=(dataclasses.replace(profile, points=points),),
-        queue=QueuePolicy(BackoffPolicy()),
-        plugins=BUILT_INS | {"Guard": Registration(Guard, lambda _args: Guard())},
-    )
-
-
-SETUP = _setup()
-
-
-class History:
-    """One cluster, one core, and what happened."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
-        self.server = Server(self.rng)
-        self.core = Scheduler(SETUP)
-        self.twin: Scheduler | None = None
-        self.now = 1000.0
-        self.created = 0
-        self.seen: dict[str, Any] = {}
-        # Objects that a bound pod took: assumed until the watch shows them.
-        self.kept: set[tuple[Kind, str, str]] = set()
-
-    def run(self) -> None:
-        for name in NODES[: self.rng.randint(1, 3)]:
-            self.put_node(name)
-        for name in ("local", "dynamic"):
-            provisioner = "kubernetes.io/no-provisioner" if name == "local" else "csi.a"
-            self.server.put(
-                Kind.STORAGE_CLASS,
-                {
-                    "metadata": {"name": name},
-                    "provisioner": provisioner,
-                    "volumeBindingMode": "WaitForFirstConsumer",
-                },
-            )
-        for _ in range(5):
-            self.change_claims()
-            self.change_volumes()
-        self.deliver_all()
-        for _ in range(STEPS):
-            (step,) = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))
-            step(self)
-        self.come_to_rest()
-
-    def tell(self, message: Message) -> None:
-        self.before(message)
-        out = self.core.handle(message)
-        if self.twin is not None:
-            assert self.twin.handle(unwire.decode(wire.encode(message))) == out
-        self.server.take(out)
-        self.everybody_is_in_one_place()
-        self.queue_and_places_agree()
-        self.nobody_waits_in_vain()
-        self.only_what_is_under_way_is_assumed()
-        check_room(self.core)
-
-    def before(self, message: Message) -> None:
-        if isinstance(message, PodChanged):
-            if message.pod is None:
-                self.seen.pop(message.uid, None)
-            else:
-                self.seen[message.uid] = message.pod
-        elif isinstance(message, BindResult) and message.bound:
-            flight = self.core._flights.get(message.uid)
-            self.kept.update(flight.objects if flight is not None else ())
-
-    def maybe(self, chance: float) -> bool:
-        return self.rng.random() < chance
-
-    # The cluster
-
-    def put_node(self, name: str = "") -> None:
-        name = name or self.rng.choice(NODES)
-        node = make_node(name).label(**{HOST: name})
-        node.offers(cpu=self.rng.choice(["2", "2", "3"]), memory="8Gi", pods="6")
-        if self.maybe(0.05):
-            node.cordoned()
-        self.server.put_node(node.raw)
-
-    def drop_node(self) -> None:
-        self.server.drop_node(self.rng.choice(NODES))
-
-    def change_volumes(self) -> None:
-        name = self.rng.choice(["v0", "v1", "v2"])
-        if (PV, "", name) in self.server.objects and self.maybe(0.2):
-            self.server.drop(PV, "", name)
-        elif (PV, "", name) not in self.server.objects:
-            self.server.put(PV, volume(name, "local", self.rng.choice(NODES)))
-
-    def change_claims(self) -> None:
-        name = self.rng.choice(["c0", "c1", "c2", "c3"])
-        if (PVC, "default", name) in self.server.objects and self.maybe(0.2):
-            self.server.drop(PVC, "default", name)
-        elif (PVC, "default", name) not in self.server.objects:
-            self.server.put(PVC, claim(name, self.rng.choice(["local", "dynamic"])))
-
-    def touch_claim(self) -> None:
-        """Let somebody else write to a claim or a volume."""
-        raws = self.server.all(self.rng.choice([PV, PVC]))
-        if raws:
-            raw = self.rng.choice(raws)
-            raw["metadata"].setdefault("labels", {})["touched"] = str(self.server.version)
-            self.server.put(PVC if "namespace" in raw["metadata"] else PV, raw)
-
-    def change_mark(self) -> None:
-        if (Kind.STORAGE_CLASS, "", "mark") in self.server.objects and self.maybe(0.4):
-            self.server.drop(Kind.STORAGE_CLASS, "", "mark")
-        else:
-            self.server.put(Kind.STORAGE_CLASS, {"metadata": {"name": "mark"}, "provisioner": "x"})
-
-    # Pods
-
-    def create_pods(self) -> None:
-        for _ in range(self.rng.randint(1, 2)):
-            self.created += 1
-            self.server.put_pod(self.random_pod(f"p{self.created}").raw)
-
-    def random_pod(self, name: str) -> PodBuilder:
-        rng = self.rng
-        pod = make_pod(name).uid(name).priority(rng.choice([0, 0, 5, 10]))
-        pod.request(cpu=rng.choice(["0", "1", "1", "2"])).label(app=rng.choice("xy"))
-        wish = rng.choices(
-            [("", ""), ("reserve", "no"), ("reserve", "fail"), ("permit", "wait"),
-             ("permit", "no"), ("group", "g"), ("prebind", "write"), ("prebind", "look"),
-             ("prebind", "fail")],
-            [8, 1, 1, 3, 1, 3, 2, 2, 0.5],
-        )[0]  # fmt: skip
-        if wish[0]:
-            pod.label(**{wish[0]: wish[1]})
-        if wish == ("permit", "wait"):
-            pod.label(after=rng.choice("xy"))
-        if self.maybe(0.4):
-            claiming(pod, rng.choice(["c0", "c1", "c2", "c3"]))
-        if self.maybe(0.1):
-            pod.raw["status"]["nominatedNodeName"] = rng.choice(NODES)
-        return pod
-
-    def some_pod(self) -> dict[str, Any] | None:
-        return self.rng.choice(list(self.server.pods.values())) if self.server.pods else None
-
-    def change_pod(self) -> None:
-        raw = self.some_pod()
-        if raw is None:
-            return
-        change = self.rng.choice(["label", "terminate", "bind", "promise", "delete", "delete"])
-        if change == "label":
-            raw["metadata"]["labels"]["app"] = self.rng.choice("xyz")
-        elif change == "terminate":
-            raw["metadata"]["deletionTimestamp"] = TIME
-        elif change == "bind" and not raw["spec"].get("nodeName"):
-            raw["spec"]["nodeName"] = self.rng.choice(NODES)
-        elif change == "promise" and not raw["spec"].get("nodeName"):
-            raw["status"]["nominatedNodeName"] = self.rng.choice(["", *NODES])
-        elif change == "delete":
-            self.server.drop_pod(raw["metadata"]["uid"])
-            return
-        self.server.put_pod(raw)
-
-    def end_terminating(self) -> None:
-        for uid, raw in list(self.server.pods.items()):
-            if "deletionTimestamp" in raw["metadata"]:
-                self.server.drop_pod(uid)
-
-    # Between the two
-
-    def deliver(self) -> None:
-        """Let the watch and the answers come on, each in its own time."""
-        for _ in range(self.rng.randint(1, 6)):
-            waiting = [q for q in (self.server.watch, self.server.answers) if q]
-            if not waiting:
-                return
-            queue = self.rng.choice(waiting)
-            index = 0 if queue is self.server.watch else self.rng.randrange(len(queue))
-            self.tell(queue.pop(index)(self.now))
-
-    def deliver_all(self) -> None:
-        while self.server.watch or self.server.answers:
-            self.deliver()
-
-    def execute(self) -> None:
-        for _ in range(min(self.rng.randint(1, 3), len(self.server.asked))):
-            index = self.rng.randrange(len(self.server.asked))
-            self.server.execute(index, lucky=self.maybe(0.8))
-        if self.server.wished and self.maybe(0.5):
-            self.server.write_condition(0)
-
-    def control(self) -> None:
-        if self.maybe(0.5):
-            self.server.control_volumes()
-        else:
-            self.server.provision(lucky=self.maybe(0.7))
-
-    def schedule(self) -> None:
-        self.tell(Schedule(self.now, self.rng.choice([1, 3, 100])))
-
-    def settle(self) -> None:
-        """Decide until there is nothing left to decide now."""
-        for _ in range(200):
-            if not self.core.has_work:
-                return
-            self.tell(Schedule(self.now, 100))
-        pytest.fail("the core has always something to do")
-
-    def tick(self) -> None:
-        self.now += self.rng.choice([0.4, 1.0, 5.0, 12.0, 40.0])
-        self.tell(Tick(self.now))
-
-    def branch_off_a_twin(self) -> None:
-        restore = unwire.decode(wire.encode(Restore(self.now, self.core.checkpoint())))
-        self.twin = Scheduler(SETUP)
-        self.twin.handle(restore)
-        assert self.twin.checkpoint() == self.core.checkpoint()
-
-    # What must hold after every message
-
-    def everybody_is_in_one_place(self) -> None:
-        queue, flights, cache = self.core._queue, self.core._flights, self.core._cache
-        for uid, pod in self.seen.items():
-            held = (queue.get(uid) is not None) + (uid in flights)
-            if pod.spec.node_name:
-                assert queue.get(uid) is None
-                assert cache.node_of(uid) == pod.spec.node_name
-                assert uid not in flights or flights.get(uid).phase is Phase.BINDING
-            elif pod.metadata.deletion_timestamp is not None:
-                assert held <= 1
-            else:
-                answered = cache.node_of(uid) is not None and uid not in flights
-                assert held + answered == 1, uid
-        known = {queued.uid for queued in queue} | {flight.uid for flight in flights}
-        known |= {pod.metadata.uid for _, pod, _ in cache.placed_pods()}
-        known |= {pod.metadata.uid for _, pod in cache.nominations.entries()}
-        known |= {entry.uid for entry in self.core._evictions.entries()}
-        assert known <= set(self.seen)
-
-    def queue_and_places_agree(self) -> None:
-        queue = self.core._queue
-        for queued in queue:
-            uid = queued.uid
-            in_backoff = uid in queue._backoff or uid in queue._error_backoff
-            held = (uid in queue._active, in_backoff, uid in queue.parked)
-            assert held == tuple(
-                queued.place is place for place in (Place.ACTIVE, Place.BACKOFF, Place.PARKED)
-            )
-        for entry in self.core._evictions.entries():
-            assert queue.get(entry.uid) is not None
-            assert queue.get(entry.uid).place in (Place.PARKED, Place.GATED)
-        for _, pod in self.core._cache.nominations.entries():
-            assert self.core._cache.node_of(PodUid(pod.metadata.uid)) is None
-
-    def nobody_waits_in_vain(self) -> None:
-        """Whoever waits for an answer, there is somebody who owes it."""
-        owed = {a.request for a in self.server.asked if hasattr(a, "request")}
-        answers = [answer(0.0) for answer in self.server.answers]
-        owed |= {answer.request for answer in answers if hasattr(answer, "request")}
-        bound = {a.uid for a in self.server.asked if not hasattr(a, "request")}
-        bound |= {answer.uid for answer in answers if isinstance(answer, BindResult)}
-        for flight in self.core._flights:
-            assert flight.requests <= owed
-            assert bool(flight.permits) == (flight.phase is Phase.WAITING)
-            assert flight.phase is not Phase.BINDING or flight.uid in bound
-            assert self.core._cache.node_of(flight.uid) is not None
-        for entry in self.core._evictions.entries():
-            assert entry.requests
-            assert set(entry.requests) <= owed
-
-    def only_what_is_under_way_is_assumed(self) -> None:
-        taken = {key for flight in self.core._flights for key in flight.objects}
-        for kind, namespace, name, _, assumed in self.core._cache.objects.entries():
-            if assumed is not None:
-                assert (kind, namespace, name) in taken | self.kept
-            else:
-                self.kept.discard((kind, namespace, name))
-
-    # In the end
-
-    def come_to_rest(self) -> None:
-        """Grant all wishes, answer and show everything, until nothing moves any more."""
-        for raw in self.server.pods.values():
-            if WISHES & raw["metadata"]["labels"].keys():
-                raw["metadata"]["labels"] = {}
-                self.server.put_pod(raw)
-        self.server.put(Kind.STORAGE_CLASS, {"metadata": {"name": "mark"}, "provisioner": "x"})
-        for _ in range(60):
-            if not self.move():
-                break
-        else:
-            pytest.fail("it never comes to rest")
-        self.is_as_if_new()
-        self.nothing_is_parked_in_vain()
-
-    def move(self) -> bool:
-        server = self.server
-        moved = False
-        while server.asked or server.wished or server.watch or server.answers:
-            moved = True
-            while server.asked:
-                server.execute(0, lucky=True)
-            while server.wished:
-                server.write_condition(0)
-            self.end_terminating()
-            self.deliver_all()
-        moved |= server.control_volumes() or server.provision(lucky=True)
-        moved |= self.core.has_work
-        self.settle()
-        if not moved and len(self.core._flights):
-            self.now += 700.0
-            self.tell(Tick(self.now))
-            return True
-        return moved
-
-    def is_as_if_new(self) -> None:
-        server, fresh = Server(self.rng), Scheduler(SETUP)
-        for raw in self.server.nodes.values():
-            server.put_node(raw)
-        for (kind, _, _), raw in self.server.objects.items():
-            server.put(kind, raw)
-        for raw in self.server.pods.values():
-            server.put_pod(raw)
-        for change in server.watch:
-            fresh.handle(change(self.now))
-        mine, other = state_of(self.core), state_of(fresh)
-        for part in ("placed", "pending", "promises", "room", "evictions"):
-            assert mine[part] == other[part], part
-        assert all(assumed is None for *_, assumed in mine["objects"])
-
-    def nothing_is_parked_in_vain(self) -> None:
-        names = self.core._profiles["default-scheduler"].filter_names
-        for queued in self.core._queue.parked:
-            if set(queued.rejectors) <= set(names):
-                feasible = self.core.judge(queued.pod).feasible
-                assert feasible == (), f"{queued.uid} rejected by {queued.rejectors}"
+    def weights(self) -> dict[Any, float]:
+        return WEIGHTS
 
 
 WEIGHTS: dict[Any, float] = {
-    History.create_pods: 7,
-    History.change_pod: 3,
-    History.end_terminating: 1,
-    History.put_node: 0.7,
-    History.drop_node: 0.3,
-    History.change_volumes: 1.5,
-    History.change_claims: 2,
-    History.touch_claim: 1,
-    History.change_mark: 1,
-    History.deliver: 9,
-    History.execute: 6,
-    History.control: 3,
-    History.schedule: 6,
-    History.settle: 1,
-    History.tick: 3,
-    History.branch_off_a_twin: 1,
+    Bustle.create_pods: 7,
+    Bustle.change_pod: 3,
+    Bustle.end_terminating: 1,
+    Bustle.put_node: 0.7,
+    Bustle.drop_node: 0.3,
+    Bustle.change_volumes: 1.5,
+    Bustle.change_claims: 2,
+    Bustle.touch_claim: 1,
+    Bustle.change_mark: 1,
+    Bustle.deliver: 9,
+    Bustle.execute: 6,
+    Bustle.control: 3,
+    Bustle.schedule: 6,
+    Bustle.settle: 1,
+    Bustle.tick: 3,
+    Bustle.branch_off_a_twin: 1,
 }
+
+
+class Crowd(History):
+    """A cluster that is full: whoever comes has to make room, and the server takes its time."""
+
+    def put_node(self, name: str = "") -> None:
+        name = name or self.rng.choice(NODES[:2])
+        node = make_node(name).label(**{HOST: name}).offers(cpu="3", memory="8Gi", pods="9")
+        self.server.put_node(node.raw)
+
+    def random_pod(self, name: str) -> PodBuilder:
+        pod = make_pod(name).uid(name).priority(self.rng.choice([0, 0, 0, 5, 10, 20]))
+        pod.request(cpu=self.rng.choice("1123")).label(app="x")
+        if self.maybe(0.3):
+            pod.label(permit="wait", after=self.rng.choice("xz"))
+        return pod
+
+    def weights(self) -> dict[Any, float]:
+        return WEIGHTS_OF_A_CROWD
+
+    def drop_a_preemptor(self) -> None:
+        uids = [entry.uid for entry in self.core._evictions.entries()]
+        if uids:
+            self.server.drop_pod(self.rng.choice(uids))
+
+
+WEIGHTS_OF_A_CROWD: dict[Any, float] = {
+    Crowd.create_pods: 9,
+    Crowd.drop_a_preemptor: 3,
+    Crowd.end_terminating: 2,
+    Crowd.put_node: 0.5,
+    Crowd.deliver: 7,
+    Crowd.execute: 5,
+    Crowd.schedule: 8,
+    Crowd.tick: 2,
+    Crowd.branch_off_a_twin: 1,
+}
+
+
+def run_all(seeds: range, kind: type[History]) -> Counter[str]:
+    """Run histories; return what they came across."""
+    met: Counter[str] = Counter()
+    for seed in seeds:
+        history = kind(seed)
+        try:
+            history.run()
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+        met += history.met
+    return met
 
 
 @pytest.mark.parametrize("first", range(0, 300, 30))
@@ -491,9 +102,20 @@ def test_random_histories(first, monkeypatch):
     # Small steps, so that much happens between them.
     monkeypatch.setattr(waking, "SHAPES_PER_STEP", 1 + first // 30 % 3)
     monkeypatch.setattr(waking, "PODS_PER_STEP", 1 + first // 30 % 4)
-    for seed in range(first, first + 30):
-        try:
-            History(seed).run()
-        except BaseException as error:
-            error.add_note(f"seed {seed}")
-            raise
+    met = run_all(range(first, first + 30), Bustle)
+    assert {"a node is named", "a named node is taken back"} <= met.keys()
+
+
+@pytest.mark.parametrize("first", range(0, 120, 30))
+def test_random_crowds(first):
+    met = run_all(range(first, first + 30), Crowd)
+    assert met.keys() >= {
+        "a node is named",
+        "a named node is taken back",
+        "a victim is sent back",
+        "the last victim is sent back",
+        "a victim is not seen to leave yet",
+        "two pods need one victim",
+        "a preemption outlives its pod",
+        "seen before it is answered",
+    }

@@ -25,9 +25,9 @@ from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.diagnosis import Diagnosis
 from k8s_scheduler.core.framework.extenders import Opinion
+from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import Verdict
-from k8s_scheduler.core.framework.runtime import PluginError, blaming
 from k8s_scheduler.core.framework.status import SCHEDULER_ERROR, UNSCHEDULABLE, AttemptResult
 from k8s_scheduler.core.messages.incoming import BindResult, ExtenderAnswer, RequestResult
 from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
@@ -68,6 +68,7 @@ class Attempts:
         self._timed = timed
         self._meter = meter
         self._perf = perf
+        making_room.connect(self._interrupt)
 
     # An attempt begins
 
@@ -163,11 +164,13 @@ class Attempts:
         """Decide on the state as it is now, within what extenders allowed."""
         queued = suspension.queued
         profile = self._timed.of(queued)
+        news = suspension.changes_seen != self._cache.changes.count
         self._release(profile.scheduler_name)
         yield from self._decide(queued, profile, suspension.opinion, now=now)
-        if self._queue.get(queued.uid) is queued:
-            # What happened while extenders were asked is news to it.
-            queued.seen = suspension.changes_seen
+        if news and queued.uid in self._queue.parked:
+            # While extenders were asked something happened that might have helped: nodes that came
+            # to fit meanwhile were not asked about, and others may have seen the change already.
+            self._queue.wake(queued, "ScheduleAttemptFailure", now=now)
 
     def forget_question(self, uid: PodUid) -> None:
         """Give up a suspended decision: its pod is gone, or placed by somebody else."""
@@ -270,7 +273,7 @@ class Attempts:
             yield warn(queued.pod, attempt=queued.attempts, note=result.message)
             return
         error = BindingError(result.message)
-        yield from self._failed(queued, error, seconds=seconds, now=result.now)
+        yield from self._failed(queued, error, seconds=seconds, now=result.now, flight=flight)
 
     def _after_binding(self, flight: Flight) -> Iterator[Instruction]:
         watch = self._meter.watches[flight.pod.spec.scheduler_name]
@@ -297,12 +300,12 @@ class Attempts:
             yield from self._turned_away(flight, error.verdict, now=now)
         except (PluginError, BindingError) as error:
             seconds = max(0.0, now - flight.started)
-            yield from self._failed(flight.queued, error, seconds=seconds, now=now)
+            yield from self._failed(flight.queued, error, seconds=seconds, now=now, flight=flight)
 
     def _broken_off(self, flight: Flight, error: Exception, *, now: float) -> Iterator[Instruction]:
         self._departure.undo(flight)
         seconds = max(0.0, now - flight.started)
-        yield from self._failed(flight.queued, error, seconds=seconds, now=now)
+        yield from self._failed(flight.queued, error, seconds=seconds, now=now, flight=flight)
 
     def _turned_away(
         self, flight: Flight, verdict: Verdict, *, now: float
@@ -320,6 +323,7 @@ class Attempts:
             seconds=max(0.0, now - flight.started),
             now=now,
             nominated=NOWHERE,
+            flight=flight,
         )
         if news:
             # While it waited something happened that might have helped: it did not see it.
@@ -348,14 +352,15 @@ class Attempts:
             now=now,
             nominated=room.nominated,
         )
-        yield from self._making_room.start(
-            queued, room, lambda flight, plugin: self._interrupt(flight, plugin, now=now)
-        )
+        yield from self._making_room.start(queued, room, now=now)
 
-    def _interrupt(self, flight: Flight, plugin: str, *, now: float) -> Iterator[Instruction]:
+    def _interrupt(self, flight: Flight, plugin: str, now: float) -> Iterator[Instruction]:
         """Send back a pod on its way whose place a more important one gets."""
         text = "waiting on permit for pod: preempted"
-        if flight.phase is Phase.PRE_BINDING:
+        if flight.phase is Phase.WAITING:
+            self._departure.waited(flight, points.ERROR, now=now)
+        else:
+            self._departure.pre_bind_ended(flight, points.ERROR, now=now)
             step = self._timed.of(flight.queued).pre_binds[flight.step]
             text = f'running PreBind plugin "{step.name}": preempted by {plugin}'
         yield from self._broken_off(flight, BindingError(text), now=now)
@@ -369,6 +374,7 @@ class Attempts:
         seconds: float,
         now: float,
         nominated: NodeName | None,
+        flight: Flight | None = None,
     ) -> Iterator[Instruction]:
         pod = queued.pod
         self._meter.attempted(AttemptResult.UNSCHEDULABLE, pod.spec.scheduler_name, seconds)
@@ -381,10 +387,17 @@ class Attempts:
             reason=UNSCHEDULABLE,
             message=message,
             nominated=nominated,
+            said=None if flight is None else flight.nominated,
         )
 
     def _failed(
-        self, queued: QueuedPod, error: Exception, *, seconds: float, now: float
+        self,
+        queued: QueuedPod,
+        error: Exception,
+        *,
+        seconds: float,
+        now: float,
+        flight: Flight | None = None,
     ) -> Iterator[Instruction]:
         pod = queued.pod
         if isinstance(error, PluginError):
@@ -400,6 +413,7 @@ class Attempts:
             reason=SCHEDULER_ERROR,
             message=str(error),
             nominated=NOWHERE,
+            said=None if flight is None else flight.nominated,
         )
         if not tried_again:
             self._meter.exhausted(pod.spec.scheduler_name)

@@ -69,6 +69,7 @@ def take_checkpoint(parts: Parts) -> Checkpoint:
         next_sampling_start=parts.cycle.sampling.next_start,
         last_request=parts.numbers.last,
         change_count=cache.changes.count,
+        granted=parts.evictions.granted,
     )
 
 
@@ -95,6 +96,7 @@ def restore(checkpoint: Checkpoint, parts: Parts) -> None:
         parts.flights.start(Flight.from_entry(flight))
     for eviction in checkpoint.evictions:
         parts.evictions.restore(eviction)
+    parts.evictions.restore_granted(checkpoint.granted)
     for suspension in checkpoint.suspensions:
         parts.suspensions.restore(suspension)
     # What filling the tables noted is not news; what the checkpoint had noted is.

@@ -8,6 +8,9 @@
 Plugins are asked one after the other. What they reserve is seen by every later decision, and is
 given back on whatever failure. Nothing here waits: a pod that has to is left standing, and goes on
 when a plugin, an answer, an object or the clock says so.
+
+A pod that is not bound at once says in its status where it will go, so that others who plan with
+pending pods (autoscalers) know. Binding takes that back, and so does a failure.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,12 +35,13 @@ from k8s_scheduler.core.framework.plugin import (
     ReservePlugin,
     Wait,
 )
+from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming, check_answer
 from k8s_scheduler.core.framework.profile import Profile, Step
 from k8s_scheduler.core.framework.reasons import Reason, Verdict
-from k8s_scheduler.core.framework.runtime import PluginError, Runtime, blaming, check_answer
+from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.messages.incoming import RequestResult
-from k8s_scheduler.core.messages.outgoing import Instruction, PatchObject
+from k8s_scheduler.core.messages.outgoing import Instruction, Nominate, PatchObject
 from k8s_scheduler.core.state.cache import Cache
 
 MAX_WAIT_SECONDS = 15 * 60.0
@@ -110,7 +114,9 @@ class Departure:
         for kind in dict.fromkeys(kind for kind, _, _ in flight.objects):
             self._cache.objects.announce(kind)
         flight.changes_seen = self._cache.changes.count
-        if not flight.permits and flight.uid not in self._words:
+        if flight.permits or flight.uid in self._words:
+            yield from self._tell_node(flight)
+        else:
             yield from self.go_on(flight, now=now)
 
     def _reserve(self, flight: Flight, profile: Profile) -> None:
@@ -179,6 +185,7 @@ class Departure:
                     wanted = step.plugin.pre_bind(flight.state, flight.pod, view)
                     check_answer(wanted, PreBinding)
                 if wanted is not None:
+                    yield from self._tell_node(flight)
                     flight.deadline = now + wanted.timeout_seconds
                     flight.errand = (f'running PreBind plugin "{step.name}"', wanted.errand)
                     for patch in wanted.patches:
@@ -332,6 +339,20 @@ class Departure:
     def _is_ready(self, flight: Flight, step: Step[PreBindPlugin]) -> bool:
         with blaming(step.name, "PreBind"):
             return step.plugin.pre_bound(flight.state, flight.pod, self._view(step, flight))
+
+    def _tell_node(self, flight: Flight) -> Iterator[Nominate]:
+        """Let the pod's status name the node, unless it does."""
+        if flight.nominated == flight.node:
+            return
+        flight.told = True
+        metadata = flight.pod.metadata
+        yield Nominate(
+            uid=flight.uid,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            attempt=flight.queued.attempts,
+            node=flight.node,
+        )
 
     def _write(self, flight: Flight, patch: ObjectPatch) -> PatchObject:
         number = self._numbers.next()

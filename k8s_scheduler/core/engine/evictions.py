@@ -1,66 +1,73 @@
 """Preemptions under way: who has to leave for whom, and how far that has come.
 
-        promises to lesser pods taken back ─▶ all victims but the last ─▶ the last ─▶ over
-                                             └─ one can't be evicted ─▶ over, the pod is tried again
+        promises to lesser pods taken back ─▶ all victims but the last ─▶ the last ─▶ answered
+                                             └─ one can't be evicted                    │
+                                                │         all that leave were seen to  │
+                                                ▼                                       ▼
+                                              over, the pod is tried again  ◀──────── over
 
-While it lasts, the pod is kept out of the queue's reach: trying it before its victims are gone
-would only preempt more. The last victim goes alone so that the pod can't be told that all is done
-before it is.
+While it lasts, the pod is kept out of the queue's reach: trying it before its victims are known to
+leave would only preempt more. The last victim goes alone so that the pod can't be told that all is
+done before it is. What was begun is finished even if the pod is gone: its place is half free then.
+
+No victim is evicted twice. From the request until the watch shows it leaving, whoever else needs
+its place waits with the one who asked first.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.eviction import Eviction, in_memory, preempted, reference
 from k8s_scheduler.core.engine.numbering import Numbers
 from k8s_scheduler.core.messages.checkpoint import EvictionEntry
 from k8s_scheduler.core.messages.incoming import RequestResult
 from k8s_scheduler.core.messages.outgoing import (
     ClearNomination,
-    EventType,
     Evict,
     Instruction,
     PodReference,
-    RecordEvent,
 )
-from k8s_scheduler.core.queue.queued_pod import QueuedPod
 
 # What a `RequestResult` says of a victim that was gone already.
 GONE = "NotFound"
 
+_LAST: Final = 2
 
-@dataclass(slots=True)
-class Eviction:
-    """One preemption."""
 
-    uid: PodUid
-    attempt: int
-    namespace: str
-    name: str
-    scheduler_name: str
-    node: NodeName
-    others: tuple[PodReference, ...]
-    victims: tuple[PodReference, ...]
-    stage: int = -1
-    # By request that is not answered yet: the pod it is about.
-    requests: dict[int, PodUid] = field(default_factory=dict)
-    # Something went wrong, so the pod is tried again at the end; a victim stayed, so it ends here.
-    failed: bool = False
-    stopped: bool = False
+class Ground(Protocol):
+    """Where victims are, as far as is known."""
 
-    @property
-    def pod(self) -> PodReference:
-        """For whom it is."""
-        return PodReference(self.namespace, self.name, self.uid)
+    def is_staying(self, uid: PodUid) -> bool:
+        """Return whether a pod is there and not on its way out."""
+        ...
+
+    def send_back(self, uid: PodUid, *, plugin: str, now: float) -> Iterator[Instruction] | None:
+        """Send a pod back that is on its way and not being bound yet; None if it is not."""
+        ...
 
 
 class Evictions:
     """All preemptions under way, by the pod they are for."""
 
     def __init__(self, numbers: Numbers) -> None:
-        self._evictions: dict[PodUid, Eviction] = {}
+        # Of one pod there may be several: a late answer holds nobody back who sees it has worked.
+        self._evictions: dict[PodUid, list[Eviction]] = {}
+        self._by_victim: dict[PodUid, list[Eviction]] = {}
         self._numbers = numbers
+        self._ground: Ground | None = None
+        # Victims that were asked to leave without an answer yet, and those of which the server has
+        # said that they leave and the watch has not. Dicts stand for ordered sets.
+        self._asked: dict[PodUid, None] = {}
+        self._granted: dict[PodUid, None] = {}
+        # What nobody has taken note of yet.
+        self._answered: list[Eviction] = []
+        self._ended: list[Eviction] = []
+
+    def connect(self, ground: Ground) -> None:
+        """Say where victims are; before the first preemption."""
+        self._ground = ground
 
     def start(
         self,
@@ -68,10 +75,13 @@ class Evictions:
         *,
         attempt: int,
         node: NodeName,
-        others: tuple[Pod, ...],
-        victims: tuple[Pod, ...],
+        plugin: str,
+        others: Iterable[Pod],
+        victims: Iterable[Pod],
+        now: float,
     ) -> Iterator[Instruction]:
-        """Begin; with nobody to evict there is nothing to wait for."""
+        """Begin; there is somebody who has to leave."""
+        leaving = tuple(victims)
         metadata = pod.metadata
         eviction = Eviction(
             uid=PodUid(metadata.uid),
@@ -80,96 +90,128 @@ class Evictions:
             name=metadata.name,
             scheduler_name=pod.spec.scheduler_name,
             node=node,
+            plugin=plugin,
             others=tuple(map(reference, others)),
-            victims=tuple(map(reference, victims)),
+            victims=tuple(map(reference, leaving)),
+            generations=tuple(victim.metadata.generation for victim in leaving),
         )
-        if eviction.victims or eviction.others:
-            self._evictions[eviction.uid] = eviction
-            yield from self._advance(eviction)
+        self._keep(eviction)
+        yield from self._advance(eviction, now=now)
+
+    # What happens
 
     def answered(self, result: RequestResult) -> Iterator[Instruction]:
         """Take an answer; other attempts' answers are nobody's."""
-        eviction = self._evictions.get(result.uid)
-        if eviction is None or result.request not in eviction.requests:
+        eviction = self._of(result)
+        if eviction is None:
             return
         about = eviction.requests.pop(result.request)
         victim = next((v for v in eviction.victims if v.uid == about), None)
-        if not result.done:
+        if victim is not None:
+            yield from self._victim_answered(eviction, victim, result)
+        elif not result.done:
             # A promise that can't be taken back from a status is no reason to stop.
             eviction.failed = True
-            eviction.stopped |= victim is not None
-        elif victim is not None and result.message != GONE:
-            yield _preempted(victim, eviction)
-        if not eviction.requests:
-            yield from self._advance(eviction)
+        if not eviction.is_waiting:
+            yield from self._advance(eviction, now=result.now)
+
+    def _victim_answered(
+        self, eviction: Eviction, victim: PodReference, result: RequestResult
+    ) -> Iterator[Instruction]:
+        uid = victim.uid
+        del self._asked[uid]
+        joined = [other for other in self._by_victim[uid] if uid in other.joined]
+        if not result.done:
+            for failed in (eviction, *joined):
+                failed.failed = failed.stopped = True
+        else:
+            if self._on_ground.is_staying(uid):
+                self._granted[uid] = None
+            if result.message != GONE:
+                yield preempted(victim, eviction)
+        for other in joined:
+            del other.joined[uid]
+            if not other.is_waiting:
+                yield from self._advance(other, now=result.now)
+
+    def saw_leave(self, uid: PodUid) -> list[PodUid]:
+        """Take note that the watch has shown a pod leaving; return who waited for its sight."""
+        concerned = self._by_victim.get(uid)
+        self._granted.pop(uid, None)
+        if concerned is None:
+            return []
+        for eviction in list(concerned):
+            if eviction.is_answered:
+                self._end_if_seen(eviction)
+        return [e.uid for e in self._by_victim.get(uid, ()) if not self.is_under_way(e.uid)]
+
+    # What is so
 
     def owns(self, result: RequestResult) -> bool:
         """Return whether an answer is about a preemption."""
-        eviction = self._evictions.get(result.uid)
-        return eviction is not None and result.request in eviction.requests
+        return self._of(result) is not None
 
     def is_under_way(self, uid: PodUid) -> bool:
-        """Return whether a pod's victims are still being evicted."""
-        return uid in self._evictions
+        """Return whether a pod has to wait until its victims are known to leave."""
+        return any(map(self._holds_back, self._evictions.get(uid, ())))
+
+    def _holds_back(self, eviction: Eviction) -> bool:
+        if eviction.stage < _LAST or self._is_unseen(eviction):
+            return True
+        # That the last one leaves may be seen before it is answered.
+        return eviction.is_waiting and self._on_ground.is_staying(eviction.victims[-1].uid)
+
+    def _is_unseen(self, eviction: Eviction) -> bool:
+        return any(victim.uid in self._granted for victim in eviction.victims)
+
+    def take_answered(self) -> list[Eviction]:
+        """Return the preemptions for which nothing more is asked, each once."""
+        answered, self._answered = self._answered, []
+        return answered
 
     def take_ended(self) -> list[Eviction]:
-        """Return the preemptions that have come to their end, and forget them."""
-        ended = [e for e in self._evictions.values() if not e.requests]
-        for eviction in ended:
-            del self._evictions[eviction.uid]
+        """Return the preemptions that have come to their end, each once."""
+        ended, self._ended = self._ended, []
         return ended
-
-    def drop(self, uid: PodUid) -> None:
-        """Forget the preemption for a pod that is gone."""
-        self._evictions.pop(uid, None)
 
     # Checkpoints
 
     def entries(self) -> tuple[EvictionEntry, ...]:
         """Return all of them as checkpoint data."""
-        return tuple(
-            EvictionEntry(
-                uid=e.uid,
-                attempt=e.attempt,
-                namespace=e.namespace,
-                name=e.name,
-                scheduler_name=e.scheduler_name,
-                node=e.node,
-                victims=tuple((v.namespace, v.name, v.uid) for v in e.victims),
-                others=tuple((v.namespace, v.name, v.uid) for v in e.others),
-                stage=e.stage,
-                requests=dict(e.requests),
-                failed=e.failed,
-                stopped=e.stopped,
-            )
-            for e in self._evictions.values()
-        )
+        return tuple(e.entry() for found in self._evictions.values() for e in found)
+
+    @property
+    def granted(self) -> tuple[PodUid, ...]:
+        """The victims of which the server has said that they leave, and the watch has not."""
+        return tuple(self._granted)
 
     def restore(self, entry: EvictionEntry) -> None:
         """Put a preemption where a checkpoint says it was."""
-        self._evictions[entry.uid] = Eviction(
-            uid=entry.uid,
-            attempt=entry.attempt,
-            namespace=entry.namespace,
-            name=entry.name,
-            scheduler_name=entry.scheduler_name,
-            node=entry.node,
-            victims=tuple(PodReference(*v) for v in entry.victims),
-            others=tuple(PodReference(*v) for v in entry.others),
-            stage=entry.stage,
-            requests=dict(entry.requests),
-            failed=entry.failed,
-            stopped=entry.stopped,
-        )
+        eviction = Eviction.from_entry(entry)
+        self._keep(eviction)
+        asked = set(eviction.requests.values())
+        self._asked |= dict.fromkeys(v.uid for v in eviction.victims if v.uid in asked)
+
+    def restore_granted(self, granted: Iterable[PodUid]) -> None:
+        """Take over who is known to leave and was not seen to."""
+        self._granted |= dict.fromkeys(granted)
 
     # Stages
 
-    def _advance(self, eviction: Eviction) -> Iterator[Instruction]:
+    def _advance(self, eviction: Eviction, *, now: float) -> Iterator[Instruction]:
         """Ask for what comes next; a stage with nothing to do is over at once."""
-        stages = (self._take_back, self._evict_most, self._evict_last)
-        while not eviction.requests and not eviction.stopped and eviction.stage + 1 < len(stages):
+        while not eviction.is_waiting and not eviction.stopped and eviction.stage < _LAST:
             eviction.stage += 1
-            yield from stages[eviction.stage](eviction)
+            if eviction.stage == 0:
+                yield from self._take_back(eviction)
+                continue
+            last = len(eviction.victims) - 1
+            for index in range(last) if eviction.stage < _LAST else (last,):
+                yield from self._make_leave(eviction, index, now=now)
+        if not eviction.is_waiting:
+            eviction.is_answered = True
+            self._answered.append(eviction)
+            self._end_if_seen(eviction)
 
     def _take_back(self, eviction: Eviction) -> Iterator[Instruction]:
         for other in eviction.others:
@@ -182,75 +224,63 @@ class Evictions:
                 other=other,
             )
 
-    def _evict_most(self, eviction: Eviction) -> Iterator[Instruction]:
-        for victim in eviction.victims[:-1]:
-            yield self._evict(eviction, victim)
-
-    def _evict_last(self, eviction: Eviction) -> Iterator[Instruction]:
-        for victim in eviction.victims[-1:]:
-            yield self._evict(eviction, victim)
-
-    def _evict(self, eviction: Eviction, victim: PodReference) -> Evict:
-        return Evict(
-            uid=eviction.uid,
-            namespace=eviction.namespace,
-            name=eviction.name,
-            attempt=eviction.attempt,
-            request=self._request(eviction, victim),
-            victim=victim,
-            scheduler_name=eviction.scheduler_name,
-        )
+    def _make_leave(self, eviction: Eviction, index: int, *, now: float) -> Iterator[Instruction]:
+        """Send a victim back that has no room on the API server yet; have any other deleted."""
+        victim = eviction.victims[index]
+        steps = self._on_ground.send_back(victim.uid, plugin=eviction.plugin, now=now)
+        if steps is not None:
+            eviction.last_in_memory = eviction.stage == _LAST
+            yield in_memory(victim, eviction)
+            yield from steps
+        elif victim.uid in self._asked:
+            eviction.joined[victim.uid] = None
+        elif victim.uid not in self._granted:
+            self._asked[victim.uid] = None
+            yield Evict(
+                uid=eviction.uid,
+                namespace=eviction.namespace,
+                name=eviction.name,
+                attempt=eviction.attempt,
+                request=self._request(eviction, victim),
+                victim=victim,
+                scheduler_name=eviction.scheduler_name,
+                observed_generation=eviction.generations[index],
+            )
 
     def _request(self, eviction: Eviction, about: PodReference) -> int:
         number = self._numbers.next()
         eviction.requests[number] = about.uid
         return number
 
+    # Keeping
 
-def reference(pod: Pod) -> PodReference:
-    """Return a pod as others refer to it."""
-    metadata = pod.metadata
-    return PodReference(metadata.namespace, metadata.name, PodUid(metadata.uid))
+    @property
+    def _on_ground(self) -> Ground:
+        if self._ground is None:
+            raise RuntimeError("connect() comes before the first preemption")
+        return self._ground
+
+    def _of(self, result: RequestResult) -> Eviction | None:
+        found = self._evictions.get(result.uid, ())
+        return next((e for e in found if result.request in e.requests), None)
+
+    def _keep(self, eviction: Eviction) -> None:
+        self._evictions.setdefault(eviction.uid, []).append(eviction)
+        for victim in eviction.victims:
+            self._by_victim.setdefault(victim.uid, []).append(eviction)
+
+    def _end_if_seen(self, eviction: Eviction) -> None:
+        """End a preemption for which nothing more is asked; one that failed does not wait."""
+        if self._is_unseen(eviction) and not eviction.failed:
+            return
+        _take_out(self._evictions, eviction.uid, eviction)
+        for victim in eviction.victims:
+            _take_out(self._by_victim, victim.uid, eviction)
+        self._ended.append(eviction)
 
 
-def _preempted(victim: PodReference, eviction: Eviction) -> RecordEvent:
-    return _tell_victim(
-        victim, eviction.pod, eviction.node, eviction.scheduler_name, attempt=eviction.attempt
-    )
-
-
-def in_memory(victim: Pod, preemptor: QueuedPod, node: NodeName) -> RecordEvent:
-    """Return the event of a victim that had no room on the API server yet."""
-    pod = preemptor.pod
-    return _tell_victim(
-        reference(victim),
-        reference(pod),
-        node,
-        pod.spec.scheduler_name,
-        attempt=preemptor.attempts,
-        suffix=" (in kube-scheduler memory).",
-    )
-
-
-def _tell_victim(
-    victim: PodReference,
-    preemptor: PodReference,
-    node: NodeName,
-    scheduler_name: str,
-    *,
-    attempt: int,
-    suffix: str = "",
-) -> RecordEvent:
-    """Return the event that tells a victim why it goes; who reads it may not know the other pod."""
-    return RecordEvent(
-        uid=victim.uid,
-        namespace=victim.namespace,
-        name=victim.name,
-        attempt=attempt,
-        scheduler_name=scheduler_name,
-        type=EventType.NORMAL,
-        reason="Preempted",
-        action="Preempting",
-        note=f"Preempted by pod {preemptor.uid} on node {node}{suffix}",
-        related=preemptor,
-    )
+def _take_out(lists: dict[PodUid, list[Eviction]], uid: PodUid, eviction: Eviction) -> None:
+    found = lists[uid]
+    found.remove(eviction)
+    if not found:
+        del lists[uid]

@@ -20,18 +20,27 @@ POD_SCHEDULED = "PodScheduled"
 
 
 def tell_failure(
-    pod: Pod, *, attempt: int, reason: str, message: str, nominated: NodeName | None = None
+    pod: Pod,
+    *,
+    attempt: int,
+    reason: str,
+    message: str,
+    nominated: NodeName | None = None,
+    said: NodeName | None = None,
 ) -> Iterator[Instruction]:
     """Yield the event and, if it differs from what the pod says already, the condition.
 
     `nominated` goes with the condition: where the pod is promised room, the empty name for a
-    promise that is taken back, None to leave that alone.
+    promise that is taken back, None to leave that alone. `said` is what the status says of that
+    once everything asked for is written; None: what it says now.
     """
     metadata = pod.metadata
     yield warn(pod, attempt=attempt, note=message)
     standing = next((c for c in pod.status.conditions or () if c.type == POD_SCHEDULED), None)
     was_false = standing is not None and standing.status == "False"
-    promise = None if nominated == pod.status.nominated_node_name else nominated
+    if said is None:
+        said = NodeName(pod.status.nominated_node_name)
+    promise = None if nominated == said else nominated
     told = standing is not None and was_false and _says(standing, pod, reason, message)
     if told and promise is None:
         return

@@ -52,6 +52,8 @@ class Flight:
     objects: list[tuple[Kind, str, str]] = field(default_factory=list)
     # How much the cluster had changed when it set out.
     changes_seen: int = 0
+    # Whether its status was asked to name the node.
+    told: bool = False
     # When it came to its phase; for metrics only, and not kept in checkpoints.
     since: float = field(init=False)
 
@@ -67,6 +69,11 @@ class Flight:
     def pod(self) -> Pod:
         """The pod, in its newest version."""
         return self.queued.pod
+
+    @property
+    def nominated(self) -> NodeName:
+        """The node that the pod's status names, once all that was asked for is written."""
+        return self.node if self.told else NodeName(self.pod.status.nominated_node_name)
 
     def bind(self) -> Bind:
         """Return the instruction that binds it."""
@@ -94,6 +101,7 @@ class Flight:
             requests=tuple(sorted(self.requests)),
             objects=tuple(self.objects),
             changes_seen=self.changes_seen,
+            told=self.told,
         )
 
     @staticmethod
@@ -115,6 +123,7 @@ class Flight:
             requests=set(entry.requests),
             objects=list(entry.objects),
             changes_seen=entry.changes_seen,
+            told=entry.told,
         )
 
 

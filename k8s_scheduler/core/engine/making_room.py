@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.cycle import NoNode
-from k8s_scheduler.core.engine.evictions import Evictions, in_memory
+from k8s_scheduler.core.engine.evictions import Evictions
 from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.nominated import nominated_for
@@ -15,10 +15,11 @@ from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.diagnosis import Diagnosis
 from k8s_scheduler.core.framework.plugin import PostFilterPlugin
+from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming
 from k8s_scheduler.core.framework.preemption import DryRunError, PreemptionPlugin, Victims
 from k8s_scheduler.core.framework.profile import Profile, Step
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Filtered, PluginError, Runtime, blaming
+from k8s_scheduler.core.framework.runtime import Filtered, Runtime
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.messages.incoming import RequestResult
 from k8s_scheduler.core.messages.outgoing import Instruction
@@ -28,8 +29,8 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.node_table import Rows
 
-# Ends the way of a victim that is not bound yet, for a plugin.
-Interrupt = Callable[[Flight, str], Iterator[Instruction]]
+# Ends the way of a victim that is not bound yet, for a plugin, at a time.
+Interrupt = Callable[[Flight, str, float], Iterator[Instruction]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,12 @@ class MakingRoom:
         self._runtime = runtime
         self._verdicts = verdicts
         self._meter = meter
+        self._interrupt: Interrupt | None = None
+        evictions.connect(self)
+
+    def connect(self, interrupt: Interrupt) -> None:
+        """Say who ends the way of a pod; before the first preemption."""
+        self._interrupt = interrupt
 
     def make(self, profile: Profile, queued: QueuedPod, found: NoNode) -> Room:
         """Ask the plugins in turn until one has found room.
@@ -90,7 +97,7 @@ class MakingRoom:
         nominated: NodeName | None = None
         for step in profile.post_filters:
             stuck = self._stuck(profile, step, queued, found, filtered)
-            if isinstance(step.plugin, PreemptionPlugin):
+            if step.preempts:
                 self._meter.tried_to_make_room()
             try:
                 with blaming(step.name, "PostFilter"):
@@ -154,28 +161,25 @@ class MakingRoom:
             seed=seed_of(queued.pod, attempt=queued.attempts),
         )
 
-    def start(self, queued: QueuedPod, room: Room, interrupt: Interrupt) -> Iterator[Instruction]:
-        """Let the victims leave. Those that are not bound yet are sent back to the queue."""
+    def start(self, queued: QueuedPod, room: Room, *, now: float) -> Iterator[Instruction]:
+        """Let the victims leave, except those that are on their way out."""
         if room.victims is None or not room.nominated:
             return
         self._meter.preempted(len(room.victims.pods))
-        present: list[Pod] = []
-        for victim in room.victims.pods:
-            flight = self._flights.get(PodUid(victim.metadata.uid))
-            if flight is not None and flight.phase is not Phase.BINDING:
-                yield in_memory(victim, queued, room.nominated)
-                yield from interrupt(flight, room.plugin)
-            elif victim.metadata.deletion_timestamp is None:
-                present.append(victim)
-        if not present:
+        pods = room.victims.pods
+        staying = [pod for pod in pods if self.is_staying(PodUid(pod.metadata.uid))]
+        if not staying:
             return
         yield from self._evictions.start(
             queued.pod,
             attempt=queued.attempts,
             node=room.nominated,
+            plugin=room.plugin,
             others=self._take_back(queued.pod, room.nominated),
-            victims=tuple(present),
+            victims=staying,
+            now=now,
         )
+        self._conclude(now=now)
 
     def _take_back(self, pod: Pod, node: NodeName) -> tuple[Pod, ...]:
         """Take back the promises to less important pods on the node; return those pods."""
@@ -189,7 +193,33 @@ class MakingRoom:
             self._cache.end_nomination(PodUid(other.metadata.uid))
         return tuple(other for other in lesser if other.status.nominated_node_name)
 
-    # Answers
+    # Where victims are
+
+    def is_staying(self, uid: PodUid) -> bool:
+        """Return whether a pod is there and not on its way out."""
+        flight, queued = self._flights.get(uid), self._queue.get(uid)
+        if flight is not None:
+            pod: Pod | None = flight.pod
+        else:
+            pod = queued.pod if queued is not None else self._cache.pod(uid)
+        return pod is not None and pod.metadata.deletion_timestamp is None
+
+    def send_back(self, uid: PodUid, *, plugin: str, now: float) -> Iterator[Instruction] | None:
+        """Send a pod back that is on its way and not being bound yet; None if it is not."""
+        flight = self._flights.get(uid)
+        if flight is None or flight.phase is Phase.BINDING:
+            return None
+        if self._interrupt is None:
+            raise RuntimeError("connect() comes before the first preemption")
+        return self._interrupt(flight, plugin, now)
+
+    # What comes of it
+
+    def saw_leave(self, uid: PodUid, *, now: float) -> None:
+        """Take note that the watch has shown a pod leaving; who waited for that may be tried."""
+        for waiting in self._evictions.saw_leave(uid):
+            self._queue.look_again(waiting, now=now)
+        self._conclude(now=now)
 
     def owns(self, result: RequestResult) -> bool:
         """Return whether an answer is about a preemption."""
@@ -198,12 +228,21 @@ class MakingRoom:
     def answered(self, result: RequestResult) -> Iterator[Instruction]:
         """Take an answer; a pod whose preemption is over may be tried again."""
         yield from self._evictions.answered(result)
-        for eviction in self._evictions.take_ended():
+        self._conclude(now=result.now)
+
+    def _conclude(self, *, now: float) -> None:
+        """Let pods be tried again whose preemption is over.
+
+        At once, if nothing that happens from now on would let them: something went wrong, or the
+        last victim had no room on the API server yet, and nobody will see it leave.
+        """
+        for eviction in self._evictions.take_answered():
             self._meter.preemption_ended(failed=eviction.failed)
-            if eviction.failed:
-                self._queue.activate(eviction.uid, now=result.now)
+        for eviction in self._evictions.take_ended():
+            if eviction.failed or eviction.last_in_memory:
+                self._queue.activate(eviction.uid, now=now)
             else:
-                self._queue.look_again(eviction.uid, now=result.now)
+                self._queue.look_again(eviction.uid, now=now)
 
 
 def _helps(stuck: Stuck, node: NodeName) -> bool:

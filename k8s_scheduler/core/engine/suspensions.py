@@ -99,8 +99,17 @@ class Suspensions:
         suspension = self._by_uid(PodUid(pod.metadata.uid))
         if suspension is None:
             return False
+        shape = suspension.queued.shape
         suspension.queued.replace_pod(pod)
+        if suspension.queued.shape != shape:
+            # A pod that is judged otherwise now has seen nothing of the cluster yet.
+            suspension.changes_seen = -1
         return True
+
+    def queued(self, uid: PodUid) -> QueuedPod | None:
+        """Return a pod whose decision waits."""
+        suspension = self._by_uid(uid)
+        return None if suspension is None else suspension.queued
 
     def drop(self, uid: PodUid) -> str | None:
         """Forget the decision about a pod; return its profile."""

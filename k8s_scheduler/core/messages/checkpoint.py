@@ -82,6 +82,7 @@ class FlightEntry(_Part, frozen=True, gc=False, array_like=True):
     requests: tuple[int, ...]
     objects: tuple[tuple[Kind, str, str], ...]
     changes_seen: int
+    told: bool = False
 
 
 class EvictionEntry(_Part, frozen=True, gc=False, array_like=True):
@@ -99,6 +100,10 @@ class EvictionEntry(_Part, frozen=True, gc=False, array_like=True):
     requests: dict[int, PodUid]
     failed: bool
     stopped: bool
+    plugin: str = ""
+    generations: tuple[int, ...] = ()
+    joined: tuple[PodUid, ...] = ()
+    last_in_memory: bool = False
 
 
 class SuspensionEntry(_Part, frozen=True, gc=False, array_like=True):
@@ -152,3 +157,5 @@ class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     next_sampling_start: int
     last_request: int
     change_count: int
+    # Victims of which the server has said that they leave, and that were not seen leaving yet.
+    granted: tuple[PodUid, ...] = ()

@@ -47,6 +47,13 @@ class PatchCondition(_Instruction):
     nominated_node_name: NodeName | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nominate(_Instruction):
+    """Say in the pod's status which node it is about to be bound to; nobody waits for that."""
+
+    node: NodeName
+
+
 @dataclass(frozen=True, slots=True)
 class PodReference:
     """A pod, for others to find."""
@@ -69,6 +76,8 @@ class Evict(_Request):
 
     victim: PodReference
     scheduler_name: str
+    # The victim's generation, which the condition is about.
+    observed_generation: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,4 +146,6 @@ class Log:
 
 
 Request: TypeAlias = Evict | ClearNomination | PatchObject
-Instruction: TypeAlias = Bind | PatchCondition | RecordEvent | Log | AskExtender | Request
+Instruction: TypeAlias = (
+    Bind | PatchCondition | Nominate | RecordEvent | Log | AskExtender | Request
+)

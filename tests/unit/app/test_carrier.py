@@ -16,6 +16,7 @@ from k8s_scheduler.core.messages.outgoing import (
     EventType,
     Evict,
     Log,
+    Nominate,
     PatchCondition,
     PatchObject,
     PodReference,
@@ -63,7 +64,7 @@ def carry(carrier, hands, instruction):
 
 
 def test_an_eviction_is_about_the_victim_and_for_the_pod(carrier, hands):
-    evict = Evict(**WHO, request=5, victim=OTHER, scheduler_name="mine")
+    evict = Evict(**WHO, request=5, victim=OTHER, scheduler_name="mine", observed_generation=9)
     taken = carry(carrier, hands, evict)
     assert (taken.uid, taken.attempt, taken.request) == ("u", 3, 5)
     assert taken.namespace == "b"
@@ -76,6 +77,7 @@ def test_an_eviction_is_about_the_victim_and_for_the_pod(carrier, hands):
     [condition] = status["status"]["conditions"]
     assert condition["lastTransitionTime"] == "2026-01-02T03:04:05Z"
     assert condition["message"].startswith("mine: ")
+    assert condition["observedGeneration"] == 9
 
 
 def test_a_promise_is_taken_back_from_the_other_pod(carrier, hands):
@@ -127,6 +129,12 @@ def test_a_condition_goes_with_the_promise(carrier, hands, promise):
     assert (taken.uid, taken.reason, taken.message) == ("u", "Unschedulable", "no")
     assert (taken.observed_generation, taken.last_transition_time) == (2, "2026-01-01T00:00:00Z")
     assert taken.nominated_node_name == promise
+
+
+def test_a_nomination_says_nothing_else(carrier, hands):
+    taken = carry(carrier, hands, Nominate(**WHO, node=NodeName("n1")))
+    assert (taken.uid, taken.namespace, taken.name) == ("u", "a", "p")
+    assert (taken.reason, taken.nominated_node_name) == ("", "n1")
 
 
 @pytest.mark.parametrize("related", [None, OTHER])

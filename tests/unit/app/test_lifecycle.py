@@ -77,7 +77,7 @@ class Writer:
 
 
 class Scene:
-    def __init__(self, *, elect=True, delay=False, left=0, others=()):
+    def __init__(self, *, elect=True, delay=False, left=0, unwritten=0, others=()):
         self.log = []
         self.nodes, self.pods = Informer(self.log, "nodes"), Informer(self.log, "pods")
         self.others = tuple(Informer(self.log, name) for name in others)
@@ -89,7 +89,7 @@ class Scene:
             pods=self.pods,
             informers=lambda: (self.nodes, *self.others, self.pods),
             dispatcher=Writer(self.log, "dispatcher", left),
-            writes=Writer(self.log, "writes"),
+            writes=Writer(self.log, "writes", unwritten),
             recorder=Writer(self.log, "recorder"),
             recording=None,
             elector=self.elector,
@@ -224,6 +224,7 @@ async def test_stopping_drains_while_the_lease_is_held_and_then_gives_it_back():
         "forbid",
         "dispatcher stop accepting",
         "dispatcher drain",
+        "writes drain",
         "recorder drain",
         "release",
         "forbid",
@@ -243,6 +244,38 @@ async def test_a_drain_that_leaves_binds_in_doubt_says_so():
     await scene.sync()
     scene.stop.set()
     assert await scene.running == ExitCode.DRAIN_TIMED_OUT
+
+
+async def test_a_drain_that_leaves_evictions_or_volumes_unwritten_says_so(caplog):
+    scene = Scene(elect=False, unwritten=3)
+    await scene.sync()
+    scene.stop.set()
+    assert await scene.running == ExitCode.DRAIN_TIMED_OUT
+    [record] = [r for r in caplog.records if "have not come to their end" in r.message]
+    assert record.fields == {"writes": 3}
+
+
+async def test_bindings_and_other_writes_are_drained_in_the_same_time():
+    scene = Scene(elect=False)
+    graph = scene.daemon._graph
+    meet, given = asyncio.Event(), []
+
+    async def first(seconds):
+        given.append(seconds)
+        await meet.wait()
+        return 0
+
+    async def second(seconds):
+        given.append(seconds)
+        meet.set()
+        return 0
+
+    graph.dispatcher.drain, graph.writes.drain = first, second
+    await scene.sync()
+    scene.stop.set()
+    assert await scene.running == ExitCode.OK
+    assert len(given) == 2
+    assert len(set(given)) == 1
 
 
 async def test_a_lost_lease_ends_the_process_without_a_drain():

@@ -65,7 +65,9 @@ async def test_a_replay_decides_the_same(tmp_path):
     for i in range(5):
         tape.h.node(make_node(f"n{i}").obj())
     for i in range(30):
-        tape.h.pod(make_pod(f"p{i}").request(cpu="1").obj())
+        pod = make_pod(f"p{i}").request(cpu="1")
+        pod.raw["spec"]["containers"][0]["resources"]["limits"] = {"cpu": f"{i + 1}"}
+        tape.h.pod(pod.obj())
     for bind in tape.h.binds():
         tape.h.result(bind)
     tape.recording.close()

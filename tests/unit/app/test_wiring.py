@@ -19,6 +19,7 @@ from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.kube.resources import OTHERS
 from k8s_scheduler.kube.throttle import unlimited
 from k8s_scheduler.obs.metrics import Metrics
+from tests.builders import make_pod
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import settle, virtual_time
 
@@ -110,6 +111,30 @@ async def test_ready_means_everything_is_synced(monkeypatch):
     (csi_nodes,) = graph.others
     csi_nodes.synced.set()
     assert page().status == 200
+
+
+async def test_pods_are_shown_once_all_are_known():
+    graph = wire(options(leader_election=NO_ELECTION), FakeApi(), Metrics())
+    endpoints = endpoints_of(graph, Metrics())
+    pods = [make_pod("bound").on("n1").obj(), make_pod("others").scheduler("another").obj()]
+    for pod in pods:
+        graph.pods._store.put(pod)
+    assert list(endpoints.pods()) == []
+    graph.pods.synced.set()
+    shown = endpoints.pods()
+    assert list(shown) == pods
+    graph.pods._store.remove("default/bound")
+    assert list(shown) == pods, "a page is of one moment"
+
+
+async def test_pods_are_shown_by_the_leader_alone(monkeypatch):
+    graph = wire(options(), FakeApi(), Metrics())
+    endpoints = endpoints_of(graph, Metrics())
+    graph.pods._store.put(make_pod("p").obj())
+    graph.pods.synced.set()
+    assert list(endpoints.pods()) == []
+    monkeypatch.setattr(graph.elector, "_leading", True)
+    assert len(endpoints.pods()) == 1
 
 
 async def test_only_kinds_that_plugins_read_are_watched(monkeypatch):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from k8s_scheduler.kube.conditions import ConditionPatch
 from k8s_scheduler.kube.errors import NotSent
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import Late, Lost, status
@@ -27,6 +28,14 @@ def messages(desk: Desk) -> list[str]:
     return [
         request.json()["status"]["conditions"][0]["message"] for request in desk.api.asked("PATCH")
     ]
+
+
+def nomination(node: str) -> ConditionPatch:
+    return ConditionPatch(uid=condition().uid, namespace="a", name="p", nominated_node_name=node)
+
+
+def failure(message: str, node: str) -> ConditionPatch:
+    return replace(condition(message=message), nominated_node_name=node)
 
 
 class TestPatch:
@@ -76,6 +85,82 @@ class TestPatch:
         await desk.settled()
         [request] = desk.api.asked("PATCH", STATUS)
         assert request.json()["status"]["nominatedNodeName"] == written
+
+    @virtual_time
+    async def test_leaves_the_condition_alone_if_there_is_nothing_to_say(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.dispatcher.submit_condition(nomination("n1"))
+        await desk.settled()
+        [request] = desk.api.asked("PATCH", STATUS)
+        assert request.json() == {
+            "metadata": {"uid": "uid-p"},
+            "status": {"nominatedNodeName": "n1"},
+        }
+
+
+class TestBoth:
+    """A condition and a nomination of one pod: neither is lost to the other."""
+
+    @pytest.mark.parametrize(
+        ("patches", "says", "node"),
+        [
+            ((condition(message="no"), nomination("n1")), "no", "n1"),
+            ((nomination("n1"), condition(message="no")), "no", "n1"),
+            ((nomination("n1"), failure("no", "")), "no", None),
+            ((failure("first", ""), condition(message="no")), "no", None),
+            ((failure("no", ""), nomination("n1")), "no", "n1"),
+        ],
+    )
+    @virtual_time
+    async def test_while_they_wait(self, patches: Any, says: str, node: str | None) -> None:
+        desk = Desk()
+        desk.add_pod()
+        for patch in patches:
+            desk.dispatcher.submit_condition(patch)
+        await desk.settled()
+        [request] = desk.api.asked("PATCH", STATUS)
+        assert messages(desk) == [says]
+        assert request.json()["status"]["nominatedNodeName"] == node
+
+    @virtual_time
+    async def test_while_one_of_them_does_not_get_through(self) -> None:
+        """It is given up for the newer one, which says what it would have said."""
+        desk = Desk()
+        desk.add_pod()
+        desk.api.script("PATCH", STATUS, NotSent("refused"))
+        desk.dispatcher.submit_condition(condition(message="no"))
+        async with running(desk.dispatcher.run()):
+            await settle()
+            desk.dispatcher.submit_condition(nomination("n1"))
+            assert await desk.dispatcher.drain(10.0) == 0
+        assert messages(desk) == ["no", "no"]
+        last = desk.api.asked("PATCH", STATUS)[-1].json()
+        assert last["status"]["nominatedNodeName"] == "n1"
+
+    @virtual_time
+    async def test_a_bind_goes_before_a_nomination_that_waits(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.dispatcher.submit_condition(nomination("n1"))
+        desk.dispatcher.submit_bind(bind())
+        await desk.settled()
+        assert desk.api.asked("PATCH") == []
+        assert len(desk.api.asked("POST", binding_path())) == 1
+
+    @virtual_time
+    async def test_a_bind_follows_a_nomination_that_is_being_written(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.script("PATCH", STATUS, Late(2.0))
+        desk.dispatcher.submit_condition(nomination("n1"))
+        async with running(desk.dispatcher.run()):
+            await settle()
+            desk.dispatcher.submit_bind(bind())
+            await asyncio.sleep(1.0)
+            assert desk.api.asked("POST") == []
+            assert await desk.dispatcher.drain(10.0) == 0
+        assert [r.method for r in desk.api.requests] == ["PATCH", "POST"]
 
 
 class TestQueue:

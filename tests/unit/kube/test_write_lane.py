@@ -67,7 +67,12 @@ class Desk:
 
     def evict(self, number=1):
         calls = eviction_calls(
-            namespace="a", name="v", uid=PodUid("u"), scheduler_name="s", wall_ns=0
+            namespace="a",
+            name="v",
+            uid=PodUid("u"),
+            scheduler_name="s",
+            observed_generation=1,
+            wall_ns=0,
         )
         self.submit(calls, number)
 
@@ -280,6 +285,77 @@ class TestLeave:
         desk.patch()
         assert await desk.settled() == []
         assert len(desk.api.requests) == 1
+
+
+class TestTheEnd:
+    """What was taken is brought to its end, and what follows from it."""
+
+    @pytest.fixture
+    def desk(self):
+        desk = Desk(workers=1)
+        desk.lane._sleep = asyncio.sleep
+        desk.lane._transport = desk.api = Slow(2.0)
+        return desk
+
+    async def test_with_nothing_to_do_it_is_there(self, desk):
+        assert await desk.lane.drain(60.0) == 0
+
+    @virtual_time
+    async def test_both_calls_are_made_and_whoever_waits_gets_its_turn(self, desk):
+        desk.evict(1)
+        desk.evict(2)
+        async with running(desk.lane.run()):
+            await settle()
+            assert await desk.lane.drain(60.0) == 0
+        assert [o.request for o in desk.outcomes] == [1, 2]
+        assert [method for method, _ in desk.api.answered] == ["PATCH", "DELETE"] * 2
+
+    @virtual_time
+    async def test_what_an_outcome_leads_to_is_written_too(self, desk):
+        """The last victim is asked for when the others are answered."""
+        told = desk.outcomes.append
+
+        def go_on(outcome):
+            told(outcome)
+            if outcome.request == 1:
+                desk.patch(2)
+
+        desk.lane._on_outcome = go_on
+        desk.patch(1)
+        async with running(desk.lane.run()):
+            assert await desk.lane.drain(60.0) == 0
+        assert [o.request for o in desk.outcomes] == [1, 2]
+
+    @virtual_time
+    async def test_the_time_is_bounded_and_what_is_left_is_counted(self, desk):
+        desk.api.seconds = 3600.0
+        desk.patch(1)
+        desk.patch(2)
+        async with running(desk.lane.run()):
+            await settle()
+            assert await desk.lane.drain(30.0) == 2
+        assert desk.outcomes == []
+
+    @virtual_time
+    async def test_what_may_not_be_written_any_more_is_not_waited_for(self, desk):
+        desk.leading = False
+        desk.evict()
+        async with running(desk.lane.run()):
+            assert await desk.lane.drain(60.0) == 0
+        assert desk.api.answered == []
+
+
+class Slow:
+    """A server that says yes, in its own time."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.answered = []
+
+    async def request(self, method, path, **_parts):
+        await asyncio.sleep(self.seconds)
+        self.answered.append((method, path))
+        return OK
 
 
 class Counting(FakeTransport):

@@ -14,9 +14,14 @@ STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
 
 
-def evict():
+def evict(generation=0):
     return eviction_calls(
-        namespace="a", name="p", uid=PodUid("u"), scheduler_name="mine", wall_ns=WALL_NS
+        namespace="a",
+        name="p",
+        uid=PodUid("u"),
+        scheduler_name="mine",
+        observed_generation=generation,
+        wall_ns=WALL_NS,
     )
 
 
@@ -40,6 +45,12 @@ def test_the_reason_is_the_one_that_controllers_look_for():
             }
         ]
     }
+
+
+def test_the_reason_names_the_generation_it_was_decided_on():
+    why, _ = evict(generation=4)
+    [condition] = json.loads(why.body)["status"]["conditions"]
+    assert condition["observedGeneration"] == 4
 
 
 def test_an_eviction_hits_one_pod_and_no_namesake():

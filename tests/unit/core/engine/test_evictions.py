@@ -14,10 +14,17 @@ from k8s_scheduler.core.messages.outgoing import (
 )
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import promised
+from tests.unit.core.engine.preempting import (
+    GONE,
+    fill,
+    preempt,
+    preemptor,
+    show_leaving,
+    victim,
+)
 from tests.unit.core.engine.sagas import SagaHarness, check_room, state_of, writes
 from tests.unit.core.harness import only
 
-GONE = "NotFound"
 P = PodUid("uid-p")
 
 
@@ -26,28 +33,6 @@ def bench():
     bench = SagaHarness("One")
     bench.node(make_node("n1").label(host="n1").obj())
     return bench
-
-
-def fill(bench, **priorities):
-    """Put pods of these priorities on n1; they share its room."""
-    cpu = str(4 // len(priorities))
-    for name, priority in priorities.items():
-        bench.pod(victim(name, priority, cpu).obj())
-
-
-def victim(name, priority, cpu="2"):
-    return make_pod(name).request(cpu=cpu).priority(priority).on("n1")
-
-
-def preemptor(name="p", priority=10, cpu="4"):
-    return make_pod(name).request(cpu=cpu).priority(priority)
-
-
-def preempt(bench, *, name="p", **parts):
-    """Let a pod come that fits nowhere; return who is to leave first."""
-    bench.pod(preemptor(name, **parts).obj())
-    bench.settle()
-    return only(Evict, bench.out)
 
 
 class TestStages:
@@ -59,8 +44,7 @@ class TestStages:
         [last] = only(Evict, bench.answer(first))
         assert last.victim.name == "a"
         assert bench.core._evictions.is_under_way(P)
-        bench.answer(last)
-        assert not bench.core._evictions.is_under_way(P)
+        assert only(Evict, bench.answer(last)) == []
         assert len({e.request for e in (first, second, last)}) == 3
 
     def test_an_eviction_names_everybody(self, bench):
@@ -75,6 +59,13 @@ class TestStages:
             victim=PodReference("default", "a", PodUid("uid-a")),
             scheduler_name="default-scheduler",
         )
+
+    def test_an_eviction_says_which_generation_of_the_victim_it_is_about(self, bench):
+        found = victim("a", 1, "4")
+        found.raw["metadata"]["generation"] = 7
+        bench.pod(found.obj())
+        [eviction] = preempt(bench)
+        assert eviction.observed_generation == 7
 
     def test_the_victim_is_told_once_it_is_done(self, bench):
         fill(bench, a=1)
@@ -153,10 +144,10 @@ class TestLesserPromises:
         [first] = preempt(bench, name="low", priority=5)
         assert first.uid == "uid-low"
         bench.out.clear()
-        [second] = preempt(bench)
+        assert preempt(bench) == []
         assert only(ClearNomination, bench.out) == []
-        assert second.victim.name == "a"
         assert bench.promise_of("low") is None
+        assert bench.promise_of("p") == "n1"
 
     @pytest.mark.parametrize("message", ["", GONE])
     def test_a_pod_that_is_gone_needs_no_promise(self, bench, message):
@@ -192,12 +183,41 @@ class TestHeldBack:
         assert bench.place("p") == "gated"
         assert bench.phase("p") is None
         [last] = only(Evict, bench.answer(first))
-        bench.settle()
-        assert bench.place("p") == "gated"
         bench.answer(last, message=GONE)
         bench.settle()
         assert bench.phase("p") == "binding"
         assert bench.node_of("p") == "n1"
+
+    @pytest.mark.parametrize("seen", [make_pod("a"), victim("a", 1, "4").deleting()])
+    def test_the_last_one_that_is_seen_to_leave_before_the_answer_lets_it_go(self, bench, seen):
+        """The server is slow to say what the watch shows already."""
+        fill(bench, a=1)
+        [eviction] = preempt(bench)
+        bench.node(make_node("n2").obj())
+        bench.settle()
+        assert bench.place("p") == "gated"
+        if seen.raw["metadata"].get("deletionTimestamp"):
+            bench.pod(seen.obj())
+        else:
+            bench.drop_pod(seen.obj())
+        bench.settle()
+        assert bench.phase("p") == "binding"
+        assert [e.reason for e in only(RecordEvent, bench.answer(eviction))] == ["Preempted"]
+        assert state_of(bench.core)["evictions"] == []
+
+    def test_it_is_not_tried_between_the_answer_and_the_sight_of_it(self, bench):
+        """It would find its victim where it was, and look for more."""
+        fill(bench, a=1)
+        [eviction] = preempt(bench)
+        bench.answer(eviction)
+        assert bench.core._evictions.is_under_way(P)
+        bench.node(make_node("n2").obj())
+        bench.settle()
+        assert bench.place("p") == "gated"
+        show_leaving(bench, "a")
+        bench.settle()
+        assert bench.node_of("p") == "n2"
+        assert [e.victim.name for e in only(Evict, bench.out)] == ["a"]
 
     def test_it_is_tried_when_they_are_gone_after_the_answer(self, bench):
         fill(bench, a=1)
@@ -288,24 +308,51 @@ class TestFailure:
 
 
 class TestThePodGoesAway:
+    """What was begun is finished: whoever else comes finds the place free."""
+
+    def finish(self, bench, first):
+        [last] = only(Evict, bench.answer(first))
+        assert last.victim.name == "a"
+        [event] = only(RecordEvent, bench.answer(last))
+        assert (event.name, event.note) == ("a", "Preempted by pod uid-p on node n1")
+        for name in "ab":
+            bench.drop_pod(make_pod(name).obj())
+        assert state_of(bench.core)["evictions"] == []
+        check_room(bench.core)
+
     def test_deleted_meanwhile(self, bench):
         fill(bench, a=1, b=2)
         [first] = preempt(bench)
         bench.drop_pod(make_pod("p").obj())
         assert bench.promise_of("p") is None
-        assert only(Evict, bench.answer(first)) == []
-        assert state_of(bench.core)["evictions"] == []
-        check_room(bench.core)
+        self.finish(bench, first)
+        assert bench.place("p") is None
+
+    def test_deleted_while_promises_are_taken_back(self, bench):
+        fill(bench, a=1, b=2)
+        bench.pod(promised(preemptor("low", 5).gate("x"), "n1").obj())
+        preempt(bench)
+        bench.drop_pod(make_pod("p").obj())
+        [clear] = only(ClearNomination, bench.out)
+        [first] = only(Evict, bench.answer(clear))
+        self.finish(bench, first)
 
     def test_bound_by_somebody_else(self, bench):
         fill(bench, a=1, b=2)
         [first] = preempt(bench)
         bench.pod(preemptor().on("n1").obj())
         assert bench.promise_of("p") is None
-        assert only(Evict, bench.answer(first)) == []
+        self.finish(bench, first)
         assert bench.place("p") is None
         assert bench.node_of("p") == "n1"
-        check_room(bench.core)
+
+    def test_one_that_fails_then_is_over(self, bench):
+        fill(bench, a=1, b=2)
+        [first] = preempt(bench)
+        bench.drop_pod(make_pod("p").obj())
+        assert bench.answer(first, done=False, message="refused") == []
+        assert state_of(bench.core)["evictions"] == []
+        assert bench.place("p") is None
 
     def test_another_pod_of_the_same_name_is_not_held_back(self, bench):
         fill(bench, a=1)
@@ -351,6 +398,28 @@ class TestCheckpoints:
         twin = bench.twin()
         self.both(bench, twin, evictions)
         finish(bench, twin)
+
+    def test_before_the_victims_are_seen_to_leave(self, bench):
+        fill(bench, a=1)
+        [eviction] = preempt(bench)
+        bench.answer(eviction)
+        twin = bench.twin()
+        assert twin.core._evictions.is_under_way(P)
+        assert tell(bench, twin, lambda b: b.pod(preemptor("q", 20).obj())) == []
+        out = tell(bench, twin, lambda b: b.settle())
+        assert only(Evict, out) == []
+        assert twin.core._evictions.is_under_way(PodUid("uid-q"))
+        tell(bench, twin, lambda b: b.drop_pod(make_pod("a").obj()))
+        [bind] = only(Bind, tell(bench, twin, lambda b: b.settle()))
+        assert bind.name == "q"
+
+    def test_while_two_wait_for_one(self, bench):
+        fill(bench, a=1)
+        [eviction] = preempt(bench)
+        preempt(bench, name="q", priority=20)
+        twin = bench.twin()
+        self.both(bench, twin, [eviction], done=False, message="refused")
+        assert twin.place("p") == twin.place("q") == "active"
 
     def test_after_a_failure(self, bench):
         fill(bench, a=1, b=2, c=3)
