@@ -14,7 +14,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline e2e bench build image lock clean
+.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline e2e bench bench-core build image lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -73,6 +73,9 @@ e2e: testbed ## Kubernetes' own specs for scheduling, with kube-scheduler and th
 
 bench: testbed ## this scheduler beside kube-scheduler: 1,000 nodes, 5,000 pods
 	$(BIN)/python -m testbed.bench --nodes $(or $(NODES),1000) --pods $(or $(PODS),5000)
+
+bench-core: $(STAMP) ## CPU per decision of the core: 5,000 and 15,000 nodes, OUT=file.json
+	$(BIN)/python -m tests.bench.core_speed $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(OUT),--out $(OUT))
 
 build: $(STAMP) ## the wheel, into dist/
 	$(BIN)/uv build --wheel --no-build-isolation --out-dir dist

@@ -4,6 +4,7 @@ The command line only fills these in; whoever starts the daemon another way (tes
 fills them in directly. Nothing here is read from the environment.
 """
 
+import enum
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,13 @@ from k8s_scheduler.api.config_load import FlagOverride
 DEFAULT_SECURE_PORT = 10259
 DEFAULT_POD_MAX_IN_UNSCHEDULABLE_PODS_SECONDS = 300.0
 DEFAULT_RECORD_MAX_BYTES = 256 * 1024 * 1024
+
+
+class Evaluation(enum.StrEnum):
+    """How decisions are worked out; what comes out is the same."""
+
+    INCREMENTAL = "incremental"
+    PLAIN = "plain"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,5 +56,7 @@ class RunOptions:
     logging_format: str = "text"
     pod_max_in_unschedulable_pods_seconds: float = DEFAULT_POD_MAX_IN_UNSCHEDULABLE_PODS_SECONDS
     pod_max_attempts: int | None = None
+    evaluation: Evaluation = Evaluation.INCREMENTAL
+    verified_share: float = 0.0
     record_file: Path | None = None
     record_max_bytes: int = DEFAULT_RECORD_MAX_BYTES

@@ -12,7 +12,7 @@ from k8s_scheduler.api.kinds import ClusterObject
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.carrier import Carrier
-from k8s_scheduler.app.options import RunOptions
+from k8s_scheduler.app.options import Evaluation, RunOptions
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.app.recording import Recording
 from k8s_scheduler.app.warming import warm_up
@@ -72,6 +72,8 @@ def setup_of(options: RunOptions) -> Setup:
             parked_limit_seconds=options.pod_max_in_unschedulable_pods_seconds,
             max_attempts=options.pod_max_attempts,
         ),
+        keeps_evaluations=options.evaluation is Evaluation.INCREMENTAL,
+        verified_share=options.verified_share,
     )
 
 

@@ -5,6 +5,7 @@ import sys
 import click
 
 from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.options import Evaluation
 
 
 @click.command("evaluate")
@@ -15,7 +16,19 @@ from k8s_scheduler.app.exit_codes import ExitCode
     is_flag=True,
     help="FILE holds sequences: states of a cluster and the changes they live through.",
 )
-def evaluate(file: str, *, is_sequence: bool) -> None:
+@click.option(
+    "--evaluation",
+    type=click.Choice([each.value for each in Evaluation]),
+    default=Evaluation.INCREMENTAL.value,
+    show_default=True,
+    help="Judge again only what changed, or every pod from scratch.",
+)
+@click.option(
+    "--show-cache",
+    is_flag=True,
+    help="Say in the end, on standard error, how many questions were answered from the cache.",
+)
+def evaluate(file: str, *, is_sequence: bool, evaluation: str, show_cache: bool) -> None:
     """Decide for the pending pods of the scenarios in FILE, and bind none of them.
 
     FILE has one scenario a line, as JSON, gzip or not; - is standard input. Each pending pod gives
@@ -27,6 +40,7 @@ def evaluate(file: str, *, is_sequence: bool) -> None:
     """
     # The engine is loaded only now: --help and the other commands stay quick.
     from k8s_scheduler.simulate.evaluating import evaluate_file  # noqa: PLC0415
+    from k8s_scheduler.simulate.evaluation import Evaluation as Engine  # noqa: PLC0415
     from k8s_scheduler.simulate.files import InputFileError  # noqa: PLC0415
 
     output = sys.stdout.buffer
@@ -35,11 +49,14 @@ def evaluate(file: str, *, is_sequence: bool) -> None:
         output.write(line)
         output.flush()
 
+    engine = Engine(keeps_evaluations=evaluation == Evaluation.INCREMENTAL)
     try:
-        well = evaluate_file(file, is_sequence=is_sequence, write=write, complain=_complain)
+        well = evaluate_file(file, engine, is_sequence=is_sequence, write=write, complain=_complain)
     except InputFileError as error:
         _complain(str(error))
         well = False
+    if show_cache:
+        _complain(engine.tally.summary())
     sys.exit(ExitCode.OK if well else ExitCode.USAGE)
 
 

@@ -16,6 +16,7 @@ from k8s_scheduler.app.options import (
     DEFAULT_RECORD_MAX_BYTES,
     DEFAULT_SECURE_PORT,
     ConfigurationFlags,
+    Evaluation,
     RunOptions,
 )
 from k8s_scheduler.cli.flags import GoDuration, IpAddress, Verbosity
@@ -77,6 +78,23 @@ _SMALLEST_RECORD_BYTES = 1024 * 1024
 )
 @click.option(
     "--kube-api-burst", type=int, help="Requests at once; ignored with --config.", default=None
+)
+@click.option(
+    "--evaluation",
+    type=click.Choice([each.value for each in Evaluation]),
+    default=Evaluation.INCREMENTAL.value,
+    callback=lambda _context, _option, value: Evaluation(value),
+    show_default=True,
+    help="Judge again only what changed, or every pod from scratch.",
+)
+@click.option(
+    "--verify-cache",
+    "verified_share",
+    metavar="RATE",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Share of decisions that are made again from scratch; a difference is logged.",
 )
 @click.option("--record", "record_file", type=_FILE, help="Record every input of the core here.")
 @click.option(

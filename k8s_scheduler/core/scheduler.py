@@ -27,14 +27,19 @@ from k8s_scheduler.core.engine.making_room import MakingRoom
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.numbering import Numbers
 from k8s_scheduler.core.engine.parked_audit import ParkedAudit
+from k8s_scheduler.core.engine.shape_meter import ShapeMeter
+from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
+from k8s_scheduler.core.engine.shapes.tally import Tally
+from k8s_scheduler.core.engine.shapes.verification import Verifier
 from k8s_scheduler.core.engine.suspensions import Suspensions
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.extenders import Extender
+from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming
 from k8s_scheduler.core.framework.profile import Profile, ProfileError, compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.registry import Registration
-from k8s_scheduler.core.framework.runtime import PluginError, Runtime, blaming
+from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
@@ -72,6 +77,10 @@ class Setup:
     )
     plugins: Mapping[str, Registration] = field(default_factory=lambda: BUILT_INS)
     extenders: tuple[Extender, ...] = ()
+    # Whether evaluations are kept and caught up, or every pod is judged from scratch; and the
+    # share of decisions that are made again from scratch, to see whether what is kept is right.
+    keeps_evaluations: bool = True
+    verified_share: float = 0.0
 
 
 class Scheduler:
@@ -98,19 +107,39 @@ class Scheduler:
         self._evictions = Evictions(numbers)
         self._suspensions = Suspensions(setup.extenders, numbers)
         self._perf = perf
-        self._meter = Meter(metrics or Metrics().scheduler, tuple(self._profiles), perf=perf)
+        metrics = metrics or Metrics().scheduler
+        self._meter = Meter(metrics, tuple(self._profiles), perf=perf)
         self._meter.watch_bindings(self._flights.__len__)
         self._timed = TimedProfiles(self._profiles, self._meter, perf)
-        runtime = Runtime(self._cache, verdicts)
-        self._judge = Judge(self._cache, runtime, verdicts)
-        self._cycle = Cycle(self._cache, runtime, verdicts, self._meter.watches)
+        runtime = self._runtime = Runtime(self._cache, verdicts)
+        self._verdicts = verdicts
+        self._shapes = ShapeCache(self._cache, runtime, verdicts)
+        self._shape_meter = ShapeMeter(metrics)
+        shapes = self._shapes if setup.keeps_evaluations else None
+        self._judge = Judge(self._cache, runtime, verdicts, shapes)
+        verifier = Verifier(
+            self._cache,
+            runtime,
+            verdicts,
+            rate=setup.verified_share,
+            tell=self._complaints.append,
+            count=self._shape_meter.verified,
+        )
+        self._cycle = Cycle(
+            self._cache,
+            runtime,
+            verdicts,
+            watches=self._meter.watches,
+            shapes=shapes,
+            verifier=verifier if setup.verified_share else None,
+        )
         self._queue = SchedulingQueue(
             sort_key=next(iter(self._profiles.values())).queue_sort.sort_key,
             is_gated=self._is_gated,
             policy=setup.queue,
             observer=self._meter,
         )
-        making_room = MakingRoom(
+        self._making_room = MakingRoom(
             cache=self._cache,
             queue=self._queue,
             flights=self._flights,
@@ -124,7 +153,7 @@ class Scheduler:
             cache=self._cache,
             runtime=runtime,
             profiles=self._profiles,
-            could_make_room=making_room.could,
+            could_make_room=self._making_room.could,
         )
         self._parked_audit = ParkedAudit(
             cache=self._cache,
@@ -149,7 +178,7 @@ class Scheduler:
             flights=self._flights,
             cycle=self._cycle,
             departure=self._departure,
-            making_room=making_room,
+            making_room=self._making_room,
             suspensions=self._suspensions,
             timed=self._timed,
             meter=self._meter,
@@ -215,6 +244,11 @@ class Scheduler:
         """Return the kinds of objects, besides pods and nodes, that the profiles depend on."""
         return tuple(sorted({kind for p in self._profiles.values() for kind in p.kinds}))
 
+    @property
+    def tally(self) -> Tally:
+        """Return how often evaluations that are kept could be used."""
+        return self._shapes.tally
+
     def judge(self, pod: Pod) -> Judgement:
         """Return what this scheduler would think of a pod now; nothing changes.
 
@@ -230,11 +264,15 @@ class Scheduler:
     # Pods and nodes
 
     def _pod_changed(self, message: PodChanged) -> Iterator[Instruction]:
+        yield from self._take_pod(message)
+        if message.pod is None or is_terminating(message.pod):
+            self._making_room.saw_leave(message.uid, now=message.now)
+
+    def _take_pod(self, message: PodChanged) -> Iterator[Instruction]:
         uid, pod = message.uid, message.pod
         self._nominate(uid, pod)
         if pod is None:
             self._queue.remove(uid)
-            self._evictions.drop(uid)
             self._attempts.forget_question(uid)
             self._attempts.abandon(uid)
             self._cache.remove_pod(uid)
@@ -258,7 +296,6 @@ class Scheduler:
     def _bound(self, uid: PodUid, pod: Pod) -> Iterator[Instruction]:
         """Take in a pod with a node, whoever put it there."""
         self._queue.remove(uid)
-        self._evictions.drop(uid)
         self._attempts.forget_question(uid)
         if not self._is_binding(uid):
             self._attempts.abandon(uid)
@@ -301,11 +338,18 @@ class Scheduler:
             self._cache.end_nomination(uid)
         elif pod.status.nominated_node_name:
             self._cache.nominate(pod, NodeName(pod.status.nominated_node_name))
+        elif self._names_a_node(uid):
+            self._cache.end_nomination(uid)
         else:
-            known = self._queue.get(uid)
-            if known is None or known.pod.status.nominated_node_name:
-                self._cache.end_nomination(uid)
-            # Otherwise a promise of ours may be on its way to the status.
+            # A promise of ours may be on its way to the status: it is one to the pod as it is now.
+            promised = self._cache.nominations.node_of(uid)
+            if promised is not None:
+                self._cache.nominate(pod, promised)
+
+    def _names_a_node(self, uid: PodUid) -> bool:
+        """Return whether the status of a pod that waits has named a node so far."""
+        known = self._queue.get(uid) or self._suspensions.queued(uid)
+        return known is None or bool(known.pod.status.nominated_node_name)
 
     # Time and decisions
 
@@ -321,12 +365,14 @@ class Scheduler:
         self._waker.wake(now=message.now)
         self._queue.tick(now=message.now)
         self._meter.measure(self._cache)
+        self._shape_meter.show(self._shapes)
         yield from self._parked_audit.look(now=message.now)
         yield from self._attempts.expire(now=message.now)
         yield from self._attempts.look_again(now=message.now)
 
     def _restore(self, message: Restore) -> Iterable[Instruction]:
         restore(message.checkpoint, self._parts)
+        self._shapes.clear()
         return ()
 
     def _is_gated(self, pod: Pod) -> bool:

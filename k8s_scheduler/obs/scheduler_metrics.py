@@ -3,9 +3,10 @@
 Which of kube-scheduler's metrics are left out, and why, is listed in docs/metrics.md.
 """
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from k8s_scheduler.obs.buckets import exponential
+from k8s_scheduler.obs.histograms import Histogram
 
 _ATTEMPT = exponential(0.001, 2, 15)
 _POINT = exponential(0.0001, 2, 12)
@@ -20,6 +21,7 @@ class SchedulerMetrics:
         self._count_attempts()
         self._count_queue()
         self._count_plugins()
+        self._count_shapes()
         self._count_preemptions()
         self.cache_size = self._gauge(
             "scheduler_cache_size",
@@ -158,6 +160,38 @@ class SchedulerMetrics:
             "Cycles that failed because a plugin raised, by plugin and extension point.",
             "plugin",
             "extension_point",
+        )
+
+    def _count_shapes(self) -> None:
+        self.shapes = self._gauge(
+            "k8s_scheduler_shapes",
+            "Shapes of pods whose evaluation on all nodes is kept.",
+        )
+        self.shape_bytes = self._gauge(
+            "k8s_scheduler_shape_bytes",
+            "Memory that the kept evaluations take.",
+        )
+        self.shape_questions = self._counter(
+            "k8s_scheduler_shape_questions",
+            "Decisions by whether the pod's shape was new, and if not, whether its evaluation was "
+            "kept.",
+            "answer",
+        )
+        self.shape_renewals = self._counter(
+            "k8s_scheduler_shape_renewals",
+            "Evaluations that had to be made anew, by reason.",
+            "reason",
+        )
+        self.shape_refusals = self._counter(
+            "k8s_scheduler_shape_refusals",
+            "Evaluations that could not be kept, by reason.",
+            "reason",
+        )
+        self.shape_verifications = self._counter(
+            "k8s_scheduler_shape_verifications",
+            "Decisions of a sample (--verify-cache) that were made again from scratch: anything "
+            "different is a bug.",
+            "result",
         )
 
     def _count_preemptions(self) -> None:

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from k8s_scheduler.core.engine.judging import Judgement, Preemption
+from k8s_scheduler.core.framework.node_sets import PRE_FILTER_RESULT
 from k8s_scheduler.core.framework.reasons import Verdict
-from k8s_scheduler.core.framework.runtime import PRE_FILTER_RESULT
 
 Answer: TypeAlias = dict[str, Any]
 

@@ -21,6 +21,7 @@ from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, PodSpec, PodStatus
 from k8s_scheduler.core.engine.judging import Judgement
+from k8s_scheduler.core.engine.shapes.tally import Tally
 from k8s_scheduler.core.messages.incoming import (
     Message,
     NodeChanged,
@@ -76,14 +77,24 @@ class Cluster:
     """What is there, as one scheduler with one profile sees it."""
 
     def __init__(
-        self, profile: ResolvedProfile, *, metrics: SchedulerMetrics | None = None
+        self,
+        profile: ResolvedProfile,
+        *,
+        metrics: SchedulerMetrics | None = None,
+        keeps_evaluations: bool = True,
     ) -> None:
         self._scheduler = Scheduler(
-            Setup(profiles=(profile,)), metrics=metrics or Metrics().scheduler
+            Setup(profiles=(profile,), keeps_evaluations=keeps_evaluations),
+            metrics=metrics or Metrics().scheduler,
         )
         self._scheduler_name = profile.scheduler_name
         self._pods: dict[ObjectKey, Pod] = {}
         self._problems: dict[ObjectKey, str] = {}
+
+    @property
+    def tally(self) -> Tally:
+        """How often what was known of a shape of pods could be used again."""
+        return self._scheduler.tally
 
     @property
     def problem(self) -> str:

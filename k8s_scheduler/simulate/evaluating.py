@@ -9,6 +9,7 @@ from k8s_scheduler.simulate.files import display_name, read_scenarios, read_sequ
 
 def evaluate_file(
     path: str,
+    evaluation: Evaluation,
     *,
     is_sequence: bool,
     write: Callable[[bytes], object],
@@ -20,7 +21,7 @@ def evaluate_file(
     the others are judged all the same. Raises InputFileError where a line is no scenario at all.
     """
     well = True
-    for number, answers in _answers(path, is_sequence=is_sequence):
+    for number, answers in _answers(path, evaluation, is_sequence=is_sequence):
         reported: set[str] = set()
         for answer in answers:
             write(encode(answer))
@@ -35,9 +36,10 @@ def evaluate_file(
     return well
 
 
-def _answers(path: str, *, is_sequence: bool) -> Iterator[tuple[int, Iterator[Answer]]]:
+def _answers(
+    path: str, evaluation: Evaluation, *, is_sequence: bool
+) -> Iterator[tuple[int, Iterator[Answer]]]:
     """Yield (line number, answers) of each line of a file."""
-    evaluation = Evaluation()
     if is_sequence:
         for number, sequence in read_sequences(path):
             yield number, evaluation.sequence(sequence)

@@ -12,8 +12,9 @@ from collections.abc import Sequence as Listed
 from typing import Any
 
 from k8s_scheduler.api.quantity import QuantityError
+from k8s_scheduler.core.engine.shapes.tally import Tally
+from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import ProfileError
-from k8s_scheduler.core.framework.runtime import PluginError
 from k8s_scheduler.obs.metrics import Metrics
 from k8s_scheduler.simulate.answers import Answer, answer, failed_cycle, failed_scenario
 from k8s_scheduler.simulate.cluster import Cluster
@@ -24,7 +25,10 @@ from k8s_scheduler.simulate.profiles import ProfileProblemError, profile_in_forc
 class Evaluation:
     """Answers scenarios and sequences, one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_evaluations: bool = True) -> None:
+        self._keeps_evaluations = keeps_evaluations
+        # How often what was known could be used again, in all that was judged so far.
+        self.tally = Tally()
         # Nobody reads them here; a registry for each scheduler would cost more than its decisions.
         self._metrics = Metrics().scheduler
 
@@ -36,6 +40,7 @@ class Evaluation:
             return
         cluster.start(scenario.objects)
         yield from _judged(cluster, scenario.id, scenario.pending)
+        self.tally.add(cluster.tally)
 
     def sequence(self, sequence: Sequence) -> Iterator[Answer]:
         """Yield the answers of each step, under the id `SEQUENCE/STEP`."""
@@ -51,11 +56,16 @@ class Evaluation:
             for removal in step.delete:
                 cluster.delete(removal.kind, removal.namespace, removal.name)
             yield from _judged(cluster, f"{sequence.id}/{number}", step.pending)
+        self.tally.add(cluster.tally)
 
     def _cluster(self, config: dict[str, Any] | None) -> Cluster | str:
         """Return an empty cluster, or why there can be none."""
         try:
-            return Cluster(profile_in_force(config), metrics=self._metrics)
+            return Cluster(
+                profile_in_force(config),
+                metrics=self._metrics,
+                keeps_evaluations=self._keeps_evaluations,
+            )
         except (ProfileProblemError, ProfileError) as error:
             return str(error)
 

@@ -73,7 +73,7 @@ def owned(app: str) -> Raw:
     return pod
 
 
-def _varied(number: int) -> Raw:
+def varied(number: int) -> Raw:
     """Return a pod whose requests nobody else has."""
     return plain("hetero", cpu=f"{50 + number % 997}m", memory=f"{64 + number % 1009}Mi")
 
@@ -145,10 +145,10 @@ WORKLOADS: dict[str, Workload] = {
     "mixed5": _uniform(_mixed(5)),
     "mixed": _uniform(_mixed(50)),
     "mixed500": _uniform(_mixed(500)),
-    "hetero": _uniform(_varied),
+    "hetero": _uniform(varied),
     "churn": _uniform(lambda _: plain("basic"), deletes=True),
     "full": _uniform(lambda _: plain("basic"), full=True),
-    "fullhet": Workload(_varied, lambda _: plain("basic"), full=True),
+    "fullhet": Workload(varied, lambda _: plain("basic"), full=True),
 }
 
 

@@ -11,9 +11,9 @@ import pytest
 from k8s_scheduler.core import scheduler
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.dependencies import Declarations, Object, Row
+from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.preemption import DryRunError
 from k8s_scheduler.core.framework.registry import Registration
-from k8s_scheduler.core.framework.runtime import PluginError
 from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.simulate.cluster import Cluster
 from k8s_scheduler.simulate.profiles import profile_in_force
@@ -148,6 +148,14 @@ def users():
                         found.setdefault((view._plugin, dependency), current[0])
 
             monkeypatch.setattr(RowsView, method, spy)
+        block = RowsView.block
+
+        def spy_on_block(view, families, resources, **options):
+            for name in families.columns(resources):
+                view._check(name)
+            return block(view, families, resources, **options)
+
+        monkeypatch.setattr(RowsView, "block", spy_on_block)
 
     with pytest.MonkeyPatch.context() as monkeypatch:
         watch(monkeypatch)

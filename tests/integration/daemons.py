@@ -19,8 +19,12 @@ _numbers = itertools.count()
 
 @contextmanager
 def running(bed: Bed, **options) -> Iterator[Daemon]:
-    """Run a daemon on the bed for as long as the body; its end must be clean."""
-    daemon = Daemon(bed, name=f"k8s-scheduler-{next(_numbers)}", **options).start()
+    """Run a daemon on the bed for as long as the body; its end must be clean.
+
+    Every decision from a kept evaluation is made again from scratch.
+    """
+    flags = (*options.pop("flags", ("--leader-elect=false",)), "--verify-cache=1")
+    daemon = Daemon(bed, name=f"k8s-scheduler-{next(_numbers)}", flags=flags, **options).start()
     try:
         yield daemon
     except BaseException as error:
@@ -34,6 +38,7 @@ def running(bed: Bed, **options) -> Iterator[Daemon]:
     assert "Traceback" not in text, text[-3000:]
     # What the audit of parked pods says; it looks at one of them each second.
     assert "fits and was not woken" not in text, text[-3000:]
+    assert "a kept evaluation was stale" not in text, text[-3000:]
 
 
 @contextmanager
@@ -84,6 +89,11 @@ def stand_up(sandbox: Sandbox, *nodes: Object) -> None:
 
 def node_of(sandbox: Sandbox, name: str) -> str | None:
     return sandbox.pods()[name]["spec"].get("nodeName")
+
+
+def nominated(sandbox: Sandbox, name: str) -> str | None:
+    """Return the node that the pod's status names."""
+    return sandbox.pods()[name]["status"].get("nominatedNodeName")
 
 
 def bound(sandbox: Sandbox) -> dict[str, str]:

@@ -11,6 +11,7 @@ from tests.integration.daemons import (
     events,
     no_complaints,
     node_of,
+    nominated,
     running,
     says,
     stand_up,
@@ -124,8 +125,11 @@ def test_a_volume_is_made_where_the_pod_goes_and_the_pod_waits_for_it(sandbox, d
     sandbox.create_pods([pod("other", node="n1")])
     eventually(lambda: node_of(sandbox, "other") == "n1", 20, "the other one is bound")
     assert node_of(sandbox, "p") is None
+    # Whoever plans with pending pods can see where it will go.
+    eventually(lambda: nominated(sandbox, "p") == "n2", 20, "it says so")
     storage.provision("data")
     eventually(lambda: node_of(sandbox, "p") == "n2", 30, "the pod follows its volume")
+    assert not nominated(sandbox, "p")
     eventually(lambda: storage.is_bound("data"), 20, "the claim is bound")
     assert failures(sandbox) == []
 
@@ -205,6 +209,7 @@ def test_a_pod_does_not_wait_for_its_volume_for_ever(sandbox):
         assert node_of(sandbox, "p") is None
         # What was asked for still stands, so whoever makes the volume late has not worked in vain.
         assert storage.selected_node("data") == "n1"
+        eventually(lambda: not nominated(sandbox, "p"), 20, "it has no node any more")
         storage.provision("data")
         eventually(lambda: node_of(sandbox, "p") == "n1", 30, "the pod is bound")
         no_complaints(daemon)

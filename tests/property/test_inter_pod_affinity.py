@@ -224,3 +224,41 @@ def test_one_pod_more_or_less(*, cluster, spaces, newcomer, added, position, lea
     fresh = [(n, left if n is node else pods) for n, pods in cluster]
     again = Columns(fresh, spaces)
     assert again.rejections(again.prepare(pod)) == wanted
+
+
+def without_terms(builder):
+    builder.raw["spec"].pop("affinity", None)
+    return builder
+
+
+@given(
+    cluster=clusters(),
+    spaces=spaces_of_cluster,
+    newcomer=pods("new"),
+    added=st.lists(pods("added").map(without_terms), min_size=1, max_size=3),
+    leaving=st.integers(0, 31),
+    position=st.integers(0, 4),
+)
+def test_terms_stay_right_while_pods_come_and_go(
+    *, cluster, spaces, newcomer, added, leaving, position
+):
+    """As long as the same terms are held: what pods without terms do is read when nodes are."""
+    pod = newcomer.obj()
+    columns = Columns(cluster, spaces)
+    plugin, rows = columns.plugin, columns.view()
+    term, wish = columns.prepare(pod), plugin.pre_score(PodView(pod), rows)
+    columns.rejections(term)
+    plain = [p for _, placed in cluster for p in placed if p.spec.affinity is None]
+    for i, gone in enumerate(plain):
+        if leaving >> i & 1:
+            columns.cache.remove_pod(gone.metadata.uid)
+    node = cluster[position % len(cluster)][0].metadata.name
+    for i, builder in enumerate(added):
+        columns.cache.put_bound(builder.on(node).uid(f"u{i}").obj())
+    fresh = columns.prepare(pod)
+    assert term == fresh
+    assert columns.rejections(term) == columns.rejections(fresh)
+    again = plugin.pre_score(PodView(pod), rows)
+    if SKIP not in (wish, again):
+        assert wish == again
+        assert plugin.score(wish, rows).tolist() == plugin.score(again, rows).tolist()

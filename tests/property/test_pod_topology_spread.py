@@ -236,3 +236,53 @@ def test_scores_equal_the_scalar_reference(found, pod, data):
     assert (term is SKIP) == (expected is None)
     if term is not SKIP:
         assert plugin.normalize(plugin.score(term, feasible)).tolist() == expected
+
+
+@often
+@given(found=worlds(), hard=newcomers(HARD), soft=newcomers(SOFT), data=st.data())
+def test_terms_stay_right_while_pods_come_and_go(found, hard, soft, data):
+    world, cache, plugin = found
+    rows = view(cache, plugin, cache.nodes.present_rows())
+    term, wish = plugin.prepare(PodView(hard), rows), plugin.pre_score(PodView(soft), rows)
+    there = [pod for _, pods in world.nodes for pod in pods]
+    for i in range(data.draw(st.integers(1, 4))):
+        # What is remembered of a judgement must not outlive it.
+        if term is not SKIP:
+            plugin.filter(term, rows)
+        if wish is not SKIP:
+            plugin.score(wish, rows)
+        if there and data.draw(st.booleans()):
+            gone = there.pop(data.draw(st.integers(0, len(there) - 1)))
+            cache.remove_pod(gone.metadata.uid)
+        else:
+            node = data.draw(st.sampled_from(world.nodes))[0].metadata.name
+            there.append(data.draw(placed(f"more-{i}", node)))
+            cache.put_bound(there[-1])
+    fresh = plugin.prepare(PodView(hard), rows)
+    assert term == fresh
+    if term is not SKIP:
+        assert plugin.filter(term, rows).tolist() == plugin.filter(fresh, rows).tolist()
+    again = plugin.pre_score(PodView(soft), rows)
+    assert wish == again
+    if wish is not SKIP:
+        assert plugin.score(wish, rows).tolist() == plugin.score(again, rows).tolist()
+
+
+@often
+@given(found=worlds(), pod=newcomers(HARD), data=st.data())
+def test_dry_runs_start_from_what_is_there_now(found, pod, data):
+    """A dry run on a term that has served before equals one on a fresh term."""
+    world, cache, plugin = found
+    rows = view(cache, plugin, cache.nodes.present_rows())
+    term = plugin.prepare(PodView(pod), rows)
+    if term is SKIP:
+        return
+    row = data.draw(st.integers(0, len(world.nodes) - 1))
+    one = view(cache, plugin, [row])
+    other = PodView(data.draw(placed("other", f"n{row}")))
+    plugin.filter(plugin.remove_pod(term, other, one), one)
+    node = data.draw(st.sampled_from(world.nodes))[0].metadata.name
+    cache.put_bound(data.draw(placed("more", node)))
+    fresh = plugin.prepare(PodView(pod), rows)
+    old, new = (plugin.remove_pod(each, other, one) for each in (term, fresh))
+    assert plugin.filter(old, rows).tolist() == plugin.filter(new, rows).tolist()

@@ -18,12 +18,15 @@ from k8s_scheduler.api.ports import host_ports
 from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.api.selectors import LabelSelector
 from k8s_scheduler.core.framework.dependencies import Declarations, Object, Row
+from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.state.cache import Cache, CacheError
+from k8s_scheduler.core.state.counters import Holding, Matching
 from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.held_terms import terms_of
 from k8s_scheduler.core.state.volume_users import volume_user
+from tests.builders import make_pod
 from tests.unit.core.state import random_pods
 from tests.unit.core.state.random_pods import (
     CLAIMS,
@@ -271,22 +274,23 @@ def selectors_count(cache, nodes, pods, rng):
             if (namespaces is None or p.pod.metadata.namespace in namespaces)
             and matches(requirements, p.pod.metadata.labels or {})
         ]
-        mask = view.pods_matching(namespaces, requirements)
+        listed = None if namespaces is None else tuple(sorted(namespaces))
         for with_terminating in (True, False):
+            selection = Matching(((listed, requirements),), with_terminating)
+            counter = view.counter(selection)
             counts = Counter(
                 p.node
                 for p in picked
                 if with_terminating or p.pod.metadata.deletion_timestamp is None
             )
-            found = view.cut(view.pods_by_row(mask, with_terminating=with_terminating))
-            assert found.tolist() == [counts[name] for name in names]
-        for key in ("zone", "host"):
-            domains = Counter(
-                (nodes[p.node].metadata.labels or {}).get(key) for p in picked if p.node in nodes
-            )
-            assert by_value(view, view.pods_by_domain(mask, key)) == {
-                value: count for value, count in domains.items() if value is not None
-            }
+            assert view.count_here(counter).tolist() == [counts[name] for name in names]
+            for key in ("zone", "host"):
+                domains = Counter()
+                for name, count in counts.items():
+                    labels = (nodes[name].metadata.labels or {}) if name in nodes else {}
+                    if key in labels:
+                        domains[labels[key]] += count
+                assert by_value(view, view.count_by_domain(counter, key)) == domains
 
 
 def terms_are_held(cache, nodes, pods, rng):
@@ -295,24 +299,21 @@ def terms_are_held(cache, nodes, pods, rng):
     names = [cache.nodes.name_of(row) for row in rows.tolist()]
     held = [(p.node, term) for p in pods.values() for term in terms_of(p.pod)]
     newcomer = (rng.choice(NAMESPACES), rng.choice([{}, {"team": "red"}]), random_labels(rng))
-    picking = view.terms_picking(*newcomer)
+    namespace, namespace_labels, labels = newcomer
+    pod = make_pod("new").namespace(namespace).label(**labels).obj()
+    picking = view.terms_picking(PodView(pod), namespace_labels)
     assert len(picking) == len(set(picking))
     assert set(picking) == {term for _, term in held if term.picks(*newcomer)}
-    terms = {term: rng.randint(1, 3) * rng.choice([1, -1]) for term in picking}
-    expected = Counter()
-    for node, term in held:
-        expected[node] += terms.get(term, 0)
-    index = cache.pods
-    by_pod = index.held_terms.weigh(terms)[index.column("holder")]
-    by_row = np.bincount(index.column("row"), by_pod, minlength=cache.nodes.row_count)
-    assert view.cut(by_row.astype(int)).tolist() == [expected[name] for name in names]
-    zones = Counter()
-    for node, term in held:
-        zone = (nodes[node].metadata.labels or {}).get("zone") if node in nodes else None
-        if zone is not None:
-            zones[zone] += terms.get(term, 0)
-    found = by_value(view, view.holders_by_domain(terms, "zone"))
-    assert found == {zone: total for zone, total in zones.items() if total}
+    for term in picking:
+        counter = view.counter(Holding(term))
+        holders = Counter(node for node, other in held if other == term)
+        assert view.count_here(counter).tolist() == [holders[name] for name in names]
+        zones = Counter()
+        for node, count in holders.items():
+            zone = (nodes[node].metadata.labels or {}).get("zone") if node in nodes else None
+            if zone is not None:
+                zones[zone] += count
+        assert by_value(view, view.count_by_domain(counter, "zone")) == zones
 
 
 def by_value(view, sums):

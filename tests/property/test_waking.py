@@ -18,7 +18,7 @@ from k8s_scheduler.api.kinds import TYPES, Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.core.framework.runtime import PluginError
+from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
     Message,

@@ -15,6 +15,10 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.sampling import Sampling
 from k8s_scheduler.core.engine.seeds import seed_of
+from k8s_scheduler.core.engine.shapes.families import Member
+from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
+from k8s_scheduler.core.engine.shapes.verification import Verifier
+from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
 from k8s_scheduler.core.framework.extenders import Opinion, refusal
@@ -60,13 +64,19 @@ class Cycle:
         state: Cache,
         runtime: Runtime,
         verdicts: VerdictTable,
+        *,
         watches: Mapping[str, Watch] | None = None,
+        shapes: ShapeCache | None = None,
+        verifier: Verifier | None = None,
     ) -> None:
+        """Decide on a state; without `shapes`, every pod is judged from scratch."""
+        self._verifier = verifier
         # By profile; whose points nobody watches is not timed.
         self._watches: Mapping[str, Watch] = {} if watches is None else watches
         self._state = state
         self._runtime = runtime
         self._verdicts = verdicts
+        self._shapes = shapes
         self.sampling = Sampling(state.nodes)
 
     def look(self, profile: Profile, queued: QueuedPod) -> tuple[NodeName, ...] | NoNode:
@@ -91,6 +101,9 @@ class Cycle:
             promised = self._promised(profile, queued.pod, pod, nominated)
             if promised is not None:
                 return promised
+            kept = None if nominated else self._kept(profile, queued)
+            if kept is not None:
+                return self._decide_as_kept(profile, queued, kept)
         found = self._filter(profile, queued, opinion)
         if isinstance(found, NoNode):
             return found
@@ -108,6 +121,53 @@ class Cycle:
         start = seed_of(queued.pod, attempt=queued.attempts) % self._state.nodes.row_count
         return Placement(_pick(best, start=start), state)
 
+    # From what is kept
+
+    def _kept(self, profile: Profile, queued: QueuedPod) -> Member | None:
+        """Return what is known of the pod's shape; sampling and few nodes are not for that."""
+        if self._shapes is None or 0 < profile.percentage_of_nodes_to_score < _ALL:
+            return None
+        if not len(self._state.nodes):
+            return None
+        watch = self._watches.get(profile.scheduler_name)
+        started = 0.0 if watch is None else watch.now()
+        found = self._shapes.find(profile, queued, watch)
+        if found is None:
+            return None
+        if watch is not None:
+            # Terms are at hand; catching up is filtering.
+            now = watch.ended(points.FILTER, points.SUCCESS, started)
+            watch.ended(points.PRE_FILTER, points.SUCCESS, now)
+        if self._verifier is None:
+            return found
+        if self._verifier.approves(profile, queued, found.evaluation):
+            return found
+        self._shapes.drop(profile, queued)
+        return None
+
+    def _decide_as_kept(
+        self, profile: Profile, queued: QueuedPod, kept: Member
+    ) -> Placement | NoNode:
+        evaluation = kept.evaluation
+        start = seed_of(queued.pod, attempt=queued.attempts) % self._state.nodes.row_count
+        watch = self._watches.get(profile.scheduler_name)
+        started = 0.0 if watch is None else watch.now()
+        row = evaluation.best(profile, start=start)
+        if row is not None:
+            if watch is not None:
+                now = watch.ended(points.SCORE, points.SUCCESS, started)
+                watch.ended(points.PRE_SCORE, points.SUCCESS, now)
+            return Placement(row, evaluation.state)
+        filtered = evaluation.filtered()
+        if kept.labels != queued.shape.labels:
+            # Who makes room asks what nobody has asked before: of this pod, not of another one.
+            before = self._runtime.run_pre_filters(profile, queued.view)
+            filtered = replace(filtered, before=before)
+        diagnosis = diagnose(filtered, self._verdicts)
+        return NoNode(diagnosis, self._state.nodes.present_rows(), filtered)
+
+    # From scratch
+
     def _filter(
         self, profile: Profile, queued: QueuedPod, opinion: Opinion | None
     ) -> Filtered | NoNode:
@@ -122,7 +182,7 @@ class Cycle:
             filtered = self._respect(opinion, rows, filtered)
         if len(filtered.feasible):
             return filtered
-        diagnosis = diagnose(filtered.codes, self._verdicts, pre_filter=filtered.pre_filter)
+        diagnosis = diagnose(filtered, self._verdicts)
         return NoNode(diagnosis, rows, filtered, nominated)
 
     def _respect(self, opinion: Opinion, rows: Rows, filtered: Filtered) -> Filtered:
@@ -135,7 +195,8 @@ class Cycle:
             if name not in allowed:
                 verdict = opinion.refused.get(name, _NOT_ASKED)
                 codes[position] = self._verdicts.code(verdict)
-        return replace(filtered, codes=codes, feasible=rows[codes == 0])
+        outside = filtered.outside_code
+        return Filtered(codes, rows[codes == 0], filtered.before, outside)
 
     def _bonus(self, opinion: Opinion, rows: Rows) -> Scores:
         names = (self._state.nodes.name_of(NodeRow(row)) for row in rows.tolist())

@@ -12,12 +12,15 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.preemption import Stuck
 from k8s_scheduler.core.engine.seeds import seed_of
+from k8s_scheduler.core.engine.shapes.evaluation import Evaluation
+from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.preemption import DryRunError, PreemptionPlugin, Victims
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.runtime import Filtered, Nominated, Runtime
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.node_table import Rows
@@ -62,7 +65,15 @@ class Judgement:
 class Judge:
     """Judges pods against one state."""
 
-    def __init__(self, state: Cache, runtime: Runtime, verdicts: VerdictTable) -> None:
+    def __init__(
+        self,
+        state: Cache,
+        runtime: Runtime,
+        verdicts: VerdictTable,
+        shapes: ShapeCache | None = None,
+    ) -> None:
+        """Judge on a state; without `shapes`, every pod is judged from scratch."""
+        self._shapes = shapes
         self._state = state
         self._runtime = runtime
         self._verdicts = verdicts
@@ -73,7 +84,12 @@ class Judge:
         nodes = self._state.nodes
         rows = nodes.present_rows()
         nominated = nominated_for(self._state, pod)
-        filtered = self._runtime.run_filters(profile, view, rows, nominated)
+        kept = None if nominated or not len(rows) else self._kept(profile, pod)
+        filtered = (
+            self._runtime.run_filters(profile, view, rows, nominated)
+            if kept is None
+            else kept.filtered()
+        )
         names = {row: nodes.name_of(NodeRow(row)) for row in rows.tolist()}
         rejected = {
             names[row]: self._verdicts[code]
@@ -82,10 +98,14 @@ class Judge:
         }
         feasible = tuple(names[row] for row in filtered.feasible.tolist())
         if not feasible:
-            diagnosis = diagnose(filtered.codes, self._verdicts, pre_filter=filtered.pre_filter)
+            diagnosis = diagnose(filtered, self._verdicts)
             preemption = self._preemption(profile, pod, rows, filtered, nominated)
             return Judgement(filtered.pre_filter, rejected, (), {}, {}, diagnosis, preemption)
-        scored = self._runtime.run_scores(profile, view, filtered.feasible)
+        scored = (
+            self._runtime.run_scores(profile, view, filtered.feasible)
+            if kept is None
+            else kept.scored(profile, filtered.feasible)
+        )
         return Judgement(
             pre_filter=None,
             rejected=rejected,
@@ -97,6 +117,14 @@ class Judge:
             totals={name: int(scored.totals[i]) for i, name in enumerate(feasible)},
             diagnosis=None,
         )
+
+    def _kept(self, profile: Profile, pod: Pod) -> Evaluation | None:
+        """Return what is known of the pod's shape, if exactly its like is kept."""
+        if self._shapes is None:
+            return None
+        queued = QueuedPod(pod, timestamp=0.0)
+        found = self._shapes.find(profile, queued)
+        return None if found is None or found.labels != queued.shape.labels else found.evaluation
 
     def _preemption(
         self, profile: Profile, pod: Pod, rows: Rows, filtered: Filtered, nominated: Nominated

@@ -7,7 +7,7 @@ microseconds; only sampled attempts pay for a look at the clock around every plu
 
 from collections.abc import Callable, Mapping
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge
 
 from k8s_scheduler.core.engine.entities import Entities
 from k8s_scheduler.core.engine.point_meter import PointMeter
@@ -15,6 +15,7 @@ from k8s_scheduler.core.framework.status import AttemptResult
 from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import QueueObserver
 from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.obs.histograms import Observations
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 # Beyond this, kube-scheduler's SLI histogram counts attempts as one.
@@ -58,9 +59,11 @@ class Meter(QueueObserver):
         }
         self._incoming: dict[tuple[Place, str], Counter] = {}
         self._rejected: dict[tuple[str, str], Gauge] = {}
-        self._sli: dict[int, Histogram] = {}
-        self._events: dict[str, Histogram] = {}
-        self._plugins: dict[tuple[str, str, str], Histogram] = {}
+        self._decisions = metrics.scheduling_algorithm_duration_seconds.labels()
+        self._attempts_of_bound = metrics.pod_scheduling_attempts.labels()
+        self._sli: dict[int, Observations] = {}
+        self._events: dict[str, Observations] = {}
+        self._plugins: dict[tuple[str, str, str], Observations] = {}
 
     # The queue
 
@@ -103,7 +106,7 @@ class Meter(QueueObserver):
 
     def decided(self, seconds: float) -> None:
         """Observe the time one decision took."""
-        self._metrics.scheduling_algorithm_duration_seconds.observe(seconds)
+        self._decisions.observe(seconds)
 
     def permit_waited(self, status: str, seconds: float) -> None:
         """Observe how long a pod waited for its permits, and how that ended."""
@@ -111,7 +114,7 @@ class Meter(QueueObserver):
 
     def bound(self, queued: QueuedPod, *, now: float) -> None:
         """Observe how long and how many attempts a pod needed."""
-        self._metrics.pod_scheduling_attempts.observe(queued.attempts)
+        self._attempts_of_bound.observe(queued.attempts)
         if queued.first_active is not None:
             duration = self._sli_of(min(queued.attempts, _MANY_ATTEMPTS))
             duration.observe(max(0.0, now - queued.first_active))
@@ -120,7 +123,7 @@ class Meter(QueueObserver):
         """Count a bound pod that no event had taken back into the queue, only the clock."""
         self._metrics.pod_scheduled_after_flush.inc()
 
-    def _sli_of(self, attempts: int) -> Histogram:
+    def _sli_of(self, attempts: int) -> Observations:
         child = self._sli.get(attempts)
         if child is None:
             label = f"{attempts}+" if attempts == _MANY_ATTEMPTS else str(attempts)

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.runtime import PluginError, Runtime
+from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.queue.waking import Waker

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from prometheus_client import Histogram
-
 from k8s_scheduler.core.framework.watch import Watch
+from k8s_scheduler.obs.histograms import Observations
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 
@@ -20,23 +19,26 @@ class PointMeter(Watch):
         self._durations = metrics.framework_extension_point_duration_seconds
         self._evaluations = metrics.plugin_evaluation
         self._profile = profile
-        self._bound: dict[tuple[str, str], Histogram] = {}
+        self._bound: dict[tuple[str, str], Observations] = {}
         self._asked: dict[tuple[str, str], int] = {}
         self.now = perf
 
     def ended(self, point: str, status: str, since: float) -> float:
         """Observe a point that began at `since` and ends now; return the time."""
         now = self.now()
-        self.took(point, status, now - since)
+        child = self._bound.get((point, status)) or self._bind(point, status)
+        child.observe(now - since)
         return now
 
     def took(self, point: str, status: str, seconds: float) -> None:
         """Observe a point that was measured by another clock."""
-        child = self._bound.get((point, status))
-        if child is None:
-            child = self._durations.labels(point, status, self._profile)
-            self._bound[point, status] = child
+        child = self._bound.get((point, status)) or self._bind(point, status)
         child.observe(seconds)
+
+    def _bind(self, point: str, status: str) -> Observations:
+        child = self._durations.labels(point, status, self._profile)
+        self._bound[point, status] = child
+        return child
 
     def asked(self, point: str, plugin: str, times: int = 1) -> None:
         """Count a plugin that was asked."""

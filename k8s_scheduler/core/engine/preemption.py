@@ -10,10 +10,11 @@ from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.victims import Budgets, select_victims
 from k8s_scheduler.core.framework.plugin import PostFilterPlugin
+from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.preemption import DryRunError, Victims
 from k8s_scheduler.core.framework.profile import Profile, Step
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
-from k8s_scheduler.core.framework.runtime import Filtered, Nominated, PluginError, Runtime, Trial
+from k8s_scheduler.core.framework.runtime import Filtered, Nominated, Runtime, Trial
 from k8s_scheduler.core.framework.views import Mask, UndeclaredReadError
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
@@ -69,11 +70,15 @@ class Stuck:
 
     def resolvable_count(self) -> int:
         """Return how many nodes might take the pod if others left."""
-        return int(np.count_nonzero(self._resolvable))
+        verdicts = self._verdicts
+        counts = self._filtered.counts()
+        return sum(count for code, count in counts if verdicts[code].resolvable)
 
     def nodes_with_lesser(self) -> tuple[NodeName, ...]:
         """Return those of them with pods that are less important, in the table's order."""
         pods = self._state.pods
+        if not pods.has_lesser(self._pod.spec.priority or 0):
+            return ()
         lesser = pods.column("row")[pods.column("priority") < (self._pod.spec.priority or 0)]
         has_lesser = np.zeros(self._state.nodes.row_count, dtype=np.bool_)
         has_lesser[lesser] = True
@@ -84,7 +89,7 @@ class Stuck:
     def _resolvable(self) -> Mask:
         codes = self._filtered.codes
         by_code = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
-        for code in np.unique(codes).tolist():
+        for code, _ in self._filtered.counts():
             by_code[code] = self._verdicts[code].resolvable
         found: Mask = by_code[codes]
         return found

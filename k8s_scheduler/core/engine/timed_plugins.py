@@ -33,10 +33,17 @@ class TimedProfiles:
         self._plain = profiles
         stopwatch = Stopwatch(meter, perf)
         self._timed = {name: timed(profile, stopwatch) for name, profile in profiles.items()}
+        # An attempt asks at every one of its steps.
+        self._last: tuple[Pod | None, int, Profile | None] = (None, 0, None)
 
     def of(self, queued: QueuedPod) -> Profile:
         """Return the profile for a pod's present attempt."""
-        return self.of_pod(queued.pod, attempt=queued.attempts)
+        pod, attempt = queued.pod, queued.attempts
+        last_pod, last_attempt, profile = self._last
+        if profile is None or pod is not last_pod or attempt != last_attempt:
+            profile = self.of_pod(pod, attempt=attempt)
+            self._last = (pod, attempt, profile)
+        return profile
 
     def of_pod(self, pod: Pod, *, attempt: int = 0) -> Profile:
         """Return the profile for an attempt at a pod; 0 is before its first."""

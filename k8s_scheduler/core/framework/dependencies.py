@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.core.state.amounts import Families
 from k8s_scheduler.core.state.changes import Change
+
+_BLOCKS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +38,34 @@ Dependency: TypeAlias = Row | Object
 class Declarations:
     """What one plugin declared, ready to be asked for every read."""
 
-    __slots__ = ("_columns", "_families", "_kinds", "listed")
+    __slots__ = ("_blocks", "_columns", "_families", "_kinds", "listed")
 
     def __init__(self, listed: Iterable[Dependency]) -> None:
         self.listed = tuple(listed)
         columns = [d.column for d in self.listed if isinstance(d, Row)]
+        # Who may read a label may also ask whether it is there.
+        columns += [f"has_{column}" for column in columns if column.startswith("label/")]
         self._columns = frozenset(columns)
         self._families = frozenset(column for column in columns if column.endswith("/"))
         self._kinds = frozenset(d.kind for d in self.listed if isinstance(d, Object))
+        # Blocks that were found to be covered; pods may ask for any resources, so a bounded number.
+        self._blocks: dict[tuple[Families, tuple[str, ...]], None] = {}
 
     def cover(self, column: str) -> bool:
         """Return whether a column may be read."""
         return column in self._columns or column[: column.find("/") + 1] in self._families
+
+    def cover_block(self, families: Families, resources: tuple[str, ...]) -> bool:
+        """Return whether two columns of each of these resources may be read."""
+        block = (families, resources)
+        if block in self._blocks:
+            return True
+        covered = all(map(self.cover, families.columns(resources)))
+        if covered:
+            if len(self._blocks) >= _BLOCKS:
+                self._blocks.clear()
+            self._blocks[block] = None
+        return covered
 
     def cover_kind(self, kind: Kind) -> bool:
         """Return whether objects of a kind may be read."""

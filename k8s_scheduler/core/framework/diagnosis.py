@@ -9,10 +9,8 @@ has no counts: what was said is said of all nodes.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
-from k8s_scheduler.core.framework.views import Codes
+from k8s_scheduler.core.framework.runtime import Filtered
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -44,17 +42,12 @@ class Diagnosis:
         return f"0/{self.node_count} nodes are available: {_histogram(counts.items())}."
 
 
-def diagnose(
-    codes: Codes, verdicts: VerdictTable, *, pre_filter: Verdict | None = None
-) -> Diagnosis:
-    """Count the codes of all nodes; none of them is 0."""
-    distinct, counts = np.unique(codes, return_counts=True)
+def diagnose(filtered: Filtered, verdicts: VerdictTable) -> Diagnosis:
+    """Count the verdicts on all nodes; none of them passed."""
     return Diagnosis(
-        node_count=len(codes),
-        verdicts=tuple(
-            (verdicts[int(code)], int(count)) for code, count in zip(distinct, counts, strict=True)
-        ),
-        pre_filter=pre_filter,
+        node_count=len(filtered.codes),
+        verdicts=tuple((verdicts[code], count) for code, count in filtered.counts()),
+        pre_filter=filtered.pre_filter,
     )
 
 

@@ -13,8 +13,9 @@ nodes:
   pods; terms are never changed in place.
 * `filter(term, rows) -> codes`: a code per row, 0 where the node passes. Called only with rows
   that passed the plugins before it.
-* `pre_score(pod, rows) -> term | SKIP` with the feasible nodes in view, `score(term, rows) -> int64
-  per row` in 0..100 after `normalize(scores)`, which a plugin may leave out.
+* `pre_score(pod, rows) -> term | SKIP | Same` with the feasible nodes in view; `score(term, rows)
+  -> int64 per row`, in 0..100 after `normalize(scores)`, which a plugin may leave out. `Same` is
+  the score of every node, and nothing more is asked.
 
 Everything else is about one pod and one attempt, and gets the attempt's `CycleState`:
 
@@ -83,6 +84,13 @@ class Narrow:
 
     term: Term
     names: tuple[NodeName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """PreScore's answer for all nodes at once: each gets this score, already normalised."""
+
+    score: int
 
 
 Prepared: TypeAlias = Term | Skip | Reject | Narrow
@@ -217,13 +225,25 @@ class PostFilterPlugin(Protocol):
 class ScorePlugin(Protocol):
     """Prefers nodes."""
 
-    def pre_score(self, pod: PodView, rows: RowsView) -> Term | Skip:
+    def pre_score(self, pod: PodView, rows: RowsView) -> Term | Skip | Same:
         """Return what `score` needs of the pod; `rows` are the feasible nodes."""
         ...
 
     def score(self, term: Term, rows: RowsView) -> Scores:
         """Return a score per row."""
         ...
+
+
+@runtime_checkable
+class GroupingPlugin(Protocol):
+    """A filter or score that may be asked about one row for all that look alike to it.
+
+    By saying so a plugin promises: what it says of a row follows from the values that it reads of
+    that row, and of all the rows in view only from which values occur there, and on how many nodes
+    (`RowsView.count_nodes`), but not from how many rows they are.
+    """
+
+    judges_by_group: ClassVar[bool]
 
 
 @runtime_checkable

@@ -5,7 +5,9 @@ the shape. `shapes.shape_of` and this class go together; what is visible here is
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from k8s_scheduler.api.label_selectors import Requirements, matches
 from k8s_scheduler.api.meta import Labels, NodeName, ObjectMeta, OwnerReference
 from k8s_scheduler.api.node_features import required_features
 from k8s_scheduler.api.pod import NodeAffinity, Pod, TopologySpreadConstraint
@@ -13,19 +15,41 @@ from k8s_scheduler.api.ports import HostPort, host_ports
 from k8s_scheduler.api.resources import Requests, pod_requests
 from k8s_scheduler.api.taints import Taint, Toleration
 from k8s_scheduler.api.volumes import Volume
-from k8s_scheduler.core.state.held_terms import PodTerm, readable_terms_of, terms_of
+from k8s_scheduler.core.state.held_terms import HeldTerms, PodTerm, readable_terms_of, terms_of
+
+
+@dataclass(slots=True)
+class Questions:
+    """What plugins wanted to know of a pod that pods of one spec may differ in."""
+
+    # Whatever its labels are, its name.
+    labels: bool = False
+    name: bool = False
+    # Which terms of placed pods pick it.
+    terms: bool = False
+    # Dicts stand for ordered sets.
+    selectors: dict[Requirements | None, None] = field(default_factory=dict)
+    pairs: dict[tuple[tuple[str, str], ...], None] = field(default_factory=dict)
 
 
 class PodView:
     """The pod, as far as pods of one shape are alike."""
 
-    __slots__ = ("_pod", "_terms", "requests")
+    __slots__ = ("_pod", "_questions", "_terms", "requests")
 
     def __init__(self, pod: Pod, requests: Requests | None = None) -> None:
         """Take a pod, and its requests if they are known already."""
         self._pod = pod
         self.requests: Requests = requests or pod_requests(pod)
         self._terms: tuple[PodTerm, ...] | None = None
+        self._questions: Questions | None = None
+
+    def asking(self, questions: "Questions") -> "PodView":
+        """Return the same view; what is asked of the pod's labels is taken down."""
+        view = PodView(self._pod, self.requests)
+        view._terms = self._terms
+        view._questions = questions
+        return view
 
     # Who it is, as far as others select it
 
@@ -36,8 +60,29 @@ class PodView:
 
     @property
     def labels(self) -> Labels:
-        """Its labels."""
+        """Its labels. Who only wants to know whether a selector picks them asks for that."""
+        if self._questions is not None:
+            self._questions.labels = True
         return self._pod.metadata.labels or {}
+
+    def is_selected_by(self, requirements: Requirements | None) -> bool:
+        """Return whether a selector picks its labels."""
+        if self._questions is not None:
+            self._questions.selectors[requirements] = None
+        return matches(requirements, self._pod.metadata.labels or {})
+
+    def has_labels(self, pairs: Mapping[str, str]) -> bool:
+        """Return whether all of these are among its labels."""
+        if self._questions is not None:
+            self._questions.pairs[tuple(pairs.items())] = None
+        return pairs.items() <= (self._pod.metadata.labels or {}).items()
+
+    def picked_by(self, terms: HeldTerms, namespace_labels: Mapping[str, str]) -> list[PodTerm]:
+        """Return the terms of placed pods that pick it, in a namespace with these labels."""
+        if self._questions is not None:
+            self._questions.terms = True
+        metadata = self._pod.metadata
+        return terms.picking(metadata.namespace, namespace_labels, metadata.labels or {})
 
     @property
     def controller(self) -> OwnerReference | None:
@@ -128,6 +173,8 @@ class PodView:
     @property
     def name(self) -> str:
         """Its name; for texts and for the claims that are named after it, nothing else."""
+        if self._questions is not None:
+            self._questions.name = True
         return self._pod.metadata.name
 
     @property

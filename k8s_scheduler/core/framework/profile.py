@@ -23,6 +23,7 @@ from k8s_scheduler.core.framework.plugin import (
     BindPlugin,
     CountingPlugin,
     FilterPlugin,
+    GroupingPlugin,
     NormalizePlugin,
     PermitPlugin,
     Plugin,
@@ -34,6 +35,7 @@ from k8s_scheduler.core.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from k8s_scheduler.core.framework.preemption import PreemptionPlugin
 from k8s_scheduler.core.framework.views import Scores
 from k8s_scheduler.core.state.changes import Change
 
@@ -54,6 +56,8 @@ class FilterStep:
     counting: CountingPlugin | None
     # Whether a verdict on one row may depend on what is elsewhere.
     is_wide: bool
+    # Whether it may be asked about one row for all that look alike to it.
+    by_group: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ class ScoreStep:
     declared: Declarations
     weight: int
     normalize: Callable[[Scores], Scores] | None
+    # Whether it may be asked about one row for all that look alike to it.
+    by_group: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,8 @@ class Step(Generic[Point]):
     name: str
     plugin: Point
     declared: Declarations
+    # Whether it makes room by evicting pods.
+    preempts: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +144,10 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
         return [(use.name, p, use.weight) for p, use in uses if isinstance(p, kind)]
 
     def steps(point: str, kind: type[Point]) -> tuple[Step[Point], ...]:
-        return tuple(Step(n, p, Declarations(made[n].depends_on)) for n, p in at(point, kind))
+        return tuple(
+            Step(n, p, Declarations(made[n].depends_on), isinstance(p, PreemptionPlugin))
+            for n, p in at(point, kind)
+        )
 
     name = resolved.scheduler_name
     queue_sorts = at("queueSort", QueueSortPlugin)
@@ -167,6 +178,7 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
                 Declarations(made[n].depends_on),
                 weight=w or 1,
                 normalize=p.normalize if isinstance(p, NormalizePlugin) else None,
+                by_group=isinstance(p, GroupingPlugin),
             )
             for n, p, w in weighted("score", ScorePlugin)
         ),
@@ -202,6 +214,7 @@ def _filter_steps(
             filters=name in second,
             counting=plugin if isinstance(plugin, CountingPlugin) else None,
             is_wide=any(map(looks_elsewhere, made[name].depends_on)),
+            by_group=isinstance(plugin, GroupingPlugin),
         )
         for name, plugin in (first | second).items()
     }

@@ -55,6 +55,8 @@ class VerdictTable:
     def __init__(self) -> None:
         self._codes: dict[Verdict, Code] = {}
         self._verdicts: list[Verdict | None] = [None]
+        # Another number whenever codes may mean something else than before.
+        self.epoch = 0
 
     def code(self, verdict: Verdict) -> Code:
         """Return the code of a verdict, making one at first sight."""
@@ -68,6 +70,7 @@ class VerdictTable:
     def forget(self) -> None:
         """Start over if there are too many; only while nobody holds a code."""
         if len(self._verdicts) > self.LIMIT:
+            self.epoch += 1
             self._codes.clear()
             del self._verdicts[1:]
 

@@ -8,16 +8,17 @@ with them and without, and both must pass. A plugin that raises fails the pod's 
 scheduler; the error says which plugin, at which point.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.cycle_state import CycleState
+from k8s_scheduler.core.framework.node_sets import nothing_left, outside_of
 from k8s_scheduler.core.framework.plugin import (
     MAX_SCORE,
     SKIP,
@@ -25,12 +26,14 @@ from k8s_scheduler.core.framework.plugin import (
     Narrow,
     Prepared,
     Reject,
+    Same,
     Term,
 )
+from k8s_scheduler.core.framework.plugin_errors import PluginError, blame, blaming
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep, Step
-from k8s_scheduler.core.framework.reasons import Reason, Verdict, VerdictTable
-from k8s_scheduler.core.framework.status import StatusError
+from k8s_scheduler.core.framework.reads import Reads
+from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.state.cache import Cache
@@ -38,21 +41,9 @@ from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
 from k8s_scheduler.core.state.node_table import Rows
 
-PRE_FILTER_RESULT = "PreFilterResult"
-
 # By row: pods that are promised room there and count for the pod in question.
 Nominated = Mapping[NodeRow, Sequence[PlacedPod]]
 _NOBODY: Nominated = {}
-
-
-class PluginError(Exception):
-    """A plugin raised, or broke its contract."""
-
-    def __init__(self, plugin: str, extension_point: str, problem: str) -> None:
-        super().__init__(f'running {extension_point} plugin "{plugin}": {problem}')
-        self.problem = problem
-        self.plugin = plugin
-        self.extension_point = extension_point
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +68,16 @@ class Filtered:
     before: PreFiltered
     # The code of rows that no node set holds; -1 if there is no such set.
     outside_code: int = -1
+    # How many rows have each code, once somebody has asked.
+    _counts: list[tuple[int, int]] = field(default_factory=list, compare=False)
+
+    def counts(self) -> list[tuple[int, int]]:
+        """Return (code, number of rows) for the codes that were given, 0 for those that passed."""
+        if not self._counts and len(self.codes):
+            counts = np.bincount(self.codes)
+            found = np.flatnonzero(counts)
+            self._counts.extend(zip(found.tolist(), counts[found].tolist(), strict=True))
+        return self._counts
 
     @property
     def pre_filter(self) -> Verdict | None:
@@ -126,7 +127,7 @@ class Runtime:
         asked: list[str] = []
         for step in profile.pre_filters:
             asked.append(step.name)
-            prepared = self._prepare(step, pod, everywhere)
+            prepared = self.prepare(step, pod, everywhere)
             if watch is not None and prepared is not SKIP:
                 watch.asked(points.PRE_FILTER, step.name)
             if isinstance(prepared, Reject):
@@ -140,7 +141,7 @@ class Runtime:
                 names = wanted if names is None else names & wanted
                 if not names:
                     state = CycleState(asked=frozenset(asked))
-                    return PreFiltered(state, _nothing_left(narrowed_by))
+                    return PreFiltered(state, nothing_left(narrowed_by))
                 terms[step.name] = prepared.term
             elif prepared is not SKIP:
                 terms[step.name] = prepared
@@ -149,10 +150,12 @@ class Runtime:
             return PreFiltered(state, rejection=refused)
         return PreFiltered(state, None, names, tuple(sorted(narrowed_by)))
 
-    def _prepare(self, step: FilterStep, pod: PodView, rows: Rows) -> Prepared:
+    def prepare(
+        self, step: FilterStep, pod: PodView, rows: Rows, reads: Reads | None = None
+    ) -> Prepared:
         """Return what a plugin says at PreFilter; just a term, if it may only filter."""
         try:
-            prepared = step.plugin.prepare(pod, self.view(step, rows))
+            prepared = step.plugin.prepare(pod, self.view(step, rows, reads=reads, wide=True))
         except Exception as error:
             raise blame(error, step.name, "PreFilter") from error
         if not step.pre_filters and isinstance(prepared, Narrow):
@@ -197,10 +200,9 @@ class Runtime:
         nominated: Nominated,
         watch: Watch | None,
     ) -> Filtered:
-        codes, outside = self._outside_codes(before, rows)
         # Positions in `rows` that passed so far; None while these are all of them, so that views
         # of all nodes stay just that.
-        passed = None if outside < 0 else np.flatnonzero(codes == 0)
+        codes, passed, outside = self._within(before, rows)
         for step in profile.filters:
             if step.name not in before.state.terms:
                 continue
@@ -210,7 +212,7 @@ class Runtime:
             if watch is not None:
                 watch.asked(points.FILTER, step.name, len(left))
             found = self.filter(step, before.state.terms[step.name], left)
-            if not found.any():
+            if not np.count_nonzero(found):
                 continue
             if passed is None:
                 codes[:] = found
@@ -223,13 +225,26 @@ class Runtime:
             passed = np.flatnonzero(codes == 0)
         return Filtered(codes, rows if passed is None else rows.take(passed), before, outside)
 
-    def _outside_codes(self, before: PreFiltered, rows: Rows) -> tuple[Codes, int]:
-        """Return codes that reject the rows in no node set, and that code; -1 without a set."""
+    def _within(
+        self, before: PreFiltered, rows: Rows
+    ) -> tuple[Codes, npt.NDArray[np.intp] | None, int]:
+        """Return codes that reject the rows in no node set, where the others are, and that code.
+
+        Without a set, nothing is rejected and the code is -1.
+        """
         if before.names is None:
-            return np.zeros(len(rows), dtype=np.int64), -1
-        outside = self._verdicts.code(_outside(before.narrowed_by))
-        inside = np.isin(rows, self._rows_named(before.names))
-        return np.where(inside, 0, outside), outside
+            return np.zeros(len(rows), dtype=np.int64), None, -1
+        named = self._rows_named(before.names)
+        if len(rows) and rows is self._state.nodes.present_rows():
+            # These are ascending, and a set names few nodes.
+            places = np.searchsorted(rows, named)
+            places = places[rows.take(places, mode="clip") == named]
+        else:
+            places = np.flatnonzero(np.isin(rows, named))
+        outside = self._verdicts.code(outside_of(before.narrowed_by))
+        codes = np.full(len(rows), outside, dtype=np.int64)
+        codes[places] = 0
+        return codes, places, outside
 
     def _count_in(
         self,
@@ -253,12 +268,19 @@ class Runtime:
         found = {name for code in distinct if code for name in self._verdicts[code].blamed}
         return tuple(sorted(found))
 
-    def filter(self, step: FilterStep, term: Term, rows: Rows, delta: Delta | None = None) -> Codes:
+    def filter(
+        self,
+        step: FilterStep,
+        term: Term,
+        rows: Rows,
+        delta: Delta | None = None,
+        reads: Reads | None = None,
+    ) -> Codes:
         """Return one plugin's codes; a term that is a verdict stands for every row."""
         if isinstance(term, Verdict):
             return np.full(len(rows), self._verdicts.code(term), dtype=np.int64)
         try:
-            return step.plugin.filter(term, self.view(step, rows, delta))
+            return step.plugin.filter(term, self.view(step, rows, delta, reads))
         except Exception as error:
             raise blame(error, step.name, "Filter") from error
 
@@ -290,14 +312,23 @@ class Runtime:
         feasible: Rows,
         watch: Watch | None,
     ) -> Scored:
-        totals = np.zeros(len(feasible), dtype=np.int64)
         by_plugin: dict[str, Scores] = {}
+        constant = 0
+        totals: Scores | None = None
         for step, view, term in terms:
             if watch is not None:
                 watch.asked(points.SCORE, step.name, len(feasible))
-            by_plugin[step.name] = self._score(step, view, term) * step.weight
-            totals += by_plugin[step.name]
-        return Scored(totals, by_plugin)
+            if isinstance(term, Same):
+                constant += term.score * step.weight
+                same = np.int64(term.score * step.weight)
+                by_plugin[step.name] = np.broadcast_to(same, (len(feasible),))
+                continue
+            found = self._score(step, view, term)
+            part = by_plugin[step.name] = found if step.weight == 1 else found * step.weight
+            totals = part if totals is None else totals + part
+        if totals is None:
+            return Scored(np.full(len(feasible), constant, dtype=np.int64), by_plugin)
+        return Scored(totals + constant if constant else totals, by_plugin)
 
     def _pre_score(
         self, profile: Profile, pod: PodView, feasible: Rows, watch: Watch | None
@@ -306,25 +337,68 @@ class Runtime:
         terms = []
         for step in profile.scores:
             view = self.view(step, feasible)
-            try:
-                term = step.plugin.pre_score(pod, view)
-            except Exception as error:
-                raise blame(error, step.name, "PreScore") from error
+            term = self._pre_scored(step, pod, view)
             if term is not SKIP:
                 terms.append((step, view, term))
                 if watch is not None:
                     watch.asked(points.PRE_SCORE, step.name)
         return terms
 
-    def _score(self, step: ScoreStep, view: RowsView, term: Term) -> Scores:
+    @staticmethod
+    def _pre_scored(step: ScoreStep, pod: PodView, view: RowsView) -> Term:
         try:
-            scores = step.plugin.score(term, view)
-            if step.normalize is not None:
-                scores = step.normalize(scores)
+            return step.plugin.pre_score(pod, view)
+        except Exception as error:
+            raise blame(error, step.name, "PreScore") from error
+
+    def _score(self, step: ScoreStep, view: RowsView, term: Term) -> Scores:
+        return self.normalized(step, self._raw_score(step, view, term))
+
+    @staticmethod
+    def _raw_score(step: ScoreStep, view: RowsView, term: Term) -> Scores:
+        try:
+            return step.plugin.score(term, view)
         except Exception as error:
             raise blame(error, step.name, "Score") from error
-        low, high = int(scores.min()), int(scores.max())
-        if low < 0 or high > MAX_SCORE:
+
+    # Scores, piece by piece: for evaluations that are kept
+
+    def pre_score(self, step: ScoreStep, pod: PodView, rows: Rows, reads: Reads) -> Term:
+        """Return what a plugin says at PreScore."""
+        return self._pre_scored(step, pod, self.view(step, rows, reads=reads, wide=True))
+
+    def raw_score(self, step: ScoreStep, term: Term, rows: Rows, reads: Reads) -> Scores:
+        """Return a plugin's scores before they are normalised."""
+        return self._raw_score(step, self.view(step, rows, reads=reads), term)
+
+    def score(self, step: ScoreStep, term: Term, rows: Rows, reads: Reads) -> Scores:
+        """Return a plugin's scores."""
+        return self._score(step, self.view(step, rows, reads=reads), term)
+
+    def group_view(self, step: ScoreStep, rows: Rows, nodes: Scores, reads: Reads) -> RowsView:
+        """Return a view of rows that stand for several nodes each."""
+        return self.view(step, rows, reads=reads, multiplicity=nodes)
+
+    def group_pre_score(
+        self, step: ScoreStep, pod: PodView, rows: Rows, nodes: Scores, reads: Reads
+    ) -> Term:
+        """Return what a plugin says at PreScore of rows that stand for several nodes each."""
+        return self._pre_scored(step, pod, self.group_view(step, rows, nodes, reads))
+
+    def score_view(self, step: ScoreStep, term: Term, view: RowsView) -> Scores:
+        """Return a plugin's scores of what is in a view."""
+        return self._score(step, view, term)
+
+    def normalized(self, step: ScoreStep, scores: Scores) -> Scores:
+        """Return scores from 0 to 100, or say which plugin broke its contract."""
+        if step.normalize is not None:
+            try:
+                scores = step.normalize(scores)
+            except Exception as error:
+                raise blame(error, step.name, "Score") from error
+        # As unsigned numbers the negative ones are the largest: one look is enough.
+        if np.maximum.reduce(scores.view(np.uint64)) > MAX_SCORE:
+            low, high = int(scores.min()), int(scores.max())
             raise PluginError(
                 step.name,
                 "Score",
@@ -333,17 +407,22 @@ class Runtime:
             )
         return scores
 
-    def _rows_named(self, names: frozenset[NodeName]) -> list[int]:
+    def _rows_named(self, names: frozenset[NodeName]) -> Rows:
+        """Return the rows of the nodes of these names, ascending."""
         found = (self._state.nodes.row_of(name) for name in sorted(names))
-        return [row for row in found if row is not None]
+        return np.array(sorted(row for row in found if row is not None), dtype=np.int64)
 
     def view(
         self,
         step: FilterStep | ScoreStep | Step[Any],
         rows: Rows,
         delta: Delta | None = None,
+        reads: Reads | None = None,
+        *,
+        wide: bool = False,
+        multiplicity: Scores | None = None,
     ) -> RowsView:
-        """Return what a plugin may see of some rows."""
+        """Return what a plugin may see of some rows; `reads` takes down what it reads."""
         return RowsView(
             self._state,
             rows,
@@ -351,6 +430,9 @@ class Runtime:
             declared=step.declared,
             verdicts=self._verdicts,
             delta=delta,
+            reads=reads,
+            wide=wide,
+            multiplicity=multiplicity,
         )
 
 
@@ -411,43 +493,3 @@ class Trial:
 
     def _view(self, step: FilterStep) -> RowsView:
         return self._runtime.view(step, self._row, self._delta)
-
-
-def _nothing_left(plugins: list[str]) -> Verdict:
-    """Return the verdict of node sets that have no node in common."""
-    if len(plugins) == 1:
-        text = f"node(s) didn't satisfy plugin {plugins[0]}"
-    else:
-        text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"
-    reason = Reason(code=f"{PRE_FILTER_RESULT}/Empty", text=text)
-    return Verdict("", (reason,), resolvable=False, narrowed_by=tuple(sorted(plugins)))
-
-
-def _outside(plugins: tuple[str, ...]) -> Verdict:
-    """Return the verdict of a node that is in no node set."""
-    text = f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]"
-    reason = Reason(code=f"{PRE_FILTER_RESULT}/Outside", text=text)
-    return Verdict(PRE_FILTER_RESULT, (reason,), resolvable=False, narrowed_by=plugins)
-
-
-def blame(error: Exception, plugin: str, extension_point: str) -> PluginError:
-    """Return the error that names the plugin; its own words, if it failed on purpose."""
-    on_purpose = isinstance(error, StatusError)
-    problem = str(error) if on_purpose else f"{type(error).__name__}: {error}"
-    return PluginError(plugin, extension_point, problem)
-
-
-@contextmanager
-def blaming(plugin: str, extension_point: str) -> Iterator[None]:
-    """Turn whatever a plugin raises into an error that names the plugin."""
-    try:
-        yield
-    except Exception as error:
-        raise blame(error, plugin, extension_point) from error
-
-
-def check_answer(answer: object, *kinds: type[object]) -> None:
-    """Raise if a plugin answers what its contract does not know; None is always known."""
-    if answer is not None and not isinstance(answer, kinds):
-        known = ", ".join(kind.__name__ for kind in kinds)
-        raise TypeError(f"the answer is {answer!r}, not {known} or None")

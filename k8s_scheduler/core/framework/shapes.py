@@ -1,10 +1,11 @@
 """Shapes: pods that scheduling can't tell apart share one judgement.
 
-The key holds everything `PodView` lets plugins see. Who the pod is (uid, name), how important
-(priority) and how often it was tried are in no shape.
+The key holds everything `PodView` lets plugins see: its labels, and everything else. Who the pod is
+(uid, name), how important (priority) and how often it was tried are in no shape. Pods that differ
+in their labels alone often share a judgement all the same: see `engine.shapes.families`.
 """
 
-from typing import NewType
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,7 +13,13 @@ from k8s_scheduler.api.meta import OwnerReference
 from k8s_scheduler.api.node_features import required_features
 from k8s_scheduler.api.pod import Container, Pod
 
-ShapeKey = NewType("ShapeKey", bytes)
+
+class ShapeKey(NamedTuple):
+    """What tells shapes apart."""
+
+    spec: bytes
+    labels: bytes
+
 
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
@@ -26,7 +33,6 @@ def shape_of(pod: Pod) -> ShapeKey:
         _encode(
             (
                 metadata.namespace,
-                metadata.labels,
                 [_owner(o) for o in metadata.owner_references or () if o.controller],
                 itself,
                 spec.scheduler_name,
@@ -43,7 +49,8 @@ def shape_of(pod: Pod) -> ShapeKey:
                 spec.resource_claims,
                 required_features(pod),
             )
-        )
+        ),
+        _encode(metadata.labels),
     )
 
 

@@ -15,57 +15,42 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.label_selectors import Requirements
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.taints import Taint
-from k8s_scheduler.core.framework.dependencies import Declarations
-from k8s_scheduler.core.framework.reasons import Reason, Verdict, VerdictTable
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reads import NodeCount
+from k8s_scheduler.core.framework.reasons import Reason, Verdict
+from k8s_scheduler.core.framework.view_base import (
+    Codes,
+    Counts,
+    Mask,
+    Scores,
+    UndeclaredReadError,
+    ViewBase,
+)
+from k8s_scheduler.core.state.amounts import Block, Families
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn
-from k8s_scheduler.core.state.delta import Delta
+from k8s_scheduler.core.state.counters import Counted, Counter
 from k8s_scheduler.core.state.held_terms import PodTerm
-from k8s_scheduler.core.state.node_table import Rows
 from k8s_scheduler.core.state.volume_users import VolumeUser
 
-Codes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Scores = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.int64]
-# A mask over the distinct label sets of placed pods; `pods_by_row` makes counts of it.
-PodMask = npt.NDArray[np.bool_]
+__all__ = ["Codes", "Counts", "Mask", "RowsView", "Scores", "UndeclaredReadError"]
 
 
-class UndeclaredReadError(Exception):
-    """A plugin reached for something it did not declare."""
-
-
-class RowsView:
+class RowsView(ViewBase):
     """The declared columns of some rows, for one plugin."""
 
-    __slots__ = ("_declared", "_delta", "_is_whole", "_plugin", "_rows", "_state", "_verdicts")
+    __slots__ = ()
 
-    def __init__(
-        self,
-        state: Cache,
-        rows: Rows,
-        *,
-        plugin: str,
-        declared: Declarations,
-        verdicts: VerdictTable,
-        delta: Delta | None = None,
-    ) -> None:
-        self._state = state
-        self._rows = rows
-        self._plugin = plugin
-        self._declared = declared
-        self._verdicts = verdicts
-        self._delta = delta
-        # All nodes in view, and no row without one: columns are shown as they are, uncopied.
-        self._is_whole = rows is state.nodes.present_rows() and state.nodes.is_dense
-
-    def __len__(self) -> int:
-        return len(self._rows)
+    def count_nodes(self, mask: Mask | None = None) -> int:
+        """Return for how many nodes the rows of a mask, or all in view, stand."""
+        each = self._multiplicity
+        if self._reads is not None:
+            self._reads.node_count(NodeCount.ALL if mask is None else NodeCount.EACH)
+        if each is None:
+            return len(self._rows) if mask is None else int(np.count_nonzero(mask))
+        return int(np.add.reduce(each if mask is None else each[mask]))
 
     # Nodes
 
@@ -78,6 +63,8 @@ class RowsView:
             plugin=self._plugin,
             declared=self._declared,
             verdicts=self._verdicts,
+            reads=self._reads,
+            wide=True,
         )
 
     @property
@@ -91,11 +78,13 @@ class RowsView:
 
     def row_of(self, name: NodeName) -> NodeRow | None:
         """Return the row of the node of this name."""
+        self._took_everywhere("name")
         return self._state.nodes.row_of(name)
 
     @property
     def layout(self) -> object:
         """Something that is the same object as long as every node keeps its row."""
+        self._took_everywhere("name")
         return self._state.nodes.present_rows()
 
     def full_column(self) -> npt.NDArray[np.int64]:
@@ -108,6 +97,7 @@ class RowsView:
 
     def mask_of(self, name: NodeName) -> Mask:
         """Return where the node of this name is."""
+        self._took_column("name")
         row = self._state.nodes.row_of(name)
         found: Mask = self._rows == (NodeRow(-1) if row is None else row)
         return found
@@ -115,24 +105,79 @@ class RowsView:
     def column(self, name: str) -> AnyColumn:
         """Return a declared column of these rows. Do not write to it."""
         self._check(name)
+        self._took_column(name)
         found = self._cut(self._state.nodes.column(name))
         if self._delta is not None and (difference := self._delta.difference(name)):
             return found + difference
         return found
 
+    def block(
+        self, families: Families, resources: tuple[str, ...], *, exact: bool = False
+    ) -> Block:
+        """Return [family][resource][row] of declared columns. Do not write to it.
+
+        In floats if they are exact and you do not insist on integers: the results are the same.
+        """
+        if not self._declared.cover_block(families, resources):
+            for name in families.columns(resources):
+                self._check(name)
+        if self._reads is not None:
+            for name in families.columns(resources):
+                if self._wide or name not in self._reads.narrow:
+                    self._took_column(name)
+        amounts = self._state.nodes.amounts
+        layout = amounts.layout(resources)
+        exact = exact or not layout.is_small or self._delta is not None
+        if self._is_whole and self._delta is None:
+            return amounts.whole(families, layout, len(self._rows), exact=exact)
+        found = amounts.part(families, layout, self._rows, exact=exact)
+        if self._delta is None:
+            return found
+        return found + self._delta.differences(families, resources)
+
+    def is_everywhere(self, resources: tuple[str, ...]) -> bool:
+        """Return whether every node there is offers all these resources.
+
+        This may decide how something is worked out, not what comes out: it is nobody's fact.
+        """
+        return self._state.nodes.amounts.layout(resources).is_everywhere
+
     @property
     def node_count(self) -> int:
         """How many nodes there are in all, not only in this view."""
         self._check("node_count")
-        return len(self._state.nodes)
+        return self._took_scalar("node_count", len(self._state.nodes))
 
     def label(self, key: str) -> npt.NDArray[np.int64]:
         """Return the ids of each row's value of a label; negative where the label is absent."""
-        self._check(f"label/{key}")
+        name = f"label/{key}"
+        self._check(name)
+        self._took_column(name)
         return self._cut(self._state.nodes.labels.column(key))
+
+    def has_label(self, key: str) -> Mask:
+        """Return which rows have a label, whatever its value."""
+        name = f"has_label/{key}"
+        self._check(name)
+        self._took_column(name)
+        found: Mask = self._cut(self._state.nodes.labels.column(key)) >= 0
+        return found
+
+    def is_label_on_all_nodes(self, key: str) -> bool:
+        """Return whether every node there is, in view or not, has a label with this key."""
+        self._took_label_everywhere(key)
+        return self._state.nodes.labels.holder_count(key) == len(self._state.nodes)
+
+    def domains(self, key: str) -> npt.NDArray[np.int64]:
+        """Return the ids of the label's values that nodes, in view or not, have. Do not write."""
+        self._took_label_everywhere(key)
+        return self._state.nodes.labels.ids_in_use(key)
 
     def label_id(self, value: str) -> int:
         """Return the id of a label value; no row has it if nobody ever had that value."""
+        if self._wide:
+            # Whoever keeps it has to know when a value that nobody had gets an id.
+            self._took_scalar("label_values", self._state.nodes.labels.value_count)
         return self._state.nodes.labels.known_id(value)
 
     def label_value(self, value_id: int) -> str:
@@ -142,27 +187,26 @@ class RowsView:
     @property
     def label_value_count(self) -> int:
         """How many ids of label values there are: the length of an array by domain."""
-        return self._state.nodes.labels.value_count
+        return self._took_scalar("label_values", self._state.nodes.labels.value_count)
 
     def image_sizes(self, name: str) -> npt.NDArray[np.int64]:
         """Return the size of an image on each row, 0 where it is not."""
         self._check("images")
+        self._took_column("images")
         return self._cut(self._state.nodes.images.column(name, self._state.nodes.row_count))
 
     def image_holders(self, name: str) -> int:
         """Return how many nodes hold an image, in view or not."""
         self._check("images")
-        return len(self._state.nodes.images.sizes(name))
+        return self._took_scalar(f"image/{name}", len(self._state.nodes.images.sizes(name)))
 
     def taint_sets(self) -> Iterable[tuple[int, tuple[Taint, ...]]]:
-        """Return the live (id, taints) pairs that the column `taint_set` refers to."""
-        self._check("taint_set")
-        return self._state.nodes.taint_sets.items()
+        """Return the (id, taints) pairs that the column `taint_set` refers to."""
+        return self._sets("taint_set", self._state.nodes.taint_sets)
 
     def feature_sets(self) -> Iterable[tuple[int, tuple[str, ...]]]:
-        """Return the live (id, features) pairs that the column `feature_set` refers to."""
-        self._check("feature_set")
-        return self._state.nodes.feature_sets.items()
+        """Return the (id, features) pairs that the column `feature_set` refers to."""
+        return self._sets("feature_set", self._state.nodes.feature_sets)
 
     def spread_out(self, by_row: Mapping[NodeRow, int]) -> npt.NDArray[np.int64]:
         """Return a column of what `by_row` says of each row; 0 where it says nothing."""
@@ -186,55 +230,76 @@ class RowsView:
     def port_users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
         """Return row -> address -> count of the pods that use a host port."""
         self._check("ports")
+        self._took_column("ports")
         if self._delta is not None:
             return self._delta.port_users(protocol, port)
-        return self._state.nodes.ports.users(protocol, port)
+        users = self._state.nodes.ports.users(protocol, port)
+        if self._is_whole or not users:
+            return users
+        return {NodeRow(row): users[row] for row in self._rows.tolist() if row in users}
 
-    def pods_matching(
-        self, namespaces: Iterable[str] | None, requirements: Requirements | None
-    ) -> PodMask:
-        """Return which pods are picked; `namespaces` of None are all. Masks can be combined."""
-        self._check("pods/labels")
-        return self._state.pods.label_sets.match(namespaces, requirements)
-
-    def pods_by_row(self, picked: PodMask, *, with_terminating: bool) -> Counts:
-        """Return how many of the picked pods are on each row, in view or not; `cut` makes a column.
-
-        A `Delta` does not show here.
-        """
-        self._check("pods/labels")
-        pods = self._state.pods
-        counted = picked[pods.column("label_set")]
-        if not with_terminating:
-            self._check("pods/terminating")
-            counted &= ~pods.column("terminating")
-        return np.bincount(pods.column("row")[counted], minlength=self._state.nodes.row_count)
-
-    def terms_picking(
-        self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
-    ) -> list[PodTerm]:
-        """Return the terms of placed pods that pick a pod in a namespace with these labels."""
+    def terms_picking(self, pod: PodView, namespace_labels: Mapping[str, str]) -> list[PodTerm]:
+        """Return the terms of placed pods that pick a pod whose namespace has these labels."""
         self._check("pods/terms")
-        return self._state.pods.held_terms.picking(namespace, namespace_labels, labels)
+        held = self._state.pods.held_terms
+        self._took_scalar("held_terms", held.version)
+        return pod.picked_by(held, namespace_labels)
 
-    def pods_by_domain(self, weights: PodMask | Counts, key: str) -> Counts:
-        """Return the sum of the pods' weights on nodes with each value of a label, by its id.
+    # How many pods. A `Delta` does not show here.
 
-        Weights are for label sets, as `pods_matching` has them. All nodes count, and terminating
-        pods too. One more place at the end is always 0, so that the negative id of an absent label
-        finds nothing. A `Delta` does not show here.
+    def counter(self, counted: Counted) -> Counter:
+        """Return what counts these pods, from now on; it says something only to a view."""
+        counter = self._state.pods.counters.get(counted)
+        self._check_counter(counter)
+        return counter
+
+    def count_here(self, counter: Counter) -> Counts:
+        """Return how many pods are on each row. Do not write to it."""
+        self._check_counter(counter)
+        self._took_counter(counter, None)
+        return self._cut(counter.by_row)
+
+    def count_near(self, counter: Counter, key: str) -> Counts:
+        """Return how many pods are in each row's domain of a topology; 0 where it is in none."""
+        self._check_counter(counter)
+        self._check(f"label/{key}")
+        self._took_counter(counter, key)
+        domains = self._cut(self._state.nodes.labels.column(key))
+        return counter.by_domain(key).take(domains)
+
+    def count_everywhere(self, counter: Counter) -> Counts:
+        """Return how many pods are on each node there is, in view or not."""
+        self._check_wide(counter, None)
+        return counter.by_row.take(self._state.nodes.present_rows())
+
+    def count_by_domain(self, counter: Counter, key: str) -> Counts:
+        """Return how many pods are in each domain there is, by the id of the label's value.
+
+        One more place at the end is always 0, where absent labels point to. Do not write to it.
         """
-        self._check("pods/labels")
-        return self._sum_by_domain("label_set", weights, key)
+        self._check_wide(counter, key)
+        found = counter.by_domain(key)
+        found.flags.writeable = False
+        return found
 
-    def holders_by_domain(self, weights: Mapping[PodTerm, int], key: str) -> Counts:
-        """Return the sum of the weights of the terms that pods hold, laid out likewise."""
-        self._check("pods/terms")
-        return self._sum_by_domain("holder", self._state.pods.held_terms.weigh(weights), key)
+    def count_any(self, counter: Counter, key: str) -> bool:
+        """Return whether a pod is in any domain of a topology. It seldom changes."""
+        self._check_counter(counter)
+        self._check(f"label/{key}")
+        found = counter.total(key) > 0
+        if self._reads is not None:
+            self._reads.presence(counter, key, seen=found)
+        return found
+
+    def count_version(self, counter: Counter) -> int:
+        """Return a number to keep what was worked out from counts with; it changes if they do."""
+        self._check_wide(counter, None)
+        return counter.version
 
     def volume_users(self, row: NodeRow) -> Mapping[PodUid, VolumeUser]:
         """Return the pods on a row that use volumes."""
         self._check("pods/volumes")
+        self._took_column("pods/volumes", wide=row not in self._rows)
         if self._delta is not None and row == self._delta.row:
             return self._delta.volume_users()
         return self._state.volumes.on(row)
@@ -242,6 +307,7 @@ class RowsView:
     def volume_users_by_row(self) -> Iterator[tuple[int, Mapping[PodUid, VolumeUser]]]:
         """Yield (position in this view, users) of the rows with pods that use volumes."""
         self._check("pods/volumes")
+        self._took_column("pods/volumes")
         if self._delta is not None:
             if users := self._delta.volume_users():
                 yield 0, users
@@ -254,6 +320,7 @@ class RowsView:
     def count_volumes(self) -> Counts:
         """Return how many claims and disks the pods of each row use; a shared one counts often."""
         self._check("pods/volumes")
+        self._took_column("pods/volumes")
         if self._delta is not None:
             users = self._delta.volume_users().values()
             return np.array([sum(len(user.volumes) for user in users)], dtype=np.int64)
@@ -262,6 +329,8 @@ class RowsView:
     def users_of_claim(self, namespace: str, claim: str) -> int:
         """Return how many pods on nodes use a claim. A `Delta` does not show here."""
         self._check("pods/volumes")
+        self._took_everywhere("pods/volumes")
+        self._took_everywhere("name")
         users = self._state.volumes.rows_using(namespace, claim)
         nodes = self._state.nodes
         return sum(count for row, count in users.items() if nodes.node_at(row) is not None)
@@ -272,22 +341,34 @@ class RowsView:
     def object(self, kind: Kind, namespace: str, name: str) -> Any:
         """Return an object; None if there is none."""
         self._check_kind(kind)
-        return self._state.objects.get(kind, namespace, name)
+        found = self._state.objects.get(kind, namespace, name)
+        if self._reads is not None:
+            self._reads.object(("get", kind, namespace, name), found)
+        return found
 
     def original(self, kind: Kind, namespace: str, name: str) -> Any:
         """Return an object as the API server has it, whatever it is assumed to be."""
         self._check_kind(kind)
-        return self._state.objects.original(kind, namespace, name)
+        found = self._state.objects.original(kind, namespace, name)
+        if self._reads is not None:
+            self._reads.object(("original", kind, namespace, name), found)
+        return found
 
     def objects(self, kind: Kind, namespace: str) -> tuple[Any, ...]:
         """Return the objects of one namespace (empty: cluster-scoped), by name."""
         self._check_kind(kind)
-        return self._state.objects.list(kind, namespace)
+        found = self._state.objects.list(kind, namespace)
+        if self._reads is not None:
+            self._reads.object(("list", kind, namespace, ""), found)
+        return found
 
     def all_objects(self, kind: Kind) -> tuple[Any, ...]:
         """Return the objects of all namespaces, by namespace and name."""
         self._check_kind(kind)
-        return self._state.objects.list_all(kind)
+        found = self._state.objects.list_all(kind)
+        if self._reads is not None:
+            self._reads.object(("list_all", kind, "", ""), found)
+        return found
 
     # Verdicts
 
@@ -297,56 +378,11 @@ class RowsView:
 
     def where(self, rejected: Mask, reason: Reason, *, resolvable: bool) -> Codes:
         """Return codes that reject the masked rows for one reason."""
-        return np.where(rejected, self.code((reason,), resolvable=resolvable), 0)
+        codes = self.passed()
+        if np.count_nonzero(rejected):
+            codes[rejected] = self.code((reason,), resolvable=resolvable)
+        return codes
 
     def code(self, reasons: tuple[Reason, ...], *, resolvable: bool) -> int:
         """Return the code of a rejection by this plugin."""
         return self._verdicts.code(Verdict(self._plugin, reasons, resolvable))
-
-    # Sums
-
-    def _sum_by_domain(self, column: str, weights: npt.NDArray[Any], key: str) -> Counts:
-        """Sum up the weights, given by the ids in a column of pods, of the pods in each domain."""
-        self._check(f"label/{key}")
-        pods, labels = self._state.pods, self._state.nodes.labels
-        ids, rows = pods.column(column), pods.column("row")
-        counts = weights != 0
-        counted = counts[ids]
-        if not counted.all():
-            ids, rows = ids[counted], rows[counted]
-        # The row of a node that is gone has no labels, so its pods are in no domain: -1, which
-        # becomes the place in front of the first.
-        places = labels.column(key)[rows] + 1
-        size = labels.value_count + 1
-        distinct = weights[counts]
-        if len(distinct) and (distinct == distinct[0]).all():
-            found = np.bincount(places, minlength=size) * int(distinct[0])
-        else:
-            found = np.bincount(places, weights[ids], minlength=size).astype(np.int64)
-        sums = np.empty(size, dtype=np.int64)
-        sums[:-1] = found[1:]
-        # Whoever looks up the domain of a node without the label finds nothing.
-        sums[-1] = 0
-        return sums
-
-    # Declarations
-
-    def _check(self, name: str) -> None:
-        if not self._declared.cover(name):
-            raise UndeclaredReadError(
-                f"plugin {self._plugin} reads column {name!r} without declaring it in depends_on"
-            )
-
-    def _check_kind(self, kind: Kind) -> None:
-        if not self._declared.cover_kind(kind):
-            raise UndeclaredReadError(
-                f"plugin {self._plugin} reads {kind} objects without declaring it in depends_on"
-            )
-
-    def _cut(self, column: AnyColumn) -> AnyColumn:
-        """Return the part of a column that is in view; nobody can write to the state through it."""
-        if not self._is_whole:
-            return column.take(self._rows)
-        part = column[: len(self._rows)]
-        part.flags.writeable = False
-        return part

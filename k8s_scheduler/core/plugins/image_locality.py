@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
-from k8s_scheduler.core.framework.plugin import MAX_SCORE
+from k8s_scheduler.core.framework.plugin import MAX_SCORE, Same
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import RowsView, Scores
@@ -29,9 +29,10 @@ class ImageLocality:
     reasons: ClassVar[tuple[Reason, ...]] = ()
     depends_on: ClassVar[tuple[Dependency, ...]] = (Row("images"), Row("node_count"))
 
-    def pre_score(self, pod: PodView, rows: RowsView) -> tuple[str, ...]:
-        """Take the images' full names. Never skips."""
-        return tuple(normalized(image) for image in pod.images)
+    def pre_score(self, pod: PodView, rows: RowsView) -> tuple[str, ...] | Same:
+        """Take the images' full names. Never skips, but images may be nowhere yet."""
+        names = tuple(normalized(image) for image in pod.images)
+        return names if any(map(rows.image_holders, names)) else Same(0)
 
     def score(self, term: tuple[str, ...], rows: RowsView) -> Scores:
         """Return the share of what is there."""

@@ -7,6 +7,7 @@ rounded down, shares capped at 1, the score is 50 + (50 + b(with the pod) - b(wi
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,9 +19,20 @@ from k8s_scheduler.core.framework.plugin import MAX_SCORE, SKIP, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Mask, RowsView, Scores
+from k8s_scheduler.core.plugins.scoring import Addends, Scratch
+from k8s_scheduler.core.state.amounts import OFFERED_AND_TAKEN
 
-BalanceTerm = tuple[tuple[str, int], ...]
 _Shares = npt.NDArray[np.float64]
+_FLOATS: _Shares = np.empty(0)
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceTerm:
+    """What the pod requests of the resources that are to be in balance."""
+
+    resources: tuple[str, ...]
+    # In two cases: without the pod, and with it.
+    added: Addends
 
 
 class NodeResourcesBalancedAllocation:
@@ -32,51 +44,61 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Take kube-scheduler's NodeResourcesBalancedAllocationArgs, checked before."""
+        self._scratch = Scratch()
         listed = args.get("resources") or [{"name": CPU}, {"name": MEMORY}]
         self._resources = tuple(str(resource["name"]) for resource in listed)
 
     def pre_score(self, pod: PodView, rows: RowsView) -> BalanceTerm | Skip:
         """Take what the pod requests; one that requests nothing is left out."""
-        amounts = tuple((name, pod.requests.amount(name)) for name in self._resources)
-        return amounts if any(amount for _, amount in amounts) else SKIP
+        requested = {name: pod.requests.amount(name) for name in self._resources}
+        if not any(requested.values()):
+            return SKIP
+        # An extended resource that the pod does not ask for is not looked at.
+        counted = {n: amount for n, amount in requested.items() if amount or not is_scalar(n)}
+        return BalanceTerm(tuple(counted), Addends.of((0, amount) for amount in counted.values()))
 
     def score(self, term: BalanceTerm, rows: RowsView) -> Scores:
         """Compare the balance with the pod to the one without it."""
-        before: list[_Shares] = []
-        after: list[_Shares] = []
-        counts: list[Mask] = []
-        for name, amount in term:
-            allocatable = rows.column(f"allocatable/{name}")
-            requested = rows.column(f"requested/{name}")
-            if not amount and is_scalar(name):
-                # An extended resource that the pod does not ask for is not looked at.
-                continue
-            counted = allocatable > 0
-            # As floats once: they hold every amount below 2^53 exactly.
-            offered = np.maximum(allocatable, 1).astype(np.float64)
-            used = requested.astype(np.float64)
-            before.append(_capped(used / offered))
-            used += amount
-            after.append(_capped(used / offered))
-            counts.append(counted)
-        gained = _balance(after, counts) - _balance(before, counts)
-        return MAX_SCORE // 2 + (MAX_SCORE // 2 + gained) // 2
+        offered, taken = rows.block(OFFERED_AND_TAKEN, term.resources)
+        counts = None
+        if not rows.is_everywhere(term.resources):
+            counts = offered > 0
+            offered = np.maximum(offered, 1)
+        # [resource][without, with][row]
+        shares = self._scratch.like(_FLOATS, len(taken), 2, len(rows))
+        term.added.added_to(taken[:, np.newaxis], shares)
+        np.divide(shares, offered[:, np.newaxis], out=shares)
+        np.minimum(shares, 1.0, out=shares)
+        without, with_pod = _balance(shares, counts)
+        gained = np.subtract(with_pod, without, out=with_pod)
+        gained += _SHIFT
+        gained *= 0.5
+        # Cut off, and nothing here is negative.
+        scores: Scores = gained.astype(np.int64)
+        return scores
 
 
-def _balance(shares: list[_Shares], counts: list[Mask]) -> Scores:
-    """Return (1 - standard deviation) * 100, over the resources that count on each row."""
-    if len(shares) == 2 and all(counted.all() for counted in counts):
-        deviation = np.abs(shares[0] - shares[1])
-        deviation /= 2
+# 50 + (50 + gained) / 2, rounded down, is (150 + gained) / 2, rounded down.
+_SHIFT = MAX_SCORE + MAX_SCORE // 2
+
+
+def _balance(shares: _Shares, counts: Mask | None) -> _Shares:
+    """Return (1 - standard deviation) * 100 of the resources that count on each row, cut off.
+
+    Uses up the shares. Computed as (2 - twice the deviation) * 50: factors of two change no digit
+    of a float.
+    """
+    if counts is None and len(shares) == 2:
+        twice: _Shares = np.subtract(shares[0], shares[1], out=shares[0])
+        np.abs(twice, out=twice)
     else:
-        deviation = _deviation(np.array(shares), np.array(counts))
-    np.subtract(1, deviation, out=deviation)
-    deviation *= MAX_SCORE
-    return deviation.astype(np.int64)
-
-
-def _capped(shares: _Shares) -> _Shares:
-    return np.minimum(shares, 1.0, out=shares)
+        if counts is None:
+            counts = np.ones((len(shares), shares.shape[2]), dtype=np.bool_)
+        twice = np.stack([_deviation(shares[:, case], counts) for case in range(2)])
+        twice *= 2
+    np.subtract(2.0, twice, out=twice)
+    twice *= MAX_SCORE / 2
+    return np.trunc(twice, out=twice)
 
 
 def _deviation(shares: _Shares, counts: Mask) -> _Shares:

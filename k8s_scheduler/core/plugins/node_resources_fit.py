@@ -12,7 +12,7 @@ out with its weight. Ties are left to the engine.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,12 +29,20 @@ from k8s_scheduler.api.resources import (
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.framework.views import Codes, Mask, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import (
+    Addends,
+    Scratch,
     Strategy,
     broken_linear,
     least_allocated,
+    mean,
     most_allocated,
+)
+from k8s_scheduler.core.state.amounts import (
+    OFFERED_AND_TAKEN,
+    TAKEN_IN_SCORES,
+    Block,
 )
 
 TOO_MANY_PODS = Reason(code="NodeResourcesFit/TooManyPods", text="Too many pods")
@@ -43,7 +51,8 @@ INSUFFICIENT_MEMORY = Reason(code="NodeResourcesFit/InsufficientMemory", text="I
 INSUFFICIENT_EPHEMERAL_STORAGE = Reason(
     code="NodeResourcesFit/InsufficientEphemeralStorage", text="Insufficient ephemeral-storage"
 )
-_NATIVE = {
+_REASONS = {
+    PODS: TOO_MANY_PODS,
     CPU: INSUFFICIENT_CPU,
     MEMORY: INSUFFICIENT_MEMORY,
     EPHEMERAL_STORAGE: INSUFFICIENT_EPHEMERAL_STORAGE,
@@ -57,31 +66,51 @@ _SHAPE_SCALE = 10
 
 
 def insufficient(resource: str) -> Reason:
-    """Return the reason for a lack of any resource, extended ones included."""
-    return _NATIVE.get(resource) or Reason(
+    """Return the reason for a lack of any resource, pod slots and extended ones included."""
+    return _REASONS.get(resource) or Reason(
         code=f"NodeResourcesFit/Insufficient:{resource}", text=f"Insufficient {resource}"
     )
 
 
+# No amount that is free is less.
+_NOT_ASKED_FOR = -(2**63)
+
+
 @dataclass(frozen=True, slots=True)
 class FitTerm:
-    """What has to be free."""
+    """What has to be free: a pod slot, and how much of which resources."""
 
-    amounts: tuple[tuple[str, int], ...]
+    resources: tuple[str, ...]
+    amounts: tuple[int, ...]
+    # The same, as `RowsView.block` has them: [resource][0].
+    column: npt.NDArray[np.int64] = field(compare=False, repr=False)
+
+    @staticmethod
+    def of(requested: dict[str, int]) -> "FitTerm":
+        """Return the term of a pod that requests so much."""
+        # All that every node has, in the order in which it lies there, so that nothing has to be
+        # gathered.
+        asked = dict.fromkeys(_REASONS, _NOT_ASKED_FOR) | {PODS: 1} | requested
+        while next(reversed(asked.values())) == _NOT_ASKED_FOR:
+            asked.popitem()
+        amounts = tuple(asked.values())
+        return FitTerm(tuple(asked), amounts, np.array(amounts, dtype=np.int64)[:, np.newaxis])
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreTerm:
     """What the pod adds to each scored resource; those it can't use are left out."""
 
-    resources: tuple[tuple[str, int, int], ...]  # (name, weight, amount)
+    resources: tuple[str, ...]
+    weights: tuple[int, ...]
+    added: Addends
 
 
 class NodeResourcesFit:
     """Rejects full nodes, and prefers empty or full ones as the strategy says."""
 
     name: ClassVar[str] = "NodeResourcesFit"
-    reasons: ClassVar[tuple[Reason, ...]] = (TOO_MANY_PODS, *_NATIVE.values())
+    reasons: ClassVar[tuple[Reason, ...]] = tuple(_REASONS.values())
     depends_on: ClassVar[tuple[Dependency, ...]] = (
         Row("allocatable/"),
         Row("requested/"),
@@ -91,6 +120,7 @@ class NodeResourcesFit:
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Take kube-scheduler's NodeResourcesFitArgs, checked before."""
+        self._scratch = Scratch()
         self._ignored = frozenset(args.get("ignoredResources") or ())
         self._ignored_groups = frozenset(args.get("ignoredResourceGroups") or ())
         strategy = args.get("scoringStrategy") or {}
@@ -105,21 +135,18 @@ class NodeResourcesFit:
 
     def prepare(self, pod: PodView, rows: RowsView) -> FitTerm:
         """Take what counts of the pod's requests. Never skips: every pod needs a pod slot."""
-        return FitTerm(
-            tuple((name, value) for name, value in pod.requests.amounts if not self._ignores(name))
-        )
+        requested = pod.requests.amounts
+        return FitTerm.of({name: value for name, value in requested if not self._ignores(name)})
 
     def filter(self, term: FitTerm, rows: RowsView) -> Codes:
         """Reject by everything that is short."""
-        short = [rows.column("pod_count") + 1 > rows.column(f"allocatable/{PODS}")]
-        reasons = [TOO_MANY_PODS]
-        hopeless = np.zeros(len(rows), dtype=np.bool_)
-        for resource, amount in term.amounts:
-            allocatable = rows.column(f"allocatable/{resource}")
-            short.append(amount > allocatable - rows.column(f"requested/{resource}"))
-            hopeless |= amount > allocatable
-            reasons.append(insufficient(resource))
-        return _codes(rows, short, hopeless, reasons)
+        offered, taken = rows.block(OFFERED_AND_TAKEN, term.resources, exact=True)
+        free = np.subtract(offered, taken, out=self._scratch.like(offered, *offered.shape))
+        short = np.greater(term.column, free)
+        if not np.count_nonzero(short):
+            return rows.passed()
+        hopeless = np.greater(term.column[1:], offered[1:])
+        return _codes(rows, short, np.logical_or.reduce(hopeless), term.resources)
 
     def _ignores(self, resource: str) -> bool:
         return is_extended_resource_name(resource) and (
@@ -138,38 +165,47 @@ class NodeResourcesFit:
             CPU: requests.non_zero_milli_cpu,
             MEMORY: requests.non_zero_memory_bytes,
         }
-        resources = []
-        for name, weight in self._scored:
-            amount = non_zero.get(name, requests.amount(name))
-            if amount or not is_scalar(name):
-                resources.append((name, weight, amount))
-        return ScoreTerm(tuple(resources))
+        counted = [
+            (name, weight, amount)
+            for name, weight in self._scored
+            if (amount := non_zero.get(name, requests.amount(name))) or not is_scalar(name)
+        ]
+        return ScoreTerm(
+            resources=tuple(name for name, _, _ in counted),
+            weights=tuple(weight for _, weight, _ in counted),
+            added=Addends.of(amount for _, _, amount in counted),
+        )
 
     def score(self, term: ScoreTerm, rows: RowsView) -> Scores:
         """Return the weighted mean of the strategy's score of each resource."""
-        total: Scores | int = 0
-        # A number as long as every resource counts on every row.
-        weights: Scores | int = 0
-        for name, weight, amount in term.resources:
-            allocatable = rows.column(f"allocatable/{name}")
-            family = "non_zero" if name in (CPU, MEMORY) else "requested"
-            scores = self._strategy(rows.column(f"{family}/{name}") + amount, allocatable)
-            counts = allocatable > 0
-            if self._rounds:
-                counts &= scores > 0
-            if counts.all():
-                total = total + (scores if weight == 1 else scores * weight)
-                weights = weights + weight
-            else:
-                total = total + np.where(counts, scores * weight, 0)
-                weights = weights + np.where(counts, weight, 0)
-        if isinstance(total, int):
+        if not term.resources:
             return np.zeros(len(rows), dtype=np.int64)
-        if not self._rounds:
-            # Sums of a few hundreds: the quotient of floats, cut off, is that of integers.
-            return (total / np.maximum(weights, 1)).astype(np.int64)
-        # Halves away from zero, and nothing here is negative.
-        return np.floor(total / np.maximum(weights, 1) + 0.5).astype(np.int64)
+        before, offered = rows.block(TAKEN_IN_SCORES, term.resources, exact=self._rounds)
+        taken = term.added.added_to(before, self._scratch.like(before, *before.shape))
+        if rows.is_everywhere(term.resources) and not self._rounds:
+            total = _weighed(self._strategy(taken, offered), term.weights)
+            return mean(total, sum(term.weights))
+        scores = self._strategy(taken, np.maximum(offered, 1))
+        counts = offered > 0
+        if self._rounds:
+            counts &= scores > 0
+        counted = np.where(counts, np.array(term.weights)[:, np.newaxis], 0)
+        total = (scores * counted).sum(axis=0)
+        weights = np.maximum(counted.sum(axis=0), 1)
+        # Half a one more: halves are rounded away from zero, and nothing here is negative.
+        return mean(total / weights + 0.5, 1) if self._rounds else mean(total, weights)
+
+
+def _weighed(scores: Block, weights: tuple[int, ...]) -> Block:
+    """Return the weighted sum of what every node has; uses up the scores."""
+    total: Block = scores[0]
+    for number, weight in enumerate(weights):
+        column = scores[number]
+        if weight != 1:
+            np.multiply(column, weight, out=column)
+        if number:
+            np.add(total, column, out=total)
+    return total
 
 
 def _strategy(kind: str, strategy: Mapping[str, Any]) -> Strategy:
@@ -186,24 +222,35 @@ def _strategy(kind: str, strategy: Mapping[str, Any]) -> Strategy:
     return least_allocated
 
 
-def _codes(
-    rows: RowsView,
-    short: list[npt.NDArray[np.bool_]],
-    hopeless: npt.NDArray[np.bool_],
-    reasons: list[Reason],
-) -> Codes:
-    """Fold one mask per reason into one code per row; the sets of shortages are few."""
-    codes = rows.passed()
-    failing = np.flatnonzero(np.logical_or.reduce(short))
-    if not len(failing):
-        return codes
-    # One byte string per row: a pod may ask for any number of resources.
-    patterns = np.packbits(np.stack([*short, hopeless])[:, failing], axis=0)
-    packed = np.ascontiguousarray(patterns.T).view(f"V{patterns.shape[0]}").ravel()
-    _, first, which = np.unique(packed, return_index=True, return_inverse=True)
-    for number, position in enumerate(first.tolist()):
-        row = failing[position]
-        named = tuple(reason for mask, reason in zip(short, reasons, strict=True) if mask[row])
-        code = rows.code(named, resolvable=not hopeless[row])
-        codes[failing[which == number]] = code
-    return codes
+def _codes(rows: RowsView, short: Mask, hopeless: Mask, resources: tuple[str, ...]) -> Codes:
+    """Fold one mask per resource into one code per row; the sets of shortages are few."""
+    numbers = _numbered(np.concatenate((short, hopeless[np.newaxis])))
+    counts = np.bincount(numbers)
+    codes = np.zeros(len(counts), dtype=np.int64)
+    for number in np.flatnonzero(counts).tolist():
+        row = int((numbers == number).argmax())
+        reasons = [
+            insufficient(resource)
+            for resource, is_short in zip(resources, short[:, row].tolist(), strict=True)
+            if is_short
+        ]
+        if reasons:
+            codes[number] = rows.code(tuple(reasons), resolvable=not hopeless[row])
+    return codes.take(numbers)
+
+
+def _numbered(masks: Mask) -> npt.NDArray[Any]:
+    """Return a number for each column; equal columns have equal ones, and only they.
+
+    Eight masks make a byte. A pod may ask for any number of resources.
+    """
+    bits = masks.view(np.uint8)
+    found: npt.NDArray[Any] = np.bitwise_or.reduce(bits[:8] << _SHIFTS[: len(bits)])
+    for start in range(8, len(bits), 8):
+        more = bits[start : start + 8]
+        wider = found.astype(np.int64) * 256 + np.bitwise_or.reduce(more << _SHIFTS[: len(more)])
+        found = np.unique(wider, return_inverse=True)[1]
+    return found
+
+
+_SHIFTS = np.arange(8, dtype=np.uint8)[:, np.newaxis]

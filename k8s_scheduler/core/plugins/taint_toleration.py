@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from k8s_scheduler.api.taints import PREFER_NO_SCHEDULE, Taint, Toleration, tolerates_all
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
+from k8s_scheduler.core.framework.plugin import MAX_SCORE, Same
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
@@ -37,17 +38,21 @@ class TaintToleration:
 
     def filter(self, term: tuple[Toleration, ...], rows: RowsView) -> Codes:
         """Reject by set of taints."""
-        rejected = rows.code((UNTOLERATED,), resolvable=False)
         by_set = {
-            set_id: rejected
+            set_id: 1
             for set_id, taints in rows.taint_sets()
-            if not tolerates_all(term, (taint for taint in taints if taint.is_hard))
+            if taints and not tolerates_all(term, (taint for taint in taints if taint.is_hard))
         }
-        return rows.translate("taint_set", by_set) if by_set else rows.passed()
+        if not by_set:
+            return rows.passed()
+        return rows.translate("taint_set", by_set) * rows.code((UNTOLERATED,), resolvable=False)
 
-    def pre_score(self, pod: PodView, rows: RowsView) -> tuple[Toleration, ...]:
-        """Take the tolerations that speak of soft taints."""
-        return tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+    def pre_score(self, pod: PodView, rows: RowsView) -> tuple[Toleration, ...] | Same:
+        """Take the tolerations that speak of soft taints; mostly there are no such taints."""
+        term = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+        if any(_untolerated(term, taints) for _, taints in rows.taint_sets()):
+            return term
+        return Same(MAX_SCORE)
 
     def score(self, term: tuple[Toleration, ...], rows: RowsView) -> Scores:
         """Count untolerated soft taints."""

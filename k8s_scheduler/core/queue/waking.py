@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.runtime import Filtered, PluginError, Runtime
+from k8s_scheduler.core.framework.runtime import Filtered, Runtime
 from k8s_scheduler.core.framework.shapes import ShapeKey
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue

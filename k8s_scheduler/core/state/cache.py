@@ -24,6 +24,20 @@ from k8s_scheduler.api.ports import HostPort, host_ports
 from k8s_scheduler.api.resources import Requests, pod_requests
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
+from k8s_scheduler.core.state.facts import (
+    ALL_OF_A_NODE,
+    ALLOCATABLE,
+    FEATURES,
+    IMAGES,
+    LABELS,
+    PODS,
+    PORTS,
+    ROOM,
+    TAINTS,
+    UNSCHEDULABLE,
+    VOLUMES,
+    FactLog,
+)
 from k8s_scheduler.core.state.node_table import NodeTable
 from k8s_scheduler.core.state.nominations import Nominations
 from k8s_scheduler.core.state.objects import ObjectStore
@@ -51,10 +65,13 @@ class Cache:
 
     def __init__(self) -> None:
         self.changes = ChangeLog()
+        # What changed where: for evaluations that are kept. Only here, and in the object store, is
+        # state changed, so only here is it noted.
+        self.facts = FactLog()
         self.nodes = NodeTable(self.changes)
-        self.pods = PodIndex()
+        self.pods = PodIndex(self.nodes.labels)
         self.volumes = VolumeUsers()
-        self.objects = ObjectStore(self.changes)
+        self.objects = ObjectStore(self.changes, self.facts)
         self.nominations = Nominations()
         self._pods: dict[PodUid, _Placed] = {}
         # Inner dicts stand for ordered sets.
@@ -65,11 +82,18 @@ class Cache:
 
     def put_node(self, node: Node) -> None:
         """Add a node or take its new facts."""
-        self.nodes.put_node(node)
+        known = self.nodes.row_of(NodeName(node.metadata.name))
+        before = None if known is None else self.nodes.node_at(known)
+        row = self.nodes.put_node(node)
+        if facts := _changed_facts(before, node):
+            self.facts.note(row, facts)
 
     def remove_node(self, name: NodeName) -> None:
         """Take a node away; its pods stay counted until they are gone themselves."""
+        row = self.nodes.row_of(name)
         self.nodes.remove_node(name)
+        if row is not None:
+            self.facts.note(row, ALL_OF_A_NODE)
 
     # Pods
 
@@ -151,6 +175,11 @@ class Cache:
         placed = self._pods.get(uid)
         return None if placed is None else self.nodes.name_of(placed.row)
 
+    def pod(self, uid: PodUid) -> Pod | None:
+        """Return a pod that takes room, as it was last seen."""
+        placed = self._pods.get(uid)
+        return None if placed is None else placed.pod
+
     def placed_pods(self) -> list[tuple[NodeRow, Pod, bool]]:
         """Return (row, pod, assumed) of every pod that takes room."""
         return [(p.row, p.pod, p.assumed) for p in self._pods.values()]
@@ -195,6 +224,7 @@ class Cache:
         self._by_row.setdefault(row, {})[uid] = None
         self._pods[uid] = _Placed(pod, row, requests, ports, assumed)
         self._assumed_count += assumed
+        self.facts.note(row, _pod_facts(pod, ports))
 
     def _displace(self, uid: PodUid, placed: _Placed, *, quietly: bool = False) -> None:
         del self._pods[uid]
@@ -207,6 +237,7 @@ class Cache:
         del here[uid]
         if not here:
             del self._by_row[placed.row]
+        self.facts.note(placed.row, _pod_facts(placed.pod, placed.ports))
         if not quietly:
             self.changes.note(placed.row, Change.ASSIGNED_POD_DELETE)
         self.nodes.free_if_empty(placed.row)
@@ -216,6 +247,7 @@ class Cache:
         if placed.requests != requests:
             self.nodes.remove_requests(placed.row, placed.requests)
             self.nodes.add_requests(placed.row, requests)
+            self.facts.note(placed.row, ROOM)
             if _shrank(placed.requests, requests):
                 change |= Change.ASSIGNED_POD_SCALE_DOWN
         if placed.pod.metadata.labels != pod.metadata.labels:
@@ -227,10 +259,31 @@ class Cache:
             self.pods.update(uid, pod, placed.row)
             self.volumes.remove(placed.row, uid)
             self.volumes.add(placed.row, pod)
+            self.facts.note(placed.row, PODS | VOLUMES)
         self._assumed_count -= placed.assumed
         placed.pod, placed.requests, placed.assumed = pod, requests, False
         if change:
             self.changes.note(placed.row, change)
+
+
+def _changed_facts(before: Node | None, after: Node) -> int:
+    """Return what a new version of a node changes."""
+    if before is None:
+        return ALL_OF_A_NODE
+    pairs = (
+        (ALLOCATABLE, before.status.allocatable, after.status.allocatable),
+        (UNSCHEDULABLE, before.spec.unschedulable, after.spec.unschedulable),
+        (TAINTS, before.spec.taints, after.spec.taints),
+        (FEATURES, before.status.declared_features, after.status.declared_features),
+        (LABELS, before.metadata.labels, after.metadata.labels),
+        (IMAGES, before.status.images, after.status.images),
+    )
+    return sum(fact for fact, old, new in pairs if old != new)
+
+
+def _pod_facts(pod: Pod, ports: tuple[HostPort, ...]) -> int:
+    """Return what changes on a row when a pod comes or goes."""
+    return ROOM | PODS | (PORTS if ports else 0) | (VOLUMES if pod.spec.volumes else 0)
 
 
 def _index_facts(pod: Pod) -> tuple[object, ...]:

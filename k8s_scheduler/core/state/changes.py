@@ -145,7 +145,9 @@ class ChangeLog:
 
     def _note(self, row: NodeRow, change: Change, number: int) -> None:
         rows, numbers = self._changes.rows, self._changes.row_numbers
-        rows[row] = rows.get(row, Change(0)) | change
+        # Flags are slow to combine, and mostly there is nothing to combine.
+        known = rows.get(row)
+        rows[row] = change if known is None or known is change else known | change
         numbers[row] = max(number, numbers.get(row, 0))
 
     def _note_object(self, kind: Kind, change: ObjectChange, number: int) -> None:

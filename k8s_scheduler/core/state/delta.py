@@ -9,15 +9,21 @@ free, also where another pod on the node has the same one (which no scheduler le
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.ports import HostPort
 from k8s_scheduler.api.resources import CPU, MEMORY, Requests
+from k8s_scheduler.core.state.amounts import NON_ZERO, POD_COUNT, REQUESTED, Families, wrapped
 from k8s_scheduler.core.state.changes import NodeRow
-from k8s_scheduler.core.state.node_table import NON_ZERO, REQUESTED
 from k8s_scheduler.core.state.ports import PortIndex
 from k8s_scheduler.core.state.volume_users import VolumeUser, VolumeUsers, volume_user
+
+Differences: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,11 @@ class Delta:
         """Return what to add to a column's value."""
         return self._sums.get(column, 0)
 
+    def differences(self, families: Families, resources: tuple[str, ...]) -> Differences:
+        """Return what to add to the numbers of a block: [family][resource][0]."""
+        found = [wrapped(self.difference(name)) for name in families.columns(resources)]
+        return np.array(found, dtype=np.int64).reshape(2, len(resources), 1)
+
     def port_users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
         """Return row -> address -> count of the pods that use a host port, for this row."""
         held = dict(self._ports.users(protocol, port).get(self.row, {}))
@@ -101,7 +112,7 @@ class Delta:
         for name, amount in (
             (NON_ZERO + CPU, requests.non_zero_milli_cpu),
             (NON_ZERO + MEMORY, requests.non_zero_memory_bytes),
-            ("pod_count", 1),
+            (POD_COUNT, 1),
         ):
             sums[name] = sums.get(name, 0) + sign * amount
         for port in placed.ports:

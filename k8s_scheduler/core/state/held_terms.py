@@ -9,8 +9,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
+import msgspec
 
 from k8s_scheduler.api.label_selectors import (
     IN,
@@ -25,6 +24,10 @@ from k8s_scheduler.api.selector_problems import together
 NO_TERMS = 0
 TermId = int
 _Pair = tuple[str, str]
+
+_encode = msgspec.msgpack.Encoder().encode
+# So many ways to write the terms of one holder are remembered.
+_SPELLINGS = 8
 
 
 class TermKind(enum.StrEnum):
@@ -130,10 +133,38 @@ class HeldTerms:
         self._holders: list[tuple[PodTerm, ...]] = [()]
         self._uses: list[int] = [1]
         self._free: list[int] = []
+        # Another number with every change in which terms are held.
+        self.version = 0
+        # By term: a number that no other term ever has.
+        self._numbers: dict[PodTerm, int] = {}
+        # How pods that are a holder write its terms.
+        self._by_spelling: dict[bytes, int] = {}
+        self._spellings: dict[int, list[bytes]] = {}
         # By term: holder id -> how often the holder has the term.
         self._by_term: dict[PodTerm, dict[int, int]] = {}
         # By a pair every picked pod must have; None for terms that demand no pair.
         self._by_pair: dict[_Pair | None, dict[PodTerm, None]] = {}
+
+    def acquire_for(self, pod: Pod) -> int:
+        """Return the holder of a pod's readable terms and count one more pod.
+
+        Replicas spell their terms alike, so the terms of all but the first need not be read.
+        """
+        affinity = pod.spec.affinity
+        if affinity is None or affinity.pod_affinity is affinity.pod_anti_affinity is None:
+            return self.acquire(())
+        parts = (pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity)
+        spelling = _encode(parts)
+        found = self._by_spelling.get(spelling)
+        if found is not None:
+            self._uses[found] += 1
+            return found
+        found = self.acquire(readable_terms_of(pod))
+        spellings = self._spellings.setdefault(found, [])
+        if found != NO_TERMS and len(spellings) < _SPELLINGS:
+            spellings.append(spelling)
+            self._by_spelling[spelling] = found
+        return found
 
     def acquire(self, terms: tuple[PodTerm, ...]) -> int:
         """Return the holder of these terms and count one more pod."""
@@ -152,10 +183,14 @@ class HeldTerms:
         del self._holder_ids[terms]
         self._holders[holder] = ()
         self._free.append(holder)
+        for spelling in self._spellings.pop(holder, ()):
+            del self._by_spelling[spelling]
         for term in dict.fromkeys(terms):
             holders = self._by_term[term]
             if holders.pop(holder, None) is not None and not holders:
                 del self._by_term[term]
+                del self._numbers[term]
+                self.version += 1
                 pair = _pair_of(term)
                 del self._by_pair[pair][term]
                 if not self._by_pair[pair]:
@@ -170,13 +205,26 @@ class HeldTerms:
             candidates.extend(self._by_pair.get(pair, ()))
         return [term for term in candidates if term.picks(namespace, namespace_labels, labels)]
 
-    def weigh(self, weights: Mapping[PodTerm, int]) -> npt.NDArray[np.int64]:
-        """Return, for each holder id, the sum of the weights of the terms it has."""
-        found = np.zeros(len(self._holders), dtype=np.int64)
-        for term, weight in weights.items():
-            for holder, times in self._by_term.get(term, {}).items():
-                found[holder] += weight * times
-        return found
+    def number_of(self, term: PodTerm) -> int:
+        """Return the number of a held term."""
+        return self._numbers[term]
+
+    def holders_of(self, term: PodTerm) -> Mapping[int, int]:
+        """Return holder -> how often it has the term, for the holders that have it."""
+        return self._by_term.get(term, {})
+
+    def terms_of_holder(self, holder: int) -> tuple[PodTerm, ...]:
+        """Return the terms that a holder has."""
+        return self._holders[holder]
+
+    def uses(self, holder: int) -> int:
+        """Return how many pods are this holder."""
+        return self._uses[holder]
+
+    @property
+    def id_count(self) -> int:
+        """Return how many ids there are, unused ones included."""
+        return len(self._holders)
 
     def _lay_out(self, terms: tuple[PodTerm, ...]) -> int:
         if self._free:
@@ -188,6 +236,9 @@ class HeldTerms:
             self._uses.append(0)
         self._holder_ids[terms] = found
         for term in terms:
+            if term not in self._by_term:
+                self.version += 1
+                self._numbers[term] = self.version
             holders = self._by_term.setdefault(term, {})
             holders[found] = holders.get(found, 0) + 1
             self._by_pair.setdefault(_pair_of(term), {})[term] = None

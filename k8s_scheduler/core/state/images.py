@@ -26,6 +26,8 @@ class ImageIndex:
         self._rows: dict[str, dict[NodeRow, int]] = {}
         self._names: dict[NodeRow, tuple[str, ...]] = {}
         self._known: dict[NodeRow, list[ContainerImage]] = {}
+        # Grows whenever a node's images change.
+        self.generation = 0
         # Columns that were asked for, until the image comes to or leaves a node.
         self._columns: dict[str, Sizes] = {}
 
@@ -33,6 +35,7 @@ class ImageIndex:
         """Take the images of a node, in place of what it had."""
         if self._known.get(row) == images:
             return
+        self.generation += 1
         self._known.pop(row, None)
         if images:
             self._known[row] = images

@@ -62,6 +62,10 @@ class LabelSets:
         self._labels.put(NodeRow(set_id), None)
         heapq.heappush(self._free, set_id)
 
+    def uses(self, set_id: int) -> int:
+        """Return how many pods have these labels."""
+        return self._uses[set_id]
+
     def match(self, namespaces: Iterable[str] | None, requirements: Requirements | None) -> Mask:
         """Return, for each id, whether it is picked; `namespaces` of None are all of them."""
         size = len(self._keys)

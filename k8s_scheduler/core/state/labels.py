@@ -4,7 +4,11 @@ A column is made when the first selector or topology names its key and kept up t
 on; keys nobody asks for cost nothing. Equal values have equal ids across keys.
 """
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 
 from k8s_scheduler.api.meta import Labels
 from k8s_scheduler.core.state.changes import NodeRow
@@ -13,6 +17,11 @@ from k8s_scheduler.core.state.columns import AnyColumn, Columns
 ABSENT = -1
 UNKNOWN = -2
 PREFIX = "label/"
+
+# Told of every change in a column: (key, row, id before, id now).
+Moved: TypeAlias = Callable[[str, NodeRow, int, int], None]
+# Told of a key without a column that a node has and none had before.
+Appeared: TypeAlias = Callable[[str], None]
 
 
 class LabelColumns:
@@ -25,6 +34,14 @@ class LabelColumns:
         self._holders: dict[str, int] = {}
         self._ids: dict[str, int] = {}
         self._values: list[str] = []
+        # By key: the ids that some node has; gone as soon as a node gets another one.
+        self._in_use: dict[str, npt.NDArray[np.int64]] = {}
+        self._moved: Moved | None = None
+        self._appeared: Appeared | None = None
+
+    def listen(self, moved: Moved, appeared: Appeared) -> None:
+        """Tell somebody of changes from now on."""
+        self._moved, self._appeared = moved, appeared
 
     def put(self, row: NodeRow, labels: Labels | None) -> None:
         """Take a node's labels; None takes them away."""
@@ -35,9 +52,17 @@ class LabelColumns:
         if labels:
             self._labels[row] = labels
             for key in labels:
+                if key not in self._holders and self._appeared and not self.has_column(key):
+                    self._appeared(key)
                 self._holders[key] = self._holders.get(key, 0) + 1
         for key in self._keys:
-            self._columns[PREFIX + key][row] = self._id_of((labels or {}).get(key))
+            column = self._columns[PREFIX + key]
+            before, after = int(column[row]), self._id_of((labels or {}).get(key))
+            if before != after:
+                column[row] = after
+                self._in_use.pop(key, None)
+                if self._moved is not None:
+                    self._moved(key, row, before, after)
 
     def column(self, key: str) -> AnyColumn:
         """Return the value ids of a key, ABSENT where a node does not have it.
@@ -53,6 +78,36 @@ class LabelColumns:
             for row, labels in self._labels.items():
                 column[row] = self._id_of(labels.get(key))
         return self._columns[name]
+
+    def id_at(self, row: int, key: str) -> int:
+        """Return what the column of a key says of a row."""
+        labels = self._labels.get(NodeRow(row))
+        value = None if labels is None else labels.get(key)
+        return ABSENT if value is None else self._ids[value]
+
+    def has_column(self, key: str) -> bool:
+        """Return whether a key has a column, whose changes are told."""
+        return PREFIX + key in self._columns
+
+    def ids_in_use(self, key: str) -> npt.NDArray[np.int64]:
+        """Return the ids of the values of a key that some node has, ascending."""
+        found = self._in_use.get(key)
+        if found is None:
+            column = self.column(key)
+            found = np.flatnonzero(np.bincount(column[column >= 0]))
+            found.flags.writeable = False
+            if self.has_column(key):
+                self._in_use[key] = found
+        return found
+
+    def holder_count(self, key: str) -> int:
+        """Return how many nodes have a label with this key."""
+        return self._holders.get(key, 0)
+
+    @property
+    def capacity(self) -> int:
+        """Return for how many rows there is room: the length of the columns."""
+        return self._columns.capacity
 
     def known_id(self, value: str) -> int:
         """Return the id of a value; UNKNOWN if no node has it in any column."""

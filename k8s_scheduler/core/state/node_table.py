@@ -7,9 +7,9 @@ equal histories give equal tables.
 
 Column names: `allocatable/<resource>`, `requested/<resource>`, `non_zero/cpu`, `non_zero/memory`,
 `pod_count`, `unschedulable`, `taint_set`, `feature_set`, `label/<key>`. Cpu is in thousandths, the
-rest in whole units. Columns of resources are born when a node offers or a pod asks for the first
-one, columns of labels when somebody reads the key. Images and host ports are indexes beside the
-columns.
+rest in whole units. Resources are in a block of their own (`amounts`) and have a place there from
+when a node offers or a pod on a node takes the first one; columns of labels are born when somebody
+reads the key. Images and host ports are indexes beside the columns.
 """
 
 import heapq
@@ -20,15 +20,9 @@ import numpy.typing as npt
 
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.node import Node
-from k8s_scheduler.api.resources import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    MEMORY,
-    PODS,
-    Requests,
-    allocatable,
-)
+from k8s_scheduler.api.resources import Requests, allocatable
 from k8s_scheduler.api.taints import Taint
+from k8s_scheduler.core.state.amounts import Amounts
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
 from k8s_scheduler.core.state.images import ImageIndex
@@ -38,9 +32,6 @@ from k8s_scheduler.core.state.ports import PortIndex
 
 Rows = npt.NDArray[np.int64]
 
-ALLOCATABLE = "allocatable/"
-REQUESTED = "requested/"
-NON_ZERO = "non_zero/"
 TaintSet = tuple[Taint, ...]
 FeatureSet = tuple[str, ...]
 
@@ -56,17 +47,14 @@ class NodeTable:
         self._nodes: dict[NodeRow, Node] = {}
         self._free: list[NodeRow] = []
         self._present: Rows | None = None
+        # What `present_rows` returned last, if that is every row there is; otherwise None.
+        self.all_rows: Rows | None = None
+        self.amounts = Amounts()
         self.taint_sets: Interner[TaintSet] = Interner(first=())
         self.feature_sets: Interner[FeatureSet] = Interner(first=())
         self.labels = LabelColumns(self._columns)
         self.images = ImageIndex()
         self.ports = PortIndex()
-        for resource in (CPU, MEMORY, EPHEMERAL_STORAGE):
-            self._add_resource(resource)
-        self._columns.add(ALLOCATABLE + PODS, np.int64)
-        self._columns.add(NON_ZERO + CPU, np.int64)
-        self._columns.add(NON_ZERO + MEMORY, np.int64)
-        self._columns.add("pod_count", np.int64)
         self._columns.add("unschedulable", np.bool_)
         self._columns.add("taint_set", np.int64)
         self._columns.add("feature_set", np.int64)
@@ -74,15 +62,10 @@ class NodeTable:
     # Reading
 
     def column(self, name: str) -> AnyColumn:
-        """Return a column to read; a resource nobody offers or uses is zero everywhere.
-
-        Pods may ask for any name: asking makes no column, or they could fill the memory.
-        """
+        """Return a column to read; a resource nobody offers or uses is zero everywhere."""
         if name in self._columns:
             return self._columns[name]
-        if not name.startswith((ALLOCATABLE, REQUESTED)):
-            raise KeyError(name)
-        return np.zeros(self._columns.capacity, dtype=np.int64)
+        return self.amounts.column(name)
 
     def row_of(self, name: NodeName) -> NodeRow | None:
         """Return the row of a node or ghost."""
@@ -103,12 +86,9 @@ class NodeTable:
         """Return the rows that hold a node, ascending. Do not write to it."""
         if self._present is None:
             self._present = np.fromiter(sorted(self._nodes), dtype=np.int64, count=len(self))
+            is_dense = len(self._nodes) == len(self._names)
+            self.all_rows = self._present if is_dense else None
         return self._present
-
-    @property
-    def is_dense(self) -> bool:
-        """Return whether every row there ever was holds a node now."""
-        return len(self._nodes) == len(self._names)
 
     def __len__(self) -> int:
         """Return how many nodes there are; ghosts do not count."""
@@ -120,11 +100,13 @@ class NodeTable:
         """Add a node or take its new facts; a bad one raises QuantityError and changes nothing."""
         offered = allocatable(node.status.allocatable)
         row = self.claim_row(NodeName(node.metadata.name))
-        change = self._write_resources(row, offered) | self._write_spec(row, node)
+        change = self._write_spec(row, node)
+        if self.amounts.offer(row, offered):
+            change |= Change.NODE_ALLOCATABLE
         known = self._nodes.get(row)
         self._nodes[row] = node
         if known is None:
-            self._present = None
+            self._forget_who_is_present()
             change = Change.NODE_ADD
         elif known.metadata.labels != node.metadata.labels:
             change |= Change.NODE_LABEL
@@ -140,8 +122,8 @@ class NodeTable:
         row = self._rows.get(name)
         if row is None or self._nodes.pop(row, None) is None:
             return
-        self._present = None
-        self._write_resources(row, {})
+        self._forget_who_is_present()
+        self.amounts.offer(row, {})
         self._columns["unschedulable"][row] = False
         self._set_taints(row, ())
         self._set_features(row, ())
@@ -162,13 +144,15 @@ class NodeTable:
             row = NodeRow(len(self._names))
             self._names.append(name)
             self._columns.reserve(len(self._names))
+            self.amounts.reserve(len(self._names))
+            self.all_rows = None
         self._rows[name] = row
         return row
 
     def free_if_empty(self, row: NodeRow) -> None:
         """Give the row back if it holds neither node nor pods; all its columns are at rest then."""
         name = self._names[row]
-        if name is None or row in self._nodes or self._columns["pod_count"][row]:
+        if name is None or row in self._nodes or self.amounts.pod_count(row):
             return
         del self._rows[name]
         self._names[row] = None
@@ -178,19 +162,11 @@ class NodeTable:
 
     def add_requests(self, row: NodeRow, requests: Requests) -> None:
         """Count one more pod on a row."""
-        self._count(row, requests, sign=1)
+        self.amounts.take(row, requests, pods=1)
 
     def remove_requests(self, row: NodeRow, requests: Requests) -> None:
         """Count one pod less on a row."""
-        self._count(row, requests, sign=-1)
-
-    def _count(self, row: NodeRow, requests: Requests, *, sign: int) -> None:
-        for resource, amount in requests.amounts:
-            self._add_resource(resource)
-            self._columns[REQUESTED + resource][row] += sign * amount
-        self._columns[NON_ZERO + CPU][row] += sign * requests.non_zero_milli_cpu
-        self._columns[NON_ZERO + MEMORY][row] += sign * requests.non_zero_memory_bytes
-        self._columns["pod_count"][row] += sign
+        self.amounts.take(row, requests, pods=-1)
 
     # Checkpoints
 
@@ -206,6 +182,8 @@ class NodeTable:
         self._rows = {name: row for row, name in names.items()}
         self._free = [NodeRow(row) for row in range(rows) if NodeRow(row) not in names]
         self._columns.reserve(rows)
+        self.amounts.reserve(rows)
+        self.all_rows = None
 
     @property
     def row_count(self) -> int:
@@ -214,21 +192,9 @@ class NodeTable:
 
     # Facts
 
-    def _add_resource(self, resource: str) -> None:
-        self._columns.add(ALLOCATABLE + resource, np.int64)
-        self._columns.add(REQUESTED + resource, np.int64)
-
-    def _write_resources(self, row: NodeRow, offered: dict[str, int]) -> Change:
-        for resource in offered:
-            self._add_resource(resource)
-        changed = Change(0)
-        for name in self._columns.family(ALLOCATABLE):
-            amount = offered.get(name.removeprefix(ALLOCATABLE), 0)
-            column = self._columns[name]
-            if column[row] != amount:
-                column[row] = amount
-                changed = Change.NODE_ALLOCATABLE
-        return changed
+    def _forget_who_is_present(self) -> None:
+        self._present = self.all_rows = None
+        self.amounts.count_nodes(len(self._nodes))
 
     def _write_spec(self, row: NodeRow, node: Node) -> Change:
         changed = Change(0)

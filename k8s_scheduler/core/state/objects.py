@@ -13,6 +13,7 @@ from typing import Any
 
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.core.state.changes import ChangeLog, ObjectChange
+from k8s_scheduler.core.state.facts import NO_ROW, OBJECTS, FactLog
 
 _Objects = dict[str, ClusterObject]
 _Key = tuple[Kind, str, str]
@@ -21,8 +22,9 @@ _Key = tuple[Kind, str, str]
 class ObjectStore:
     """What the watches of other kinds have shown."""
 
-    def __init__(self, log: ChangeLog) -> None:
+    def __init__(self, log: ChangeLog, facts: FactLog) -> None:
         self._log = log
+        self._facts = facts
         self._objects: dict[Kind, dict[str, _Objects]] = {kind: {} for kind in Kind}
         # Lists that were asked for, until something in them changes: equal state, same tuple.
         self._lists: dict[tuple[Kind, str], tuple[ClusterObject, ...]] = {}
@@ -108,6 +110,7 @@ class ObjectStore:
     def _forget_lists(self, kind: Kind, namespace: str) -> None:
         self._lists.pop((kind, namespace), None)
         self._all.pop(kind, None)
+        self._facts.note(NO_ROW, OBJECTS)
 
     def original(self, kind: Kind, namespace: str, name: str) -> Any:
         """Return an object as the API server has it; None if there is none."""

@@ -246,14 +246,15 @@ class TestManyResources:
     def test_names_nobody_offers_leave_nothing_behind(self):
         h = Harness()
         h.node(make_node("n1").label(zone="a").obj())
-        columns = h.core._cache.nodes._columns._columns
-        before = len(columns)
+        nodes = h.core._cache.nodes
+        columns = nodes._columns._columns
+        before = len(columns), nodes.amounts.resource_count
         for i in range(50):
             pod = make_pod(f"p{i}").request(**{f"example.com__r{i}": "1"})
             pod.raw["spec"]["nodeSelector"] = {f"key{i}": "x"}
             h.pod(pod.obj())
         h.schedule()
-        assert len(columns) == before
+        assert (len(columns), nodes.amounts.resource_count) == before
 
     def test_reasons_are_forgotten_between_decisions(self, monkeypatch):
         monkeypatch.setattr(VerdictTable, "LIMIT", 5)

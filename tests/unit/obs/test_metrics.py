@@ -1,36 +1,65 @@
 """Metrics are documented, and the documentation is of metrics that exist."""
 
+import msgspec
 from prometheus_client import generate_latest
 
 from k8s_scheduler import __version__
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.console.pod_resources import resource_page
 from k8s_scheduler.console.slis import HealthSlis
+from k8s_scheduler.lib.slices import silent_meter
 from k8s_scheduler.obs.buckets import exponential
+from k8s_scheduler.obs.histograms import Histogram
 from k8s_scheduler.obs.metrics import FOLLOWED_RELEASE, Metrics, metric_names
+from tests.builders import make_pod
 from tests.metric_pages import documented, left_out, served
 
 
 def all_metrics():
-    """Yield (name on the wire, metric) of everything that is declared."""
+    """Yield (name on the wire, type, metric) of everything that is declared."""
     for registry in (Metrics().registry, HealthSlis().registry):
         for collector in registry._collector_to_names:
             (family,) = collector.collect()
             suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
-            yield family.name + suffix, collector
+            yield family.name + suffix, family.type, collector
 
 
-def test_the_page_names_every_metric_and_no_other():
+def labels_and_buckets(metric):
+    if isinstance(metric, Histogram):
+        return set(metric.label_names), metric.buckets
+    return set(metric._labelnames), tuple(metric._kwargs.get("buckets") or ())
+
+
+async def resources_of_pods():
+    """Return the metrics about pods' resources, by name on the wire."""
+    raw = make_pod("p").request(cpu="1").raw
+    raw["spec"]["resources"] = {"limits": {"cpu": "2"}}
+    pods = [msgspec.convert(raw, Pod)]
+    page = b"".join([piece async for piece in resource_page(pods, silent_meter())])
+    return served(page.decode())
+
+
+async def test_the_page_names_every_metric_and_no_other():
     existing = {*metric_names(Metrics().registry), *metric_names(HealthSlis().registry)}
-    assert set(documented()) == existing
+    assert set(documented()) == existing | set(await resources_of_pods())
 
 
 def test_the_page_shows_types_labels_and_buckets_as_they_are():
     page = documented()
-    for name, metric in all_metrics():
-        kind = {"info": "gauge"}.get(metric._type, metric._type)
-        assert page[name].kind == kind, name
-        if metric._type != "info":
-            assert page[name].labels == set(metric._labelnames), name
-        assert page[name].buckets == tuple(metric._kwargs.get("buckets") or ()), name
+    for name, kind, metric in all_metrics():
+        labels, buckets = labels_and_buckets(metric)
+        assert page[name].kind == {"info": "gauge"}.get(kind, kind), name
+        if kind != "info":
+            assert page[name].labels == labels, name
+        assert page[name].buckets == buckets, name
+
+
+async def test_the_page_shows_the_metrics_about_pods_resources_as_they_are():
+    about_pods = await resources_of_pods()
+    assert len(about_pods) == 2
+    for name, family in about_pods.items():
+        shown = documented()[name]
+        assert (shown.kind, shown.labels) == (family.kind, family.labels), name
 
 
 def test_what_is_left_out_does_not_exist_and_has_a_reason():

@@ -1,27 +1,37 @@
 """How many pods count in each domain of a topology: a value of a node label.
 
-Counts are arrays over the ids of label values, one for each topology key. They are laid out once
-per decision; what a dry run adds or removes is kept beside them, so that trying a pod more or less
-copies nothing large.
+Counts are read when they are asked for, so they are right whenever that is. What a dry run adds or
+removes is kept beside them, so that trying a pod more or less copies nothing large.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
 from k8s_scheduler.core.framework.views import Counts, RowsView
+from k8s_scheduler.core.state.counters import Counter
+
+# By topology key: who counts there, and how often each pod does.
+Counters: TypeAlias = Mapping[str, Mapping[Counter, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class DomainCounts:
-    """Counts by topology key and domain; a domain that is not there counts 0.
+    """Counts by topology key and domain; `changes` come on top of what the counters say."""
 
-    `by_key` is as `RowsView.pods_by_domain` lays it out; `changes` come on top of it.
-    """
-
-    by_key: Mapping[str, Counts] = field(default_factory=dict)
+    by_key: Counters = field(default_factory=dict)
     changes: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, counters: Iterable[tuple[str, Counter]]) -> "DomainCounts":
+        """Count by these topology keys; who is there twice counts twice."""
+        by_key: dict[str, dict[Counter, int]] = {}
+        for key, counter in counters:
+            times = by_key.setdefault(key, {})
+            times[counter] = times.get(counter, 0) + 1
+        return cls(by_key) if by_key else NO_COUNTS
 
     def topology_keys(self) -> Iterator[str]:
         """Yield the keys in whose domains something may count."""
@@ -32,11 +42,19 @@ class DomainCounts:
 
     def at(self, key: str, rows: RowsView) -> Counts:
         """Return the count of the domain that each row is in; 0 where the row is in none."""
-        domains = rows.label(key)
-        base = self.by_key.get(key)
-        found = np.zeros(len(domains), dtype=np.int64) if base is None else base[domains]
-        for domain, difference in self.changes.get(key, {}).items():
-            found[domains == domain] += difference
+        found: Counts | None = None
+        for counter, times in self.by_key.get(key, _NOBODY).items():
+            counts = rows.count_near(counter, key)
+            if times != 1:
+                counts *= times
+            found = counts if found is None else found + counts
+        if found is None:
+            found = np.zeros(len(rows), dtype=np.int64)
+        changes = self.changes.get(key)
+        if changes:
+            domains = rows.label(key)
+            for domain, difference in changes.items():
+                found[domains == domain] += difference
         return found
 
     def plus(self, key: str, rows: RowsView, difference: int) -> "DomainCounts":
@@ -48,16 +66,23 @@ class DomainCounts:
         changed = {**here, domain: here.get(domain, 0) + difference}
         return DomainCounts(self.by_key, {**self.changes, key: changed})
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no domain counts anything."""
-        counting = sum(int(np.count_nonzero(counts)) for counts in self.by_key.values())
-        for key, changed in self.changes.items():
-            base = self.by_key.get(key)
-            for domain, difference in changed.items():
-                before = 0 if base is None else int(base[domain])
-                counting += bool(before + difference) - bool(before)
-        return counting == 0
+    def is_empty(self, rows: RowsView) -> bool:
+        """Return whether no domain there is counts anything."""
+        return not any(self._counts_in(key, rows) for key in self.topology_keys())
+
+    def _counts_in(self, key: str, rows: RowsView) -> bool:
+        """Return whether some domain of a topology counts something."""
+        counters = self.by_key.get(key, _NOBODY)
+        changes = self.changes.get(key)
+        if not changes:
+            return any(rows.count_any(counter, key) for counter in counters)
+        sums = np.zeros(rows.label_value_count + 1, dtype=np.int64)
+        for counter, times in counters.items():
+            sums += rows.count_by_domain(counter, key) * times
+        for domain, difference in changes.items():
+            sums[domain] += difference
+        return bool(np.count_nonzero(sums))
 
 
+_NOBODY: Mapping[Counter, int] = {}
 NO_COUNTS = DomainCounts()

@@ -7,15 +7,21 @@ newcomer. Terminating pods count like others.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import Counts, Mask, RowsView
+from k8s_scheduler.core.framework.views import Mask, RowsView
 from k8s_scheduler.core.plugins.inter_pod_affinity.domains import NO_COUNTS, DomainCounts
-from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import Newcomer, Selection, selections
-from k8s_scheduler.core.state.held_terms import PodTerm, TermKind
+from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
+    Newcomer,
+    Selection,
+    counter_of,
+    selections,
+)
+from k8s_scheduler.core.state.counters import Holding
+from k8s_scheduler.core.state.held_terms import TermKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +31,15 @@ class RequiredTerm:
     newcomer: Newcomer
     affinity: tuple[Selection, ...]
     anti_affinity: tuple[Selection, ...]
+    # Whether all affinity terms pick the newcomer itself.
+    picks_itself: bool
     near: DomainCounts
     far: DomainCounts
     refusing: DomainCounts
 
     @classmethod
     def of(cls, pod: PodView, rows: RowsView) -> "RequiredTerm":
-        """Count for a pod; raises SelectorError if its terms can't be parsed."""
+        """Find out what counts for a pod; raises SelectorError if its terms can't be parsed."""
         terms = pod.terms
         newcomer = Newcomer.of(pod, rows)
         affinity = selections(terms, TermKind.REQUIRED_AFFINITY, rows)
@@ -40,103 +48,84 @@ class RequiredTerm:
             newcomer,
             affinity,
             anti_affinity,
-            near=_count_near(affinity, rows),
-            far=_count_far(anti_affinity, rows),
-            refusing=_count_refusing(newcomer, rows),
+            picks_itself=all(term.picks(pod) for term in affinity),
+            near=_near(affinity, rows),
+            far=DomainCounts.of(
+                (term.topology_key, counter_of((term,), rows)) for term in anti_affinity
+            ),
+            refusing=_refusing(newcomer, rows),
         )
 
-    @property
-    def rejects_nothing(self) -> bool:
-        """Whether the pod demands nothing and nobody refuses it."""
-        return not self.affinity and not self.anti_affinity and self.refusing is NO_COUNTS
+    def rejects_nothing(self, rows: RowsView) -> bool:
+        """Return whether the pod demands nothing and nobody refuses it."""
+        return not self.affinity and not self.anti_affinity and self.refusing.is_empty(rows)
 
     # Nodes
 
-    def too_far(self, rows: RowsView) -> Mask:
-        """Return where the pod would not be near to the pods it needs.
+    def too_far(self, rows: RowsView) -> Mask | None:
+        """Return where the pod would not be near to the pods it needs; None if nowhere.
 
         The first of a group that needs its own kind goes wherever the topologies exist.
         """
+        if not self.affinity:
+            return None
         lonely = np.zeros(len(rows), dtype=np.bool_)
         for key in _keys_of(self.affinity):
             lonely |= self.near.at(key, rows) <= 0
-        if not lonely.any() or not self.near.is_empty or not self._picks_itself:
+        if not np.count_nonzero(lonely) or not self.picks_itself or not self.near.is_empty(rows):
             return lonely
         homeless = np.zeros(len(rows), dtype=np.bool_)
         for key in _keys_of(self.affinity):
-            homeless |= rows.label(key) < 0
+            homeless |= ~rows.has_label(key)
         return homeless
 
-    def too_near(self, rows: RowsView) -> Mask:
-        """Return where the pod would be near to a pod that it avoids."""
+    def too_near(self, rows: RowsView) -> Mask | None:
+        """Return where the pod would be near to a pod that it avoids; None if nowhere."""
         return _any_counted(self.far, rows)
 
-    def refused(self, rows: RowsView) -> Mask:
-        """Return where the pod would be near to a pod that avoids it."""
+    def refused(self, rows: RowsView) -> Mask | None:
+        """Return where the pod would be near to a pod that avoids it; None if nowhere."""
         return _any_counted(self.refusing, rows)
-
-    @property
-    def _picks_itself(self) -> bool:
-        newcomer = self.newcomer
-        return all(term.picks(newcomer.namespace, newcomer.labels) for term in self.affinity)
 
     # One pod more or less
 
     def with_pod(self, pod: PodView, rows: RowsView, sign: int) -> "RequiredTerm":
         """Return the counts with a pod more or less on the one row in view."""
-        namespace, labels = pod.namespace, pod.labels
         near, far, refusing = self.near, self.far, self.refusing
         for held in pod.readable_terms:
             if held.kind is TermKind.REQUIRED_ANTI_AFFINITY and self.newcomer.is_picked_by(held):
                 refusing = refusing.plus(held.topology_key, rows, sign)
-        if self.affinity and all(term.picks(namespace, labels) for term in self.affinity):
+        if self.affinity and all(term.picks(pod) for term in self.affinity):
             for term in self.affinity:
                 near = near.plus(term.topology_key, rows, sign)
         for term in self.anti_affinity:
-            if term.picks(namespace, labels):
+            if term.picks(pod):
                 far = far.plus(term.topology_key, rows, sign)
         if near is self.near and far is self.far and refusing is self.refusing:
             return self
-        return RequiredTerm(self.newcomer, self.affinity, self.anti_affinity, near, far, refusing)
+        return replace(self, near=near, far=far, refusing=refusing)
 
 
-def _count_near(affinity: tuple[Selection, ...], rows: RowsView) -> DomainCounts:
+def _near(affinity: tuple[Selection, ...], rows: RowsView) -> DomainCounts:
     if not affinity:
         return NO_COUNTS
-    picked = affinity[0].among(rows)
-    for term in affinity[1:]:
-        picked &= term.among(rows)
-    times = [term.topology_key for term in affinity]
-    return DomainCounts(
-        {key: rows.pods_by_domain(picked, key) * times.count(key) for key in _keys_of(affinity)}
+    counter = counter_of(affinity, rows)
+    return DomainCounts.of((term.topology_key, counter) for term in affinity)
+
+
+def _refusing(newcomer: Newcomer, rows: RowsView) -> DomainCounts:
+    return DomainCounts.of(
+        (term.topology_key, rows.counter(Holding(term)))
+        for term in newcomer.terms_picking_it(rows)
+        if term.kind is TermKind.REQUIRED_ANTI_AFFINITY
     )
 
 
-def _count_far(anti_affinity: tuple[Selection, ...], rows: RowsView) -> DomainCounts:
-    if not anti_affinity:
-        return NO_COUNTS
-    by_key: dict[str, Counts] = {}
-    for term in anti_affinity:
-        # A pod counts once for every term that picks it.
-        times = term.among(rows).astype(np.int64)
-        by_key[term.topology_key] = by_key.get(term.topology_key, 0) + times
-    return DomainCounts({key: rows.pods_by_domain(times, key) for key, times in by_key.items()})
-
-
-def _count_refusing(newcomer: Newcomer, rows: RowsView) -> DomainCounts:
-    by_key: dict[str, dict[PodTerm, int]] = {}
-    for term in newcomer.terms_picking_it(rows):
-        if term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
-            by_key.setdefault(term.topology_key, {})[term] = 1
-    counts = {key: rows.holders_by_domain(weights, key) for key, weights in by_key.items()}
-    counted = {key: found for key, found in counts.items() if found.any()}
-    return DomainCounts(counted) if counted else NO_COUNTS
-
-
-def _any_counted(counts: DomainCounts, rows: RowsView) -> Mask:
-    found = np.zeros(len(rows), dtype=np.bool_)
+def _any_counted(counts: DomainCounts, rows: RowsView) -> Mask | None:
+    found: Mask | None = None
     for key in counts.topology_keys():
-        found |= counts.at(key, rows) > 0
+        here: Mask = counts.at(key, rows) > 0
+        found = here if found is None else found | here
     return found
 
 

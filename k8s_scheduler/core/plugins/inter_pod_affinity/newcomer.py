@@ -7,12 +7,13 @@ namespace instead, and take a namespace that is not known for one without labels
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.label_selectors import EVERYTHING, NOTHING, Requirements, matches
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import PodMask, RowsView
+from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.state.counters import Counter, Matching
 from k8s_scheduler.core.state.held_terms import PodTerm, TermKind
 
 
@@ -21,44 +22,50 @@ class Selection:
     """What one of the newcomer's terms picks: pods by labels in `namespaces`; None are all."""
 
     topology_key: str
-    namespaces: frozenset[str] | None
+    # Sorted, each once.
+    namespaces: tuple[str, ...] | None
     labels: Requirements | None
     weight: int
 
-    def picks(self, namespace: str, labels: Mapping[str, str]) -> bool:
+    def picks(self, pod: PodView) -> bool:
         """Return whether a pod is picked."""
-        if self.namespaces is not None and namespace not in self.namespaces:
+        if self.namespaces is not None and pod.namespace not in self.namespaces:
             return False
-        return matches(self.labels, labels)
+        return pod.is_selected_by(self.labels)
 
-    def among(self, rows: RowsView) -> PodMask:
-        """Return which placed pods are picked."""
-        listed = None if self.namespaces is None else sorted(self.namespaces)
-        return rows.pods_matching(listed, self.labels)
+
+def counter_of(picked: tuple[Selection, ...], rows: RowsView) -> Counter:
+    """Return what counts the placed pods that are picked by all; those on their way out, too."""
+    selections = dict.fromkeys((term.namespaces, term.labels) for term in picked)
+    return rows.counter(Matching(tuple(selections), with_terminating=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
     """The pod to be placed, as the terms of placed pods see it."""
 
-    namespace: str
+    # Pods that give the same answers make the same newcomer.
+    pod: PodView = field(compare=False)
     namespace_labels: Mapping[str, str]
-    labels: Mapping[str, str]
 
     @classmethod
     def of(cls, pod: PodView, rows: RowsView) -> "Newcomer":
         """Look up the labels of the pod's namespace; one that is not known has none."""
         found = rows.object(Kind.NAMESPACE, "", pod.namespace)
         labels = None if found is None else found.metadata.labels
-        return cls(pod.namespace, labels or {}, pod.labels)
+        return cls(pod, labels or {})
 
     def is_picked_by(self, term: PodTerm) -> bool:
         """Return whether a placed pod's term picks this pod."""
-        return term.picks(self.namespace, self.namespace_labels, self.labels)
+        if self.pod.namespace not in term.namespaces and not matches(
+            term.namespace_labels, self.namespace_labels
+        ):
+            return False
+        return self.pod.is_selected_by(term.labels)
 
     def terms_picking_it(self, rows: RowsView) -> list[PodTerm]:
         """Return the terms of placed pods that pick this pod."""
-        return rows.terms_picking(self.namespace, self.namespace_labels, self.labels)
+        return rows.terms_picking(self.pod, self.namespace_labels)
 
 
 def selections(terms: tuple[PodTerm, ...], kind: TermKind, rows: RowsView) -> tuple[Selection, ...]:
@@ -70,9 +77,9 @@ def selections(terms: tuple[PodTerm, ...], kind: TermKind, rows: RowsView) -> tu
     )
 
 
-def _namespaces_of(term: PodTerm, rows: RowsView) -> frozenset[str] | None:
+def _namespaces_of(term: PodTerm, rows: RowsView) -> tuple[str, ...] | None:
     if term.namespace_labels is NOTHING:
-        return frozenset(term.namespaces)
+        return tuple(dict.fromkeys(term.namespaces))
     if term.namespace_labels == EVERYTHING:
         return None
     selected = (
@@ -80,4 +87,4 @@ def _namespaces_of(term: PodTerm, rows: RowsView) -> frozenset[str] | None:
         for found in rows.all_objects(Kind.NAMESPACE)
         if matches(term.namespace_labels, found.metadata.labels or {})
     )
-    return frozenset((*term.namespaces, *selected))
+    return tuple(dict.fromkeys(sorted((*term.namespaces, *selected))))

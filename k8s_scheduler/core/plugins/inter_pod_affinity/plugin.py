@@ -25,11 +25,12 @@ from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.inter_pod_affinity.filtering import RequiredTerm
 from k8s_scheduler.core.plugins.inter_pod_affinity.scoring import (
-    DomainScores,
-    domain_scores,
-    has_wishes,
+    Wish,
+    concern_anybody,
+    has_preferences,
     row_scores,
     scaled_between_extremes,
+    wishes,
 )
 
 TOO_FAR = Reason(
@@ -53,6 +54,7 @@ class InterPodAffinity:
 
     name: ClassVar[str] = "InterPodAffinity"
     reasons: ClassVar[tuple[Reason, ...]] = (TOO_FAR, TOO_NEAR, REFUSED)
+    judges_by_group: ClassVar[bool] = True
     depends_on: ClassVar[tuple[Dependency, ...]] = (
         Row("label/"),
         Row("pods/labels"),
@@ -69,13 +71,13 @@ class InterPodAffinity:
     # Filter
 
     def prepare(self, pod: PodView, rows: RowsView) -> RequiredTerm | Skip | Reject:
-        """Count who is where. A pod that demands nothing and that nobody refuses is skipped."""
+        """Find out who counts. A pod that demands nothing and that nobody refuses is skipped."""
         try:
             term = RequiredTerm.of(pod, rows)
         except SelectorError as error:
             unreadable = Reason(code="InterPodAffinity/Unreadable", text=f"parsing pod: {error}")
             return Reject((unreadable,), resolvable=False)
-        return SKIP if term.rejects_nothing else term
+        return SKIP if term.rejects_nothing(rows) else term
 
     def add_pod(self, term: RequiredTerm, pod: PodView, rows: RowsView) -> RequiredTerm:
         """Count a pod more."""
@@ -87,24 +89,28 @@ class InterPodAffinity:
 
     def filter(self, term: RequiredTerm, rows: RowsView) -> Codes:
         """Reject by the first rule that is broken."""
-        refused = rows.code((REFUSED,), resolvable=True)
-        too_near = rows.code((TOO_NEAR,), resolvable=True)
-        too_far = rows.code((TOO_FAR,), resolvable=False)
-        codes = np.where(term.refused(rows), refused, 0)
-        codes[term.too_near(rows)] = too_near
-        codes[term.too_far(rows)] = too_far
+        codes = rows.passed()
+        # What is looked at last speaks first.
+        rules = (
+            (term.refused(rows), REFUSED, True),
+            (term.too_near(rows), TOO_NEAR, True),
+            (term.too_far(rows), TOO_FAR, False),
+        )
+        for broken, reason, resolvable in rules:
+            if broken is not None and np.count_nonzero(broken):
+                codes[broken] = rows.code((reason,), resolvable=resolvable)
         return codes
 
     # Score
 
-    def pre_score(self, pod: PodView, rows: RowsView) -> DomainScores | Skip:
-        """Add up the wishes on all nodes; where nobody wishes anything, there is no score."""
-        if self._ignores_existing and not has_wishes(pod.terms):
+    def pre_score(self, pod: PodView, rows: RowsView) -> tuple[Wish, ...] | Skip:
+        """Find out whose wishes count; where they concern nobody, there is no score."""
+        if self._ignores_existing and not has_preferences(pod.terms):
             return SKIP
-        scores = domain_scores(pod, rows, hard_pod_affinity_weight=self._hard_weight)
-        return scores or SKIP
+        found = wishes(pod, rows, hard_pod_affinity_weight=self._hard_weight)
+        return found if concern_anybody(found, rows) else SKIP
 
-    def score(self, term: DomainScores, rows: RowsView) -> Scores:
+    def score(self, term: tuple[Wish, ...], rows: RowsView) -> Scores:
         """Return each row's sum."""
         return row_scores(term, rows)
 

@@ -8,70 +8,80 @@ required affinity term of a placed pod that picks the newcomer. A node has the s
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import Counts, PodMask, RowsView, Scores
-from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import Newcomer, selections
+from k8s_scheduler.core.framework.views import RowsView, Scores
+from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
+    Newcomer,
+    counter_of,
+    selections,
+)
+from k8s_scheduler.core.state.counters import Counter, Holding
 from k8s_scheduler.core.state.held_terms import PodTerm, TermKind
 
 # How a preferred term's weight counts.
 _SIGNS = {TermKind.PREFERRED_AFFINITY: 1, TermKind.PREFERRED_ANTI_AFFINITY: -1}
 
-# (topology key, score of each of its domains); a key may be there more than once.
-DomainScores = tuple[tuple[str, Counts], ...]
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """So much for each of the counted pods in a node's domain."""
+
+    topology_key: str
+    counter: Counter
+    weight: int
 
 
-def has_wishes(terms: tuple[PodTerm, ...]) -> bool:
+def has_preferences(terms: tuple[PodTerm, ...]) -> bool:
     """Return whether a pod prefers something."""
     return any(term.kind in _SIGNS for term in terms)
 
 
-def domain_scores(pod: PodView, rows: RowsView, *, hard_pod_affinity_weight: int) -> DomainScores:
-    """Return the scores by topology key and domain; none if there was nothing to add up."""
+def wishes(pod: PodView, rows: RowsView, *, hard_pod_affinity_weight: int) -> tuple[Wish, ...]:
+    """Return what counts for a pod, whether or not there is a pod that it concerns."""
     return (
         *_wishes_of_newcomer(pod, rows),
         *_wishes_of_placed(pod, rows, hard_pod_affinity_weight),
     )
 
 
-def _wishes_of_newcomer(pod: PodView, rows: RowsView) -> Iterator[tuple[str, Counts]]:
-    by_key: dict[str, list[tuple[PodMask, int]]] = {}
+def concern_anybody(found: tuple[Wish, ...], rows: RowsView) -> bool:
+    """Return whether there is a pod in some domain to be counted."""
+    # Wishes that outweigh each other are wishes, too.
+    return any(rows.count_any(wish.counter, wish.topology_key) for wish in found)
+
+
+def _wishes_of_newcomer(pod: PodView, rows: RowsView) -> Iterator[Wish]:
     terms = pod.terms
     for kind, sign in _SIGNS.items():
         for wish in selections(terms, kind, rows):
-            weighted = (wish.among(rows), sign * wish.weight)
-            by_key.setdefault(wish.topology_key, []).append(weighted)
-    for key, wishes in by_key.items():
-        weights: Counts = np.sum([picked * weight for picked, weight in wishes], axis=0)
-        scores = rows.pods_by_domain(weights, key)
-        # Wishes that outweigh each other are wishes, too.
-        if scores.any() or any(rows.pods_by_domain(picked, key).any() for picked, _ in wishes):
-            yield key, scores
+            yield Wish(wish.topology_key, counter_of((wish,), rows), sign * wish.weight)
 
 
 def _wishes_of_placed(
     pod: PodView, rows: RowsView, hard_pod_affinity_weight: int
-) -> Iterator[tuple[str, Counts]]:
-    by_key: dict[str, dict[PodTerm, int]] = {}
+) -> Iterator[Wish]:
     for term in Newcomer.of(pod, rows).terms_picking_it(rows):
         if term.kind in _SIGNS:
-            by_key.setdefault(term.topology_key, {})[term] = _SIGNS[term.kind] * term.weight
+            weight = _SIGNS[term.kind] * term.weight
         elif term.kind is TermKind.REQUIRED_AFFINITY and hard_pod_affinity_weight:
-            by_key.setdefault(term.topology_key, {})[term] = hard_pod_affinity_weight
-    for key, weights in by_key.items():
-        scores = rows.holders_by_domain(weights, key)
-        if scores.any() or rows.holders_by_domain(dict.fromkeys(weights, 1), key).any():
-            yield key, scores
+            weight = hard_pod_affinity_weight
+        else:
+            continue
+        yield Wish(term.topology_key, rows.counter(Holding(term)), weight)
 
 
-def row_scores(scores: DomainScores, rows: RowsView) -> Scores:
+def row_scores(found: tuple[Wish, ...], rows: RowsView) -> Scores:
     """Return the sum of each row's domains."""
     total = np.zeros(len(rows), dtype=np.int64)
-    for key, by_domain in scores:
-        total += by_domain[rows.label(key)]
+    for wish in found:
+        counts = rows.count_near(wish.counter, wish.topology_key)
+        counts *= wish.weight
+        total += counts
     return total
 
 

@@ -3,18 +3,17 @@
 `DoNotSchedule` makes a constraint hard (Filter), `ScheduleAnyway` soft (Score).
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from k8s_scheduler.api.label_selectors import (
     NOTHING,
     Requirements,
-    matches,
     pairs_of,
     requirements_of,
 )
 from k8s_scheduler.api.pod import TopologySpreadConstraint
+from k8s_scheduler.core.framework.pod_view import PodView
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
@@ -37,22 +36,20 @@ class Constraint:
     honors_affinity: bool
     honors_taints: bool
 
-    def picks(self, labels: Mapping[str, str]) -> bool:
-        """Return whether a pod with these labels is one of those to be spread."""
-        return matches(self.selector, labels)
+    def picks(self, pod: PodView) -> bool:
+        """Return whether a pod is one of those to be spread, wherever it lives."""
+        return pod.is_selected_by(self.selector)
 
 
-def readable(
-    constraints: Iterable[TopologySpreadConstraint], labels: Mapping[str, str], action: str
-) -> tuple[Constraint, ...]:
-    """Return the constraints with this action, for a pod with these labels.
+def readable(pod: PodView, action: str) -> tuple[Constraint, ...]:
+    """Return a pod's own constraints with this action.
 
     Raises SelectorError for a selector that can't be read; those of other actions are not looked
     at.
     """
     return tuple(
-        constraint_of(c, _selector(c, labels))
-        for c in constraints
+        constraint_of(c, _selector(c, pod))
+        for c in pod.spread_constraints
         if c.when_unsatisfiable == action
     )
 
@@ -73,12 +70,11 @@ def constraint_of(
     )
 
 
-def _selector(
-    constraint: TopologySpreadConstraint, labels: Mapping[str, str]
-) -> Requirements | None:
+def _selector(constraint: TopologySpreadConstraint, pod: PodView) -> Requirements | None:
     """Return the selector with `matchLabelKeys` as the pod's labels answer them."""
     selector = requirements_of(constraint.label_selector)
     if selector is NOTHING or not constraint.match_label_keys:
         return selector
+    labels = pod.labels
     same = {key: labels[key] for key in constraint.match_label_keys if key in labels}
     return (*pairs_of(same), *selector)

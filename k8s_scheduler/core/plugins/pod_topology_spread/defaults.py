@@ -89,9 +89,8 @@ def default_selector(pod: PodView, rows: RowsView) -> Requirements:
 
 def _pairs_of_services(pod: PodView, rows: RowsView) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    labels = pod.labels.items()
     for service in rows.objects(Kind.SERVICE, pod.namespace):
         selector = service.spec.selector
-        if selector and selector.items() <= labels:
+        if selector and pod.has_labels(selector):
             pairs |= selector
     return pairs

@@ -1,69 +1,122 @@
-"""Sums over the domains of a topology: the nodes with the same value of a label.
+"""The pods to be spread, in each domain of a topology: the nodes with the same value of a label.
 
 Arrays by domain are indexed by the ids of label values; a domain without a counting node is 0.
 """
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.api.label_selectors import EVERYTHING, Requirements
+from k8s_scheduler.core.framework.remembered import Remembered
 from k8s_scheduler.core.framework.views import Counts, Mask, RowsView
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import Constraint
+from k8s_scheduler.core.state.counters import Counter, Matching
 
 Ids = npt.NDArray[np.int64]
 
+_NOBODY = Matching((((), None),), with_terminating=False)
 
-class PodCounts:
-    """How many pods a constraint finds on each row, for constraints of one pod.
 
-    They often share a selector; each is counted once.
+def counter_of(constraint: Constraint, namespace: str, rows: RowsView) -> Counter:
+    """Return what counts the pods that a constraint finds in a namespace.
+
+    Terminating pods make room soon, so they do not count. Nor does any pod where the selector is
+    empty, though it picks the newcomer, and whoever comes or goes in a dry run.
+    """
+    if not constraint.selector:
+        return rows.counter(_NOBODY)
+    selection = ((namespace,), constraint.selector)
+    return rows.counter(Matching((selection,), with_terminating=False))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Included:
+    """The nodes that count, where these are not simply all."""
+
+    # Of all nodes.
+    mask: Mask
+    # The domain of each node in the mask.
+    ids: Ids
+    domains: Ids
+
+    @classmethod
+    def of(cls, mask: Mask, ids: Ids) -> "Included":
+        """Take the nodes of a mask; `ids` are the domains of all."""
+        inside = ids[mask]
+        return cls(mask, inside, np.flatnonzero(np.bincount(inside)))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Included)
+            and np.array_equal(self.mask, other.mask)
+            and np.array_equal(self.ids, other.ids)
+        )
+
+    def __hash__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """How many pods a constraint finds in each domain, on the nodes that count.
+
+    Which nodes count is settled: `included`, or all if that is None, and then all have the key. The
+    pods are counted when somebody asks.
     """
 
-    def __init__(self, namespace: str, rows: RowsView) -> None:
-        self._namespace = namespace
-        self._rows = rows
-        self._counted: dict[Requirements, Counts] = {}
+    key: str
+    counter: Counter
+    included: Included | None
+    _sums: Remembered[Counts] = field(default_factory=Remembered, compare=False, repr=False)
+    _minimum: Remembered[int] = field(default_factory=Remembered, compare=False, repr=False)
 
-    def by_row(self, constraint: Constraint) -> Counts:
-        """Return the counts of all rows there are; `RowsView.cut` makes a column of it.
+    def near(self, rows: RowsView) -> Counts:
+        """Return the count of each row's domain, as an array of its own; 0 if it is in none."""
+        if self.included is None:
+            return rows.count_near(self.counter, self.key)
+        return self.by_domain(rows).take(rows.label(self.key))
 
-        Terminating pods make room soon, so they do not count. Nor does any pod where the selector
-        is empty, though it picks the newcomer, and whoever comes or goes in a dry run.
-        """
-        selector = constraint.selector or EVERYTHING
-        found = self._counted.get(selector)
-        if found is None:
-            if selector:
-                picked = self._rows.pods_matching((self._namespace,), selector)
-                found = self._rows.pods_by_row(picked, with_terminating=False)
-            else:
-                found = self._rows.full_column()
-            self._counted[selector] = found
-        return found
+    def by_domain(self, rows: RowsView) -> Counts:
+        """Return the count of every domain. Do not write to it."""
+        included = self.included
+        if included is None:
+            return rows.count_by_domain(self.counter, self.key)
+
+        def sums() -> Counts:
+            counts = rows.count_everywhere(self.counter)[included.mask]
+            # In floating point, which is exact for as many pods as there can be. One place more,
+            # where the id of an absent label points to.
+            size = rows.label_value_count + 1
+            return np.bincount(included.ids, counts, minlength=size).astype(np.int64)
+
+        return self._sums.get((rows.count_version(self.counter),), sums)
+
+    def domains(self, rows: RowsView) -> Ids:
+        """Return the ids of the domains that counting nodes are in."""
+        return rows.domains(self.key) if self.included is None else self.included.domains
+
+    def minimum(self, domains: Ids, rows: RowsView) -> int:
+        """Return the count of the emptiest of these domains."""
+
+        def minimum() -> int:
+            return int(np.minimum.reduce(self.by_domain(rows).take(domains)))
+
+        return self._minimum.get((rows.count_version(self.counter), domains), minimum)
+
+    def version(self, rows: RowsView) -> int:
+        """Return a number that is another one when the counts are."""
+        return rows.count_version(self.counter)
 
 
-def complete(columns: list[Ids]) -> Mask | None:
-    """Return the nodes that have every key; None if all do."""
+def mask_of_keys(keys: list[str], rows: RowsView) -> Mask | None:
+    """Return the rows that have all the labels; None if they all do."""
     found: Mask | None = None
-    for ids in columns:
-        if ids.min(initial=0) < 0:
-            found = ids >= 0 if found is None else found & (ids >= 0)
+    for key in dict.fromkeys(keys):
+        has_key = rows.has_label(key)
+        if np.count_nonzero(has_key) < len(has_key):
+            found = has_key if found is None else found & has_key
     return found
-
-
-def sums_by_domain(ids: Ids, counts: Counts, mask: Mask | None, *, size: int) -> Counts:
-    """Return the sum of the counts in each domain, over the nodes of the mask."""
-    if mask is not None:
-        ids, counts = ids[mask], counts[mask]
-    # In floating point, which is exact for as many pods as there can be.
-    return np.bincount(ids, weights=counts, minlength=size).astype(np.int64)
-
-
-def domains_of(ids: Ids, mask: Mask | None) -> Ids:
-    """Return the ids of the domains that the nodes of the mask are in."""
-    if mask is not None:
-        ids = ids[mask]
-    return np.flatnonzero(np.bincount(ids))
 
 
 def domain_count(ids: Ids, mask: Mask | None) -> int:

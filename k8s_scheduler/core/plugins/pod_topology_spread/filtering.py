@@ -1,23 +1,25 @@
 """Hard constraints: what Filter needs to know, and what one pod more or less makes of it.
 
 Counted are pods on nodes that have the topology keys of *all* hard constraints. The counts by
-domain are laid out once per decision; what a dry run adds or removes is kept beside them.
+domain are read when nodes are judged; what a dry run adds or removes is kept beside them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import Counts, Mask, RowsView
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.remembered import Remembered
+from k8s_scheduler.core.framework.views import Codes, Counts, Mask, RowsView
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import Constraint
 from k8s_scheduler.core.plugins.pod_topology_spread.domains import (
+    Census,
     Ids,
-    PodCounts,
-    complete,
-    domains_of,
-    sums_by_domain,
+    Included,
+    counter_of,
+    mask_of_keys,
 )
 from k8s_scheduler.core.plugins.pod_topology_spread.inclusion import Inclusion, both
 
@@ -70,36 +72,60 @@ class CriticalPaths:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One constraint and the pods it has found."""
+    """One constraint and the pods it finds."""
 
     constraint: Constraint
     # Whether the newcomer is one of those to be spread.
     self_match: bool
-    by_domain: Counts
-    domain_count: int
-    paths: CriticalPaths
+    census: Census
+    # The paths without changes, once a dry run has asked for them.
+    start: Remembered[CriticalPaths] = field(default_factory=Remembered, compare=False)
     changes: Mapping[int, int] = field(default_factory=dict)
+    # The paths with the changes, if there are any.
+    paths: CriticalPaths | None = None
 
-    def skewed(self, ids: Ids) -> Mask:
-        """Return where the newcomer would make its domain too full; `ids` are the rows' domains."""
-        counts = self.by_domain[ids]
-        for domain, difference in self.changes.items():
-            counts[ids == domain] += difference
-        enough_domains = self.domain_count >= self.constraint.min_domains
-        minimum = self.paths.count if enough_domains else 0
-        found: Mask = counts > self.constraint.max_skew + minimum - self.self_match
+    def skewed(self, rows: RowsView) -> Mask:
+        """Return where the newcomer would make its domain too full."""
+        counts = self.census.near(rows)
+        if self.changes:
+            ids = rows.label(self.constraint.key)
+            for domain, difference in self.changes.items():
+                counts[ids == domain] += difference
+        threshold = self.constraint.max_skew + self._minimum(rows) - self.self_match
+        found: Mask = counts > threshold
         return found
 
-    def plus(self, domain: int, difference: int) -> "Spread":
+    def plus(self, domain: int, difference: int, rows: RowsView) -> "Spread":
         """Return the spread with pods more or less in a domain.
 
         As upstream, a pod that leaves is taken off whether it was counted or not: terminating pods
         and those of an empty selector were not, so that a count may become negative.
         """
+        by_domain = self.census.by_domain(rows)
+        paths = self.paths
+        if paths is None:
+            domains = self.census.domains(rows)
+            paths = self.start.get(
+                (self.census.version(rows), domains), lambda: CriticalPaths.of(domains, by_domain)
+            )
         changed = self.changes.get(domain, 0) + difference
-        count = int(self.by_domain[domain]) + changed
-        changes = {**self.changes, domain: changed}
-        return replace(self, changes=changes, paths=self.paths.updated(domain, count))
+        count = int(by_domain[domain]) + changed
+        return Spread(
+            self.constraint,
+            self.self_match,
+            self.census,
+            self.start,
+            {**self.changes, domain: changed},
+            paths.updated(domain, count),
+        )
+
+    def _minimum(self, rows: RowsView) -> int:
+        domains = self.census.domains(rows)
+        if len(domains) < self.constraint.min_domains:
+            return 0
+        if self.paths is not None:
+            return self.paths.count
+        return self.census.minimum(domains, rows) if len(domains) else _UNSEEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,37 +138,27 @@ class HardTerm:
 
     @classmethod
     def of(cls, pod: PodView, constraints: tuple[Constraint, ...], rows: RowsView) -> "HardTerm":
-        """Count the pods on all nodes."""
+        """Find out which nodes count; all nodes are in view."""
         inclusion = Inclusion.of(pod)
-        columns = [rows.label(c.key) for c in constraints]
-        # Only now: reading a column may add values. One more, so that there is always a place.
-        size = rows.label_value_count + 1
-        has_keys = complete(columns)
-        masks = inclusion.masks(constraints, rows)
-        counts = PodCounts(pod.namespace, rows)
+        keys = [c.key for c in constraints]
+        has_keys = None
+        if not all(rows.is_label_on_all_nodes(key) for key in keys):
+            has_keys = mask_of_keys(keys, rows)
         spreads = []
-        for constraint, ids, included in zip(constraints, columns, masks, strict=True):
+        masks = inclusion.masks(constraints, rows)
+        for constraint, included in zip(constraints, masks, strict=True):
             mask = both(has_keys, included)
-            found = rows.cut(counts.by_row(constraint))
-            by_domain = sums_by_domain(ids, found, mask, size=size)
-            domains = domains_of(ids, mask)
-            spreads.append(
-                Spread(
-                    constraint,
-                    self_match=constraint.picks(pod.labels),
-                    by_domain=by_domain,
-                    domain_count=len(domains),
-                    paths=CriticalPaths.of(domains, by_domain),
-                )
-            )
+            counting = None if mask is None else Included.of(mask, rows.label(constraint.key))
+            counter = counter_of(constraint, pod.namespace, rows)
+            census = Census(constraint.key, counter, counting)
+            spreads.append(Spread(constraint, self_match=constraint.picks(pod), census=census))
         return cls(pod.namespace, inclusion, tuple(spreads))
 
     def with_pod(self, pod: PodView, rows: RowsView, difference: int) -> "HardTerm":
         """Return the term with a pod more or less on the one row in view."""
         if pod.namespace != self.namespace:
             return self
-        labels = pod.labels
-        concerned = [spread.constraint.picks(labels) for spread in self.spreads]
+        concerned = [spread.constraint.picks(pod) for spread in self.spreads]
         if not any(concerned):
             return self
         domains = [int(rows.label(spread.constraint.key)[0]) for spread in self.spreads]
@@ -150,18 +166,23 @@ class HardTerm:
             return self
         masks = self.inclusion.masks(tuple(s.constraint for s in self.spreads), rows)
         spreads = tuple(
-            spread.plus(domain, difference) if counts and (mask is None or mask[0]) else spread
+            spread.plus(domain, difference, rows)
+            if counts and (mask is None or mask[0])
+            else spread
             for spread, domain, counts, mask in zip(
                 self.spreads, domains, concerned, masks, strict=True
             )
         )
-        return replace(self, spreads=spreads)
+        return HardTerm(self.namespace, self.inclusion, spreads)
 
-    def codes(self, rows: RowsView, *, no_label: int, skewed: int) -> Counts:
+    def codes(self, rows: RowsView, *, no_label: Reason, skewed: Reason) -> Codes:
         """Return a code per row: of the first constraint that it does not meet, or 0."""
-        codes = np.zeros(len(rows), dtype=np.int64)
+        codes = rows.passed()
         for spread in reversed(self.spreads):
-            ids = rows.label(spread.constraint.key)
-            codes[spread.skewed(ids)] = skewed
-            codes[ids < 0] = no_label
+            crowded = spread.skewed(rows)
+            if np.count_nonzero(crowded):
+                codes[crowded] = rows.code((skewed,), resolvable=True)
+            has_key = rows.has_label(spread.constraint.key)
+            if np.count_nonzero(has_key) < len(has_key):
+                codes[~has_key] = rows.code((no_label,), resolvable=False)
         return codes

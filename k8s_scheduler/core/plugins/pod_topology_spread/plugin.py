@@ -47,6 +47,7 @@ class PodTopologySpread:
 
     name: ClassVar[str] = "PodTopologySpread"
     reasons: ClassVar[tuple[Reason, ...]] = (SKEWED, NO_LABEL)
+    judges_by_group: ClassVar[bool] = True
     depends_on: ClassVar[tuple[Dependency, ...]] = (
         Row("label/"),
         Row("taint_set"),
@@ -65,7 +66,7 @@ class PodTopologySpread:
     # Filter
 
     def prepare(self, pod: PodView, rows: RowsView) -> HardTerm | Skip:
-        """Count the pods to be spread. A pod without hard constraints is skipped."""
+        """Find out which pods are spread. A pod without hard constraints is skipped."""
         try:
             constraints = self._constraints(pod, rows, DO_NOT_SCHEDULE)
         except SelectorError as error:
@@ -85,16 +86,12 @@ class PodTopologySpread:
 
     def filter(self, term: HardTerm, rows: RowsView) -> Codes:
         """Reject by the first constraint that is not met."""
-        return term.codes(
-            rows,
-            no_label=rows.code((NO_LABEL,), resolvable=False),
-            skewed=rows.code((SKEWED,), resolvable=True),
-        )
+        return term.codes(rows, no_label=NO_LABEL, skewed=SKEWED)
 
     # Score
 
     def pre_score(self, pod: PodView, rows: RowsView) -> SoftTerm | Skip:
-        """Count the pods to be spread. A pod without soft constraints is skipped."""
+        """Find out which pods are spread. A pod without soft constraints is skipped."""
         try:
             constraints = self._constraints(pod, rows, SCHEDULE_ANYWAY)
         except SelectorError as error:
@@ -116,7 +113,6 @@ class PodTopologySpread:
         return scaled(scores)
 
     def _constraints(self, pod: PodView, rows: RowsView, action: str) -> tuple[Constraint, ...]:
-        own = pod.spread_constraints
-        if own:
-            return readable(own, pod.labels, action)
+        if pod.spread_constraints:
+            return readable(pod, action)
         return self._defaults.applied(pod, rows, action)

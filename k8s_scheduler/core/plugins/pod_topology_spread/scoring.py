@@ -18,16 +18,17 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import Counts, Mask, RowsView, Scores
+from k8s_scheduler.core.framework.views import Mask, RowsView, Scores
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint
 from k8s_scheduler.core.plugins.pod_topology_spread.domains import (
-    Ids,
-    PodCounts,
-    complete,
+    Census,
+    Included,
+    counter_of,
     domain_count,
-    sums_by_domain,
+    mask_of_keys,
 )
 from k8s_scheduler.core.plugins.pod_topology_spread.inclusion import Inclusion, both
+from k8s_scheduler.core.state.counters import Counter
 
 # No count is negative, so no other node has this raw score.
 IGNORED: Final = -1
@@ -35,20 +36,20 @@ IGNORED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class SoftSpread:
-    """One constraint and the pods it has found: by domain, or by row where each node is one."""
+    """One constraint, and where the pods it finds are counted."""
 
     constraint: Constraint
     weight: float
-    counts: Counts
+    # By domain; or, where each node is one, by node, and whatever the policies say.
+    census: Census | Counter
 
     def part(self, rows: RowsView) -> tuple[npt.NDArray[np.float64], Mask | None]:
         """Return this constraint's part of the score, and the rows with the key; None if all."""
-        ids = rows.label(self.constraint.key)
-        by_row = self.constraint.key == HOSTNAME
-        found = rows.cut(self.counts) if by_row else self.counts[ids]
+        census = self.census
+        found = census.near(rows) if isinstance(census, Census) else rows.count_here(census)
         part = np.multiply(found, self.weight, dtype=np.float64)
         part += float(self.constraint.max_skew - 1)
-        has_key = complete([ids])
+        has_key = mask_of_keys([self.constraint.key], rows)
         if has_key is not None:
             part[~has_key] = 0.0
         return part, has_key
@@ -71,34 +72,18 @@ class SoftTerm:
         *,
         needs_all_keys: bool,
     ) -> "SoftTerm":
-        """Weigh the constraints by the feasible nodes, and count the pods on all nodes."""
-        everywhere = feasible.all_nodes
-        if len(everywhere) == len(feasible):
-            everywhere = feasible
-        here = _Columns.of(constraints, feasible, needs_all_keys=needs_all_keys)
-        # By far the most often everybody is feasible.
-        there = (
-            here
-            if everywhere is feasible
-            else _Columns.of(constraints, everywhere, needs_all_keys=needs_all_keys)
-        )
-        counts = PodCounts(pod.namespace, everywhere)
-        masks = Inclusion.of(pod).masks(constraints, everywhere)
+        """Weigh the constraints by the feasible nodes, and find out which nodes count."""
+        nodes = _Nodes.of(pod, constraints, feasible, needs_all_keys=needs_all_keys)
         spreads = []
-        for i, constraint in enumerate(constraints):
-            found = counts.by_row(constraint)
+        for constraint in constraints:
+            counter = counter_of(constraint, pod.namespace, feasible)
             if constraint.key == HOSTNAME:
-                # Each node by itself, and whatever the policies say.
-                spreads.append(SoftSpread(constraint, _weight(here.counting), found))
+                size = feasible.count_nodes(nodes.has_keys)
+                spreads.append(SoftSpread(constraint, _weight(size), counter))
                 continue
-            size = domain_count(here.ids[i], here.has_keys)
-            by_domain = sums_by_domain(
-                there.ids[i],
-                everywhere.cut(found),
-                both(there.has_keys, masks[i]),
-                size=there.id_count,
-            )
-            spreads.append(SoftSpread(constraint, _weight(size), by_domain))
+            size = nodes.domain_count(constraint, feasible)
+            census = Census(constraint.key, counter, nodes.included(constraint, feasible))
+            spreads.append(SoftSpread(constraint, _weight(size), census))
         return cls(tuple(spreads), needs_all_keys)
 
     def score(self, rows: RowsView) -> Scores:
@@ -133,32 +118,59 @@ def scaled(scores: Scores) -> Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
-    """The domains of the nodes in a view, for each constraint, and the nodes that take part."""
+class _Nodes:
+    """Which nodes take part."""
 
-    ids: tuple[Ids, ...]
+    inclusion: Inclusion
+    keys: list[str]
+    needs_all_keys: bool
+    # Whether there is a node without one of the keys.
+    is_key_missing: bool
+    # The feasible nodes that take part; None if all do.
     has_keys: Mask | None
-    counting: int
-    id_count: int
 
     @classmethod
     def of(
-        cls, constraints: tuple[Constraint, ...], rows: RowsView, *, needs_all_keys: bool
-    ) -> "_Columns":
-        columns = [rows.label(c.key) for c in constraints]
-        # Only now: reading a column may add values. One more for the domain of the absent label.
-        id_count = rows.label_value_count + 1
-        has_keys = complete(columns)
-        if has_keys is None:
-            return cls(tuple(columns), None, len(rows), id_count)
-        if needs_all_keys:
-            return cls(tuple(columns), has_keys, int(has_keys.sum()), id_count)
+        cls,
+        pod: PodView,
+        constraints: tuple[Constraint, ...],
+        feasible: RowsView,
+        *,
+        needs_all_keys: bool,
+    ) -> "_Nodes":
+        keys = [constraint.key for constraint in constraints]
+        is_missing = not all(feasible.is_label_on_all_nodes(key) for key in keys)
+        has_keys = mask_of_keys(keys, feasible) if is_missing and needs_all_keys else None
+        return cls(Inclusion.of(pod), keys, needs_all_keys, is_missing, has_keys)
+
+    def domain_count(self, constraint: Constraint, feasible: RowsView) -> int:
+        """Return how many domains the feasible nodes are in."""
+        ids = feasible.label(constraint.key)
+        if self.needs_all_keys or not self.is_key_missing:
+            return domain_count(ids, self.has_keys)
+        has_key = ids >= 0
+        found = domain_count(ids, has_key)
+        if np.count_nonzero(has_key) == len(ids):
+            return found
         # An absent label makes a domain too, the same as an empty one.
-        empty = rows.label_id("")
-        absent = empty if empty >= 0 else id_count - 1
-        return cls(
-            tuple(np.where(ids < 0, absent, ids) for ids in columns), None, len(rows), id_count
-        )
+        empty = feasible.label_id("")
+        return found + (empty < 0 or not np.count_nonzero(ids == empty))
+
+    def included(self, constraint: Constraint, feasible: RowsView) -> Included | None:
+        """Return the nodes, feasible or not, whose pods count; None if simply all do."""
+        everywhere = feasible.all_nodes
+        (mask,) = self.inclusion.masks((constraint,), everywhere)
+        if not self.is_key_missing:
+            return mask if mask is None else Included.of(mask, everywhere.label(constraint.key))
+        if self.needs_all_keys:
+            mask = both(mask, mask_of_keys(self.keys, everywhere))
+            return mask if mask is None else Included.of(mask, everywhere.label(constraint.key))
+        ids = everywhere.label(constraint.key)
+        empty = everywhere.label_id("")
+        if empty >= 0:
+            ids = np.where(ids < 0, empty, ids)
+        mask = ids >= 0 if mask is None else mask & (ids >= 0)
+        return Included.of(mask, ids)
 
 
 def _weight(size: int) -> float:

@@ -1,6 +1,7 @@
 """ImageLocality, as far as images of volumes go."""
 
 from k8s_scheduler.core.framework.dependencies import Declarations
+from k8s_scheduler.core.framework.plugin import Same
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views import RowsView
@@ -27,7 +28,10 @@ def scores(pod, *images):
         declared=Declarations(plugin.depends_on),
         verdicts=VerdictTable(),
     )
-    return plugin.score(plugin.pre_score(PodView(pod.obj()), rows), rows).tolist()
+    term = plugin.pre_score(PodView(pod.obj()), rows)
+    if isinstance(term, Same):
+        return [term.score] * len(rows)
+    return plugin.score(term, rows).tolist()
 
 
 def pod_with(*, containers=(), volumes=()):
@@ -53,3 +57,7 @@ def test_each_image_of_a_volume_raises_the_most_there_can_be():
 
 def test_a_pod_without_images_scores_nothing():
     assert scores(pod_with(), ("data:latest", 1000)) == [0, 0]
+
+
+def test_images_that_are_nowhere_score_nothing():
+    assert scores(pod_with(containers=["app:v1"]), ("data:latest", 1000)) == [0, 0]

@@ -11,9 +11,12 @@ from k8s_scheduler.core.framework.plugin import SKIP, Reject
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.plugins.inter_pod_affinity import InterPodAffinity
 from k8s_scheduler.core.state.cache import Cache
 from tests.builders import make_node, make_pod
+from tests.unit.core.engine.cores import FullHarness
+from tests.unit.core.harness import only
 
 TOO_FAR = ("node(s) didn't match pod affinity rules", False)
 TOO_NEAR = ("node(s) didn't match pod anti-affinity rules", True)
@@ -381,3 +384,19 @@ class TestScores:
     )
     def test_scores_are_scaled_between_the_extremes(self, raw, expected):
         assert InterPodAffinity({}).normalize(np.array(raw)).tolist() == expected
+
+
+def test_who_was_skipped_is_asked_again_once_a_known_term_comes_into_its_topology():
+    """The term is held all the time, first where it means nothing: no new term tells of it."""
+    harness = FullHarness()
+    roomy = {"cpu": "64", "memory": "64Gi", "pods": "110"}
+    harness.node(make_node("a1").label(zone="a").offers(**roomy).obj())
+    harness.node(make_node("bare").offers(cpu="1", memory="1Gi", pods="1").obj())
+    harness.pod(far(make_pod("loner").on("bare"), term()).obj())
+    for number in range(4):
+        harness.pod(make_pod(f"web-{number}").label(app="web").obj())
+        assert [bind.node for bind in only(Bind, harness.schedule())] == ["a1"]
+    harness.pod(far(make_pod("another").on("a1"), term()).obj())
+    harness.pod(make_pod("late").label(app="web").obj())
+    assert only(Bind, harness.schedule()) == []
+    assert harness.parked() == ["late"]

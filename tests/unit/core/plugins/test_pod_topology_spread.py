@@ -84,7 +84,7 @@ class Bench:
         self.cache.objects.put(kind, namespace, name, msgspec.convert(raw, TYPES[kind]))
         return self
 
-    def view(self, *names):
+    def view(self, *names, times=None):
         rows = [self.cache.nodes.row_of(name) for name in names]
         return RowsView(
             self.cache,
@@ -92,6 +92,7 @@ class Bench:
             plugin=self.plugin.name,
             declared=Declarations(self.plugin.depends_on),
             verdicts=self.verdicts,
+            multiplicity=None if times is None else np.array(times),
         )
 
     def term(self, pod):
@@ -109,8 +110,8 @@ class Bench:
             if code
         }
 
-    def raw_scores(self, pod, *names):
-        rows = self.view(*names)
+    def raw_scores(self, pod, *names, times=None):
+        rows = self.view(*names, times=times)
         term = self.plugin.pre_score(PodView(pod.obj()), rows)
         return None if term is SKIP else self.plugin.score(term, rows).tolist()
 
@@ -338,6 +339,18 @@ class TestScore:
         bench = Bench().place(web("p", "a1"))
         pod = newcomer(soft(HOSTNAME), soft(maxSkew=2), nodeSelector={"size": "large"})
         assert bench.raw_scores(pod, "a1", "b1") == [round(math.log(4) + 1), 1]
+
+    @pytest.mark.parametrize("is_bare_there", [False, True])
+    @pytest.mark.parametrize("constraints", [[soft(HOSTNAME)], [soft(), soft(HOSTNAME)], []])
+    def test_one_row_may_stand_for_several_equal_nodes(self, constraints, is_bare_there):
+        bench = Bench().place(web("p", "b1"), web("q", "b1"))
+        bench.put(Kind.SERVICE, "s", {"app": "web"})
+        bench.node(make_node("a3").label(**{ZONE: "a", HOSTNAME: "a3"}))
+        pod = newcomer(*constraints)
+        bare = ["bare"] if is_bare_there else []
+        one_by_one = bench.raw_scores(pod, "a1", "a2", "a3", "b1", *bare)
+        together = bench.raw_scores(pod, "a1", "b1", *bare, times=[3, 1, *(1 for _ in bare)])
+        assert together == [one_by_one[0], *one_by_one[3:]]
 
     def test_few_pods_score_high(self):
         bench = Bench().place(*(web(f"p{i}", "a1") for i in range(3)), web("q", "b1"))

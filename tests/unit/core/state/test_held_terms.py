@@ -122,7 +122,7 @@ def test_a_term_is_forgotten_with_its_last_holder():
     assert held.picking("home", {}, {"app": "x"}) == [x]
     held.release(one)
     assert held.picking("home", {}, {"app": "x"}) == []
-    assert held.weigh({x: 1}).tolist() == [0, 0, 0]
+    assert held.holders_of(x) == {}
 
 
 def test_ids_are_used_again_for_other_terms():
@@ -131,15 +131,59 @@ def test_ids_are_used_again_for_other_terms():
     first = held.acquire((x,))
     held.release(first)
     assert held.acquire((y,)) == first
-    assert held.weigh({x: 1, y: 5})[first] == 5
+    assert (held.holders_of(x), held.holders_of(y)) == ({}, {first: 1})
 
 
-def test_weights_add_up_per_holder():
+def test_who_holds_a_term():
     held = HeldTerms()
     x, y = terms(selecting(app="x"), selecting(app="y"))
     both, one = held.acquire((x, y)), held.acquire((y,))
-    found = held.weigh({x: 3, y: -5})
-    assert (found[NO_TERMS], found[both], found[one]) == (0, -2, -5)
+    assert (held.holders_of(x), held.holders_of(y)) == ({both: 1}, {both: 1, one: 1})
+    assert held.terms_of_holder(both) == (x, y)
+
+
+def test_the_version_says_whether_the_same_terms_are_held():
+    held = HeldTerms()
+    x, y = terms(selecting(app="x"), selecting(app="y"))
+    versions = [held.version]
+    one = held.acquire((x,))
+    versions.append(held.version)
+    both = held.acquire((x, y))
+    versions.append(held.version)
+    assert len(set(versions)) == 3
+    held.acquire((y,))
+    held.release(one)
+    assert held.version == versions[-1], "another holder, the same terms"
+    held.release(both)
+    assert held.version > versions[-1], "nobody holds x any more"
+
+
+def test_pods_that_write_their_terms_alike_are_one_holder():
+    held = HeldTerms()
+    first, second = (away(make_pod(name), app="x").obj() for name in ("p", "q"))
+    elsewhere = away(make_pod("r").namespace("other"), app="x").obj()
+    holder = held.acquire_for(first)
+    assert held.acquire_for(second) == holder
+    assert held.acquire_for(elsewhere) != holder
+    assert held.uses(holder) == 2
+    assert held.terms_of_holder(holder) == terms_of(first)
+
+
+def test_what_was_read_of_a_holder_is_forgotten_with_it():
+    held = HeldTerms()
+    pod, other = away(make_pod("p"), app="x").obj(), away(make_pod("q"), app="y").obj()
+    held.release(held.acquire_for(pod))
+    taken = held.acquire_for(other)
+    found = held.acquire_for(pod)
+    assert found != taken
+    assert held.terms_of_holder(found) == terms_of(pod)
+
+
+def test_a_pod_with_node_affinity_alone_holds_nothing():
+    held = HeldTerms()
+    pod = make_pod("p")
+    pod.raw["spec"]["affinity"] = {"nodeAffinity": {}}
+    assert held.acquire_for(pod.obj()) == NO_TERMS
 
 
 def test_no_terms_have_an_id_that_stays():
@@ -153,7 +197,7 @@ def test_a_pod_may_hold_the_same_term_twice():
     held = HeldTerms()
     (x,) = terms(selecting(app="x"))
     holder = held.acquire((x, x))
-    assert held.weigh({x: 2})[holder] == 4
+    assert held.holders_of(x) == {holder: 2}
     assert held.picking("home", {}, {"app": "x"}) == [x]
     held.release(holder)
     assert held.picking("home", {}, {"app": "x"}) == []

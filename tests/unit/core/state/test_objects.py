@@ -6,6 +6,7 @@ import pytest
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.workloads import Service
 from k8s_scheduler.core.state.changes import ChangeLog, ObjectChange, object_event_label
+from k8s_scheduler.core.state.facts import FactLog
 from k8s_scheduler.core.state.objects import ObjectStore
 
 
@@ -16,7 +17,7 @@ def log():
 
 @pytest.fixture
 def store(log):
-    return ObjectStore(log)
+    return ObjectStore(log, FactLog())
 
 
 def service(name, namespace="a", *, version="1", **selector):

@@ -1,0 +1,101 @@
+"""Pods of one spec: which of them are of one shape, though their labels differ.
+
+Every pod of a StatefulSet has a label of its own, and none is judged differently for it. What
+plugins asked about a pod's labels is known; pods that give the same answers share an evaluation.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Final
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.label_selectors import matches
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.shapes.evaluation import Evaluation
+from k8s_scheduler.core.framework.pod_view import Questions
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.held_terms import PodTerm
+
+Answers = tuple[Hashable, ...]
+# As many label sets are remembered with their answers.
+_REMEMBERED: Final = 256
+
+
+@dataclass(slots=True)
+class Member:
+    """A shape: pods of one spec that give the same answers."""
+
+    evaluation: Evaluation
+    # The labels of the pod that it was made for: only for those are its terms exactly right when
+    # plugins ask something new.
+    labels: bytes
+
+
+@dataclass(slots=True)
+class Family:
+    """The shapes of one spec."""
+
+    questions: Questions = field(default_factory=Questions)
+    members: dict[Answers, Member] = field(default_factory=dict)
+    # Answers that were given once; the second time a shape is worth keeping.
+    seen: dict[Answers, int] = field(default_factory=dict)
+    _remembered: dict[bytes, tuple[object, object, Answers]] = field(default_factory=dict)
+
+    def learn(self, questions: Questions) -> bool:
+        """Take note of what was asked; if something is new, all answers are to be given again."""
+        known = self.questions
+        new = (
+            (questions.labels and not known.labels)
+            or (questions.name and not known.name)
+            or (questions.terms and not known.terms)
+            or any(selector not in known.selectors for selector in questions.selectors)
+            or any(pairs not in known.pairs for pairs in questions.pairs)
+        )
+        if new:
+            known.labels |= questions.labels
+            known.name |= questions.name
+            known.terms |= questions.terms
+            known.selectors.update(questions.selectors)
+            known.pairs.update(questions.pairs)
+            self.members.clear()
+            self.seen.clear()
+            self._remembered.clear()
+        return new
+
+    def answers(self, state: Cache, queued: QueuedPod) -> Answers:
+        """Return what the pod answers to all questions."""
+        pod, labels = queued.pod, queued.shape.labels
+        generation = state.pods.held_terms.version
+        namespace = state.objects.get(Kind.NAMESPACE, "", pod.metadata.namespace)
+        if not self.questions.name:
+            known = self._remembered.get(labels)
+            if known is not None and known[0] == generation and known[1] is namespace:
+                return known[2]
+        found = self._ask(state, pod, labels)
+        if len(self._remembered) >= _REMEMBERED:
+            self._remembered.clear()
+        self._remembered[labels] = (generation, namespace, found)
+        return found
+
+    def _ask(self, state: Cache, pod: Pod, encoded: bytes) -> Answers:
+        questions = self.questions
+        labels = pod.metadata.labels or {}
+        found: list[Hashable] = [matches(selector, labels) for selector in questions.selectors]
+        found += [dict(pairs).items() <= labels.items() for pairs in questions.pairs]
+        if questions.labels:
+            found.append(encoded)
+        if questions.name:
+            found.append(pod.metadata.name)
+        if questions.terms:
+            number_of = state.pods.held_terms.number_of
+            found.append(tuple(number_of(term) for term in _terms_picking(state, pod)))
+        return tuple(found)
+
+
+def _terms_picking(state: Cache, pod: Pod) -> list[PodTerm]:
+    """Return the terms of placed pods that pick a pod."""
+    namespace = state.objects.get(Kind.NAMESPACE, "", pod.metadata.namespace)
+    of_namespace = (None if namespace is None else namespace.metadata.labels) or {}
+    metadata = pod.metadata
+    return state.pods.held_terms.picking(metadata.namespace, of_namespace, metadata.labels or {})

@@ -1,0 +1,343 @@
+"""What filters and scores say that look at each row on its own: kept row by row.
+
+When facts of a row that they read change, that row is judged again; if only pods came or went,
+only by what pods change. A plugin does not have to say what it depends on: its view takes down
+whatever it reads, also while catching up.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from k8s_scheduler.core.engine.shapes.errors import NotKeptError
+from k8s_scheduler.core.framework import watch as points
+from k8s_scheduler.core.framework.plugin import Same, Skip, Term
+from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.reads import Reads
+from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.framework.watch import Watch
+from k8s_scheduler.core.state.amounts import is_amount
+from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.facts import LIVELY, NODE
+
+Column = npt.NDArray[np.int64]
+# Less than any total, also when two of them are added.
+NEVER: Final = -(2**61)
+# The code of a row that holds no node.
+ABSENT: Final = -1
+# Up to so many rows are looked up one by one; as many verdicts are remembered.
+_FEW: Final = 8
+_REMEMBERED: Final = 4096
+
+
+class _Score:
+    """One plugin's scores: weighted, or raw where they are normalised later."""
+
+    __slots__ = ("column", "index", "is_lively", "reads", "term")
+
+    def __init__(self, index: int, term: Term, column: Column) -> None:
+        self.index = index
+        self.term = term
+        self.reads = Reads()
+        self.column = column
+        # Whether pods that come and go change it; not known before it was first asked.
+        self.is_lively: bool | None = None
+
+    def check(self) -> None:
+        """See whether it is as lively as ever."""
+        lively = bool(self.reads.facts & LIVELY)
+        if self.is_lively is None:
+            self.is_lively = lively
+        elif lively and not self.is_lively:
+            raise NotKeptError("lively")
+
+
+class RowPart:
+    """The codes of row filters, and the sums of row scores, of all rows."""
+
+    def __init__(
+        self, state: Cache, runtime: Runtime, terms: dict[str, Term], filters: list[int]
+    ) -> None:
+        """Begin with rows that hold no node; `filters` are places among the profile's filters."""
+        self._state = state
+        self._runtime = runtime
+        self._terms = terms
+        self._filters = filters
+        self._filter_reads = [Reads() for _ in filters]
+        # By code: the position of the filter that gave it. And the first filter that pods change.
+        self._stages: dict[int, int] = {}
+        self._lively_from = 0
+        rows = state.nodes.row_count
+        self.codes: Column = np.full(rows, ABSENT, dtype=np.int64)
+        # The sum of the weighted scores; NEVER where a filter rejects. `_calm` is the part of it
+        # that only nodes change.
+        self.base: Column = np.full(rows, NEVER, dtype=np.int64)
+        self._calm: Column = np.zeros(rows, dtype=np.int64)
+        self._constants: dict[int, int] = {}
+        self._scores: list[_Score] = []
+        self._raw_scores: list[_Score] = []
+        # Those of them that pods change.
+        self._lively: list[_Score] = []
+        self._lively_raw: list[_Score] = []
+        # What was said of rows with certain amounts, where it follows from amounts alone: the code,
+        # and the scores that pods change. None where it does not.
+        self._said: dict[bytes, tuple[int, tuple[int, ...]]] | None = None
+        self._news = -1
+        # Whether a plugin was asked since its reads were last looked at.
+        self.has_judged = True
+        # The facts that concern rows, and what was read besides.
+        self.facts = NODE
+        self.watch: Watch | None = None
+
+    def add_score(self, profile: Profile, index: int, term: Term) -> None:
+        """Take a score in, with what it said at PreScore."""
+        if isinstance(term, Skip):
+            return
+        step = profile.scores[index]
+        if isinstance(term, Same):
+            self._constants[index] = term.score * step.weight
+            return
+        column: Column = np.zeros(len(self.codes), dtype=np.int64)
+        scores = self._scores if step.normalize is None else self._raw_scores
+        scores.append(_Score(index, term, column))
+
+    # Judging
+
+    def judge_all(self, profile: Profile) -> None:
+        """Judge all rows that hold a node."""
+        self._judge(profile, self._state.nodes.present_rows(), start=0, anew=True)
+
+    def judge_anew(self, profile: Profile, rows: list[int]) -> None:
+        """Judge rows of which anything may have changed; some may hold no node any more."""
+        self.has_judged = True
+        nodes = self._state.nodes
+        is_there = [nodes.node_at(NodeRow(row)) is not None for row in rows]
+        there = [row for row, there in zip(rows, is_there, strict=True) if there]
+        if len(there) < len(rows):
+            gone = [row for row, there in zip(rows, is_there, strict=True) if not there]
+            self.codes[gone] = ABSENT
+            self.base[gone] = NEVER
+        if there:
+            self._judge(profile, np.array(there, dtype=np.int64), start=0, anew=True)
+
+    def judge_again(self, profile: Profile, rows: list[int]) -> None:
+        """Judge rows on which pods came or went."""
+        start, stages = self._lively_from, self._stages
+        codes = zip(rows, self.codes.take(rows).tolist(), strict=True)
+        # What is rejected by something that pods don't change stays so; so does what is no node.
+        left = [
+            row for row, code in codes if not code or (code != ABSENT and stages[code] >= start)
+        ]
+        if self._said is not None and len(left) <= _FEW:
+            left = [row for row in left if not self._recall(row)]
+        if left:
+            self._judge(profile, np.array(left, dtype=np.int64), start=start, anew=False)
+            self.has_judged = True
+            if self._said is not None:
+                self._remember(left)
+
+    # What was said before of a row that looks the same
+
+    def _recall(self, row: int) -> bool:
+        """Take over what was said of a row with the same amounts; return whether there is one."""
+        said = self._said
+        found = None if said is None else said.get(self._state.nodes.amounts.at(row))
+        if found is None:
+            return False
+        code, scores = found
+        if code:
+            self.base[row] = NEVER
+        else:
+            if self.base[row] == NEVER:
+                # What only nodes change was never worked out.
+                return False
+            total = int(self._calm[row])
+            for score, value in zip(self._lively, scores, strict=False):
+                score.column[row] = value
+                total += value
+            for score, value in zip(self._lively_raw, scores[len(self._lively) :], strict=True):
+                score.column[row] = value
+            self.base[row] = total
+        self.codes[row] = code
+        return True
+
+    def _remember(self, rows: list[int]) -> None:
+        said, amounts = self._said, self._state.nodes.amounts
+        if said is None:
+            return
+        if len(said) >= _REMEMBERED:
+            said.clear()
+        scores = (*self._lively, *self._lively_raw)
+        for row in rows[:_FEW]:
+            values = tuple(int(score.column[row]) for score in scores)
+            said[amounts.at(row)] = int(self.codes[row]), values
+
+    def _judge(self, profile: Profile, rows: Column, *, start: int, anew: bool) -> None:
+        passed: npt.NDArray[np.intp] | None = None
+        left = rows
+        for position in range(start, len(self._filters)):
+            found = self._filter(profile, position, left)
+            if not np.count_nonzero(found):
+                continue
+            self._stages.update(dict.fromkeys(found.tolist(), position))
+            if passed is None:
+                codes = found.copy()
+                passed = np.flatnonzero(found == 0)
+            else:
+                codes[passed] = found
+                passed = passed[found == 0]
+            left = rows.take(passed)
+            if not len(left):
+                break
+        places = _places(rows)
+        if passed is None:
+            self.codes[places] = 0
+        else:
+            self.codes[places] = codes
+        scored_before = self.base[places] != NEVER if not anew else None
+        if passed is not None:
+            self.base[rows[codes != 0]] = NEVER
+        if scored_before is None:
+            self._score(profile, left, anew=True)
+            return
+        if passed is not None:
+            scored_before = scored_before.take(passed)
+        if scored_before.all():
+            self._score(profile, left, anew=False)
+        else:
+            self._score(profile, left[~scored_before], anew=True)
+            self._score(profile, left[scored_before], anew=False)
+
+    def _filter(self, profile: Profile, position: int, rows: Column) -> Column:
+        step = profile.filters[self._filters[position]]
+        if self.watch is not None:
+            self.watch.asked(points.FILTER, step.name, len(rows))
+        reads = self._filter_reads[position]
+        return self._runtime.filter(step, self._terms[step.name], rows, reads=reads)
+
+    def _score(self, profile: Profile, rows: Column, *, anew: bool) -> None:
+        """Score rows that passed; only by what pods change, unless they are scored anew."""
+        if not len(rows):
+            return
+        places = _places(rows)
+        for score in self._raw_scores:
+            if anew or score.is_lively:
+                step = profile.scores[score.index]
+                self._ask(step.name, len(rows))
+                found = self._runtime.raw_score(step, score.term, rows, score.reads)
+                score.column[places] = found
+                score.check()
+        if anew:
+            self._calm[places] = sum(self._constants.values())
+        total = self._calm[places]
+        for score in self._scores:
+            if not anew and not score.is_lively:
+                continue
+            step = profile.scores[score.index]
+            self._ask(step.name, len(rows))
+            found = self._runtime.score(step, score.term, rows, score.reads)
+            if step.weight != 1:
+                found = found * step.weight
+            score.column[places] = found
+            score.check()
+            if not score.is_lively:
+                self._calm[places] += found
+                total = self._calm[places] if total.base is self._calm else total + found
+            else:
+                total = total + found
+        self.base[places] = total
+
+    def _ask(self, plugin: str, rows: int) -> None:
+        if self.watch is not None:
+            self.watch.asked(points.SCORE, plugin, rows)
+
+    # What it depends on
+
+    def learn(self) -> Iterable[Reads]:
+        """Return what was read, if there is anything new in it; refuse what can't be followed."""
+        if not self.has_judged:
+            return ()
+        self.has_judged = False
+        scores = [score.reads for score in (*self._scores, *self._raw_scores)]
+        news = sum(reads.news for reads in (*self._filter_reads, *scores))
+        if news == self._news:
+            return ()
+        self._news = news
+        self._lively_from = len(self._filters)
+        for position, reads in enumerate(self._filter_reads):
+            if reads.facts & LIVELY:
+                self._lively_from = position
+                break
+        self._lively = [score for score in self._scores if score.is_lively]
+        self._lively_raw = [score for score in self._raw_scores if score.is_lively]
+        repeated = (
+            *self._filter_reads[self._lively_from :],
+            *(score.reads for score in (*self._lively, *self._lively_raw)),
+        )
+        follows = all(
+            isinstance(read, str) and is_amount(read) for reads in repeated for read in reads.narrow
+        )
+        self._said = {} if follows else None
+        every = (*self._filter_reads, *scores)
+        for reads in every:
+            if reads.counters or reads.presences or reads.wide_facts:
+                raise NotKeptError("wide")
+            self.facts |= reads.facts
+        return every
+
+    def grow(self) -> None:
+        """Make room for rows that are new."""
+        more = self._state.nodes.row_count - len(self.codes)
+        if more <= 0:
+            return
+        self.codes = np.concatenate([self.codes, np.full(more, ABSENT, dtype=np.int64)])
+        self.base = np.concatenate([self.base, np.full(more, NEVER, dtype=np.int64)])
+        nothing = np.zeros(more, dtype=np.int64)
+        self._calm = np.concatenate([self._calm, nothing])
+        for score in (*self._scores, *self._raw_scores):
+            score.column = np.concatenate([score.column, nothing])
+
+    # Answers
+
+    def are_feasible(self, rows: list[int]) -> list[bool]:
+        """Return which of some rows no filter rejects."""
+        return [total != NEVER for total in self.base.take(rows).tolist()]
+
+    @property
+    def normalizes(self) -> bool:
+        """Whether some scores depend on which rows are feasible."""
+        return bool(self._raw_scores)
+
+    def normalized(self, profile: Profile, feasible: Column) -> Iterator[tuple[int, Column]]:
+        """Yield the scores of feasible rows that are normalised, by place among the scores."""
+        if not len(feasible):
+            return
+        for score in self._raw_scores:
+            step = profile.scores[score.index]
+            raw = score.column.take(feasible)
+            yield score.index, self._runtime.normalized(step, raw) * step.weight
+
+    def parts(self, profile: Profile, feasible: Column) -> Iterator[tuple[int, Column]]:
+        """Yield every score of the feasible rows, weighted, by its place among the scores."""
+        for index, constant in self._constants.items():
+            yield index, np.full(len(feasible), constant, dtype=np.int64)
+        for score in self._scores:
+            yield score.index, score.column.take(feasible)
+        yield from self.normalized(profile, feasible)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the columns take."""
+        columns = [score.column for score in (*self._scores, *self._raw_scores)]
+        return sum(column.nbytes for column in (self.codes, self.base, self._calm, *columns))
+
+
+def _places(rows: Column) -> Column | slice:
+    """Return the rows as an index; a single one as a slice, which numpy takes much faster."""
+    if len(rows) == 1:
+        row = int(rows[0])
+        return slice(row, row + 1)
+    return rows

@@ -1,0 +1,185 @@
+"""Evaluations that are kept: which, for how long, and when a pod can use one.
+
+A shape is kept from its second pod on, the least recently used is dropped when they take too much
+memory, and one that can't be kept is not tried again for a while. Whatever goes wrong while one is
+made or caught up, the plain evaluation decides: it knows better, or fails in the right words.
+"""
+
+from typing import Final
+
+from k8s_scheduler.core.engine.shapes.errors import NotKeptError
+from k8s_scheduler.core.engine.shapes.evaluation import Evaluation
+from k8s_scheduler.core.engine.shapes.families import Answers, Family, Member
+from k8s_scheduler.core.engine.shapes.groups import TooManyGroupsError
+from k8s_scheduler.core.engine.shapes.tally import Tally
+from k8s_scheduler.core.framework.plugin_errors import PluginError
+from k8s_scheduler.core.framework.pod_view import Questions
+from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.reasons import VerdictTable
+from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.framework.watch import Watch
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.state.cache import Cache
+
+DEFAULT_BYTES: Final = 128 * 1024 * 1024
+# Specs that were seen once are remembered up to this number.
+_SEEN: Final = 4096
+# Families without a kept shape are forgotten when there are so many.
+_FAMILIES: Final = 4096
+# Pods of a shape that can't be kept come and go before it is tried again.
+_PATIENCE: Final = 256
+
+_FamilyKey = tuple[str, bytes]
+# For metrics.
+_REASONS: Final = {TooManyGroupsError: "many_groups", PluginError: "plugin_error"}
+
+
+class ShapeCache:
+    """The evaluations of the shapes that keep coming."""
+
+    def __init__(
+        self,
+        state: Cache,
+        runtime: Runtime,
+        verdicts: VerdictTable,
+        *,
+        max_bytes: int = DEFAULT_BYTES,
+    ) -> None:
+        self._state = state
+        self._runtime = runtime
+        self._verdicts = verdicts
+        self._max_bytes = max_bytes
+        self._families: dict[_FamilyKey, Family] = {}
+        # In the order of their last use.
+        self._order: dict[tuple[_FamilyKey, Answers], int] = {}
+        self._bytes = 0
+        self._seen: dict[_FamilyKey, None] = {}
+        self._epoch = verdicts.epoch
+        self.tally = Tally()
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the evaluations take."""
+        return self._bytes
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._families.clear()
+        self._order.clear()
+        self._seen.clear()
+        self._bytes = 0
+
+    def drop(self, profile: Profile, queued: QueuedPod) -> None:
+        """Forget the shape of a pod."""
+        key = (profile.scheduler_name, queued.shape.spec)
+        family = self._families.get(key)
+        if family is not None:
+            self._forget(key, family.answers(self._state, queued))
+
+    def find(
+        self, profile: Profile, queued: QueuedPod, watch: Watch | None = None
+    ) -> Member | None:
+        """Return the up-to-date evaluation of a pod's shape; None if it is not kept."""
+        if self._verdicts.epoch != self._epoch:
+            # Codes have got another meaning.
+            self.clear()
+            self._epoch = self._verdicts.epoch
+        key = (profile.scheduler_name, queued.shape.spec)
+        family = self._families.get(key) or self._found(key)
+        if family is None:
+            self.tally.new += 1
+            return None
+        answers = family.answers(self._state, queued)
+        member = family.members.get(answers)
+        if member is None:
+            return self._admit(key, family, answers, profile, queued)
+        self.tally.repeated += 1
+        try:
+            member.evaluation.catch_up(profile, queued.view, watch)
+        except (NotKeptError, TooManyGroupsError, PluginError) as error:
+            _count(self.tally.renewed, error)
+            self._forget(key, answers)
+            return self._make(key, family, profile, queued)
+        self.tally.answered += 1
+        place = (key, answers)
+        self._order[place] = self._order.pop(place)
+        return member
+
+    def _found(self, key: _FamilyKey) -> Family | None:
+        """Found a family for the second pod of a spec; the first is only remembered."""
+        if key not in self._seen:
+            self._seen[key] = None
+            if len(self._seen) > _SEEN:
+                del self._seen[next(iter(self._seen))]
+            return None
+        del self._seen[key]
+        if len(self._families) >= _FAMILIES:
+            self._families = {k: family for k, family in self._families.items() if family.members}
+        family = self._families[key] = Family()
+        return family
+
+    def _admit(
+        self,
+        key: _FamilyKey,
+        family: Family,
+        answers: Answers,
+        profile: Profile,
+        queued: QueuedPod,
+    ) -> Member | None:
+        """Make an evaluation, unless these answers are new or have shown not to be worth it."""
+        waiting = family.seen.get(answers)
+        # Before anything was asked, the second pod of a spec is the second of its shape.
+        is_new = waiting is None and bool(family.members or family.seen)
+        if is_new:
+            self.tally.new += 1
+        else:
+            self.tally.repeated += 1
+        if is_new or waiting:
+            if len(family.seen) >= _SEEN:
+                family.seen.clear()
+            family.seen[answers] = 0 if waiting is None else waiting - 1
+            return None
+        return self._make(key, family, profile, queued)
+
+    def _make(
+        self, key: _FamilyKey, family: Family, profile: Profile, queued: QueuedPod
+    ) -> Member | None:
+        questions = Questions()
+        try:
+            asking = queued.view.asking(questions)
+            evaluation = Evaluation(self._state, self._runtime, profile, asking)
+        except (NotKeptError, TooManyGroupsError, PluginError) as error:
+            _count(self.tally.refused, error)
+            family.seen[family.answers(self._state, queued)] = _PATIENCE
+            return None
+        if family.learn(questions):
+            self._order = {place: size for place, size in self._order.items() if place[0] != key}
+            self._bytes = sum(self._order.values())
+        answers = family.answers(self._state, queued)
+        member = Member(evaluation, queued.shape.labels)
+        family.members[answers] = member
+        self._order[key, answers] = evaluation.nbytes
+        self._bytes += evaluation.nbytes
+        self.tally.made += 1
+        self._make_room()
+        return member
+
+    def _make_room(self) -> None:
+        while self._bytes > self._max_bytes and len(self._order) > 1:
+            key, answers = next(iter(self._order))
+            self._forget(key, answers)
+            self.tally.dropped += 1
+
+    def _forget(self, key: _FamilyKey, answers: Answers) -> None:
+        self._bytes -= self._order.pop((key, answers), 0)
+        family = self._families.get(key)
+        if family is not None:
+            family.members.pop(answers, None)
+
+
+def _count(reasons: dict[str, int], error: Exception) -> None:
+    reason = str(error) if isinstance(error, NotKeptError) else _REASONS[type(error)]
+    reasons[reason] = reasons.get(reason, 0) + 1

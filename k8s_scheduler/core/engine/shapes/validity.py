@@ -1,0 +1,169 @@
+"""What terms were prepared from, and whether they would be prepared the same way now.
+
+Terms depend on what was read everywhere: objects, numbers about the cluster, facts of all rows.
+When one of these changes, the plugin is asked again; a term that comes out equal is as good as
+new.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_scheduler.core.framework.plugin import Narrow, Reject, Skip, Term
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
+from k8s_scheduler.core.framework.reads import ObjectRead, Reads
+from k8s_scheduler.core.framework.reasons import Verdict
+from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.counters import Counter
+from k8s_scheduler.core.state.facts import NODE, OBJECTS
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """What a step said before any row was judged, and from what."""
+
+    # Which step: filters first, then scores.
+    index: int
+    said: Term
+    reads: Reads
+
+
+class Inputs:
+    """What an evaluation was made from, besides the rows themselves."""
+
+    def __init__(self, state: Cache) -> None:
+        self._state = state
+        self._prepared: list[_Prepared] = []
+        self._wide_facts = 0
+        self._presences: dict[tuple[Counter, str], bool] = {}
+        # Of what was read while rows were judged.
+        self._late = Reads()
+        self._stamp = self._stamp_now()
+        # Whether, when last asked, anything had changed that is not of a row.
+        self.moved = True
+        # Terms that have become others, of filters that are asked group by group: nothing else was
+        # made from them. Whoever takes them clears them.
+        self.other_terms: dict[str, Term] = {}
+
+    def add(self, index: int, said: Term, reads: Reads) -> None:
+        """Take note of what a step has prepared."""
+        self._prepared.append(_Prepared(index, said, reads))
+        self._heed(reads)
+
+    def see(self, reads: Reads) -> None:
+        """Take note of what was read while rows were judged."""
+        self._late.objects.update(reads.objects)
+        self._late.scalars.update(reads.scalars)
+        self._heed(self._late)
+
+    def _heed(self, reads: Reads) -> None:
+        self._wide_facts |= reads.wide_facts
+        self._presences.update(reads.presences)
+        if reads.objects:
+            self._wide_facts |= OBJECTS
+        if "node_count" in reads.scalars:
+            self._wide_facts |= NODE
+
+    def _stamp_now(self) -> tuple[int, int, int]:
+        """Return numbers that change with most of what is not noted as a fact."""
+        state = self._state
+        return (
+            state.pods.held_terms.version,
+            state.nodes.labels.value_count,
+            state.nodes.images.generation,
+        )
+
+    def are_valid(self, seen: int, profile: Profile, pod: PodView, runtime: Runtime) -> bool:
+        """Return whether all would be said again, given the facts that changed anywhere."""
+        stamp = self._stamp_now()
+        self.moved = bool(seen & (OBJECTS | NODE)) or stamp != self._stamp
+        here = are_present(self._presences)
+        if here and stamp == self._stamp and not seen & self._wide_facts:
+            return True
+        self._stamp = stamp
+        if not self.are_same(self._late):
+            return False
+        return all(
+            (self.are_same(prepared.reads) and not seen & prepared.reads.wide_facts)
+            or self._said_again(prepared, profile, pod, runtime)
+            for prepared in self._prepared
+        )
+
+    def are_same(self, reads: Reads) -> bool:
+        """Return whether the objects and numbers that were read are the same now."""
+        return (
+            all(self._object(read) is seen for read, seen in reads.objects.items())
+            and all(self._scalar(name) == seen for name, seen in reads.scalars.items())
+            and are_present(reads.presences)
+        )
+
+    def _object(self, read: ObjectRead) -> Any:
+        what, kind, namespace, name = read
+        objects = self._state.objects
+        match what:
+            case "get":
+                return objects.get(kind, namespace, name)
+            case "original":
+                return objects.original(kind, namespace, name)
+            case "list":
+                return objects.list(kind, namespace)
+        return objects.list_all(kind)
+
+    def _scalar(self, name: str) -> int:
+        state = self._state
+        match name:
+            case "held_terms":
+                return state.pods.held_terms.version
+            case "label_values":
+                return state.nodes.labels.value_count
+            case "node_count":
+                return len(state.nodes)
+        family, _, image = name.partition("/")
+        if family != "image":
+            raise KeyError(name)
+        return len(state.nodes.images.sizes(image))
+
+    def _said_again(
+        self, prepared: _Prepared, profile: Profile, pod: PodView, runtime: Runtime
+    ) -> bool:
+        """Ask a step again; return whether it says the same."""
+        reads = Reads()
+        present = self._state.nodes.present_rows()
+        filters = len(profile.pre_filters)
+        if prepared.index < filters:
+            step: FilterStep | ScoreStep = profile.pre_filters[prepared.index]
+            said = runtime.prepare(profile.pre_filters[prepared.index], pod, present, reads)
+        else:
+            step = profile.scores[prepared.index - filters]
+            said = runtime.pre_score(step, pod, present, reads)
+            if reads.looked_at_rows:
+                return False
+        self._heed(reads)
+        if not _equal(prepared.said, said):
+            if not _may_be_another(step, prepared.said, said):
+                return False
+            self.other_terms[step.name] = said
+        prepared.said, prepared.reads = said, reads
+        return True
+
+
+def are_present(presences: Mapping[tuple[Counter, str], bool]) -> bool:
+    """Return whether the same counters count anybody as before."""
+    return all((counter.total(key) > 0) is seen for (counter, key), seen in presences.items())
+
+
+def _may_be_another(step: FilterStep | ScoreStep, before: Term, after: Term) -> bool:
+    """Return whether a term can take the place of another while everything else stays."""
+    plain = not any(isinstance(t, Skip | Reject | Narrow | Verdict) for t in (before, after))
+    return isinstance(step, FilterStep) and step.by_group and plain
+
+
+def _equal(one: Term, other: Term) -> bool:
+    """Return whether two terms are equal; those that can't be compared are not."""
+    try:
+        return bool(one == other)
+    except ValueError:
+        # Arrays don't say.
+        return False

@@ -1,0 +1,127 @@
+"""Looks, on a sample of decisions, whether what is kept is what would be found from scratch.
+
+A difference is a bug: somebody read something that nobody took down, or changed something that
+nobody noted. It is logged with everything that is needed to look into it, counted, the shape is
+made anew, and the pod is decided on from scratch.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from k8s_scheduler.core.engine.seeds import seed_of
+from k8s_scheduler.core.engine.shapes.evaluation import Evaluation
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.reasons import VerdictTable
+from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.messages.outgoing import Log, Severity
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.changes import NodeRow
+
+_SEEDS: Final = 2**32
+# Nodes that are shown in full; there may be thousands of them.
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What is kept of one node, and what would be found from scratch."""
+
+    row: NodeRow
+    kept: str
+    fresh: str
+
+
+class Verifier:
+    """Compares kept evaluations with fresh ones."""
+
+    def __init__(
+        self,
+        state: Cache,
+        runtime: Runtime,
+        verdicts: VerdictTable,
+        *,
+        rate: float,
+        tell: Callable[[Log], None],
+        count: Callable[[bool], None],
+    ) -> None:
+        """Look at a share of `rate`; `count` is told of each look whether it found the same."""
+        self._state = state
+        self._runtime = runtime
+        self._verdicts = verdicts
+        self._threshold = int(rate * _SEEDS)
+        self._tell = tell
+        self._count = count
+
+    def approves(self, profile: Profile, queued: QueuedPod, kept: Evaluation) -> bool:
+        """Return whether a kept evaluation may decide: it is not looked at, or it is right."""
+        if seed_of(queued.pod, attempt=queued.attempts) >= self._threshold:
+            return True
+        found = next(self.differences(profile, queued.view, kept), None)
+        self._count(found is None)
+        if found is None:
+            return True
+        self._tell(self._log(profile, queued, kept))
+        return False
+
+    def differences(
+        self, profile: Profile, view: PodView, kept: Evaluation
+    ) -> Iterator[Difference]:
+        """Yield the nodes of which something else is kept than would be found from scratch."""
+        rows = self._state.nodes.present_rows()
+        epoch = self._verdicts.epoch
+        fresh = self._runtime.run_filters(profile, view, rows)
+        if self._verdicts.epoch != epoch:
+            # The codes of what is kept mean nothing any more; it is forgotten anyway.
+            return
+        known = kept.filtered()
+        for row, old, new in zip(rows.tolist(), known.codes, fresh.codes, strict=True):
+            if old != new:
+                yield Difference(NodeRow(row), self._said(int(old)), self._said(int(new)))
+        if len(fresh.feasible) and (known.codes == fresh.codes).all():
+            yield from self._other_scores(profile, view, kept, fresh.feasible)
+
+    def _other_scores(
+        self, profile: Profile, view: PodView, kept: Evaluation, feasible: Any
+    ) -> Iterator[Difference]:
+        fresh = self._runtime.run_scores(profile, view, feasible)
+        known = kept.scored(profile, feasible)
+        totals = kept.totals(profile).take(feasible)
+        for position, row in enumerate(feasible.tolist()):
+            old = {plugin: int(column[position]) for plugin, column in known.by_plugin.items()}
+            new = {plugin: int(column[position]) for plugin, column in fresh.by_plugin.items()}
+            sums = int(totals[position]), int(fresh.totals[position])
+            if old != new or sums[0] != sums[1]:
+                yield Difference(NodeRow(row), f"{sums[0]} {old}", f"{sums[1]} {new}")
+
+    def _said(self, code: int) -> str:
+        return "fits" if not code else str(self._verdicts[code])
+
+    def _log(self, profile: Profile, queued: QueuedPod, kept: Evaluation) -> Log:
+        found = list(self.differences(profile, queued.view, kept))
+        shown = [self._shown(difference) for difference in found[:_SHOWN]]
+        return Log(
+            Severity.ERROR,
+            "a kept evaluation was stale: please report this",
+            {
+                "profile": profile.scheduler_name,
+                "pod": msgspec.json.encode(queued.pod).decode(),
+                "nodes": len(found),
+                "differences": msgspec.json.encode(shown).decode(),
+                "as_of": kept.cursor,
+                "recipe": "with --record the input up to here replays it",
+            },
+        )
+
+    def _shown(self, difference: Difference) -> dict[str, Any]:
+        """Return a node with everything on it, and what is said of it."""
+        return {
+            "node": self._state.nodes.node_at(difference.row),
+            "pods": [placed.pod for placed in self._state.pods_on(difference.row)],
+            "kept": difference.kept,
+            "fresh": difference.fresh,
+        }

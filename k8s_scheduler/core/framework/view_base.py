@@ -1,0 +1,152 @@
+"""What every view of rows has: what it shows, what it may show, and what was read through it."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.core.framework.dependencies import Declarations
+from k8s_scheduler.core.framework.reads import Reads
+from k8s_scheduler.core.framework.reasons import VerdictTable
+from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.columns import AnyColumn
+from k8s_scheduler.core.state.counters import Counter
+from k8s_scheduler.core.state.delta import Delta
+from k8s_scheduler.core.state.facts import LABELS, PODS
+from k8s_scheduler.core.state.interning import Interner, Value
+from k8s_scheduler.core.state.node_table import Rows
+
+Codes = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Scores = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int64]
+
+
+class UndeclaredReadError(Exception):
+    """A plugin reached for something it did not declare."""
+
+
+class ViewBase:
+    """Some rows, for one plugin."""
+
+    __slots__ = (
+        "_declared",
+        "_delta",
+        "_is_whole",
+        "_multiplicity",
+        "_plugin",
+        "_reads",
+        "_rows",
+        "_state",
+        "_verdicts",
+        "_wide",
+    )
+
+    def __init__(
+        self,
+        state: Cache,
+        rows: Rows,
+        *,
+        plugin: str,
+        declared: Declarations,
+        verdicts: VerdictTable,
+        delta: Delta | None = None,
+        reads: Reads | None = None,
+        wide: bool = False,
+        multiplicity: Counts | None = None,
+    ) -> None:
+        """Show some rows; what is read of them is taken down in `reads`.
+
+        `wide` says that whatever is worked out is not about each row on its own.
+        """
+        self._reads = reads
+        self._wide = wide
+        # How many equal nodes each row stands for; None if each is itself.
+        self._multiplicity = multiplicity
+        self._state = state
+        self._rows = rows
+        self._plugin = plugin
+        self._declared = declared
+        self._verdicts = verdicts
+        self._delta = delta
+        # All nodes in view, and no row without one: columns are shown as they are, uncopied.
+        self._is_whole = rows is state.nodes.all_rows
+
+    def __len__(self) -> int:
+        if self._wide and self._reads is not None:
+            self._reads.looked_at_rows = True
+        return len(self._rows)
+
+    # What was read
+
+    def _took_column(self, name: str, *, wide: bool = False) -> None:
+        if self._reads is not None:
+            self._reads.column(name, wide=wide or self._wide)
+
+    def _took_everywhere(self, column: str) -> None:
+        if self._reads is not None:
+            self._reads.everywhere(column)
+
+    def _took_label_everywhere(self, key: str) -> None:
+        self._check(f"label/{key}")
+        self._took_everywhere(f"label/{key}")
+
+    def _took_counter(self, counter: Counter, key: str | None, *, wide: bool = False) -> None:
+        """Take down a count, and from what it is made where nobody follows the counter."""
+        if self._reads is None:
+            return
+        self._reads.counter(counter, key, wide=wide or self._wide)
+        if self._wide:
+            self._reads.wide_facts |= PODS | LABELS
+        elif key is not None and not wide:
+            self._reads.facts |= LABELS
+
+    def _took_scalar(self, name: str, value: int) -> int:
+        if self._reads is not None:
+            self._reads.scalar(name, value)
+        return value
+
+    def _sets(self, column: str, interned: Interner[Value]) -> Iterable[tuple[int, Value]]:
+        """Return the interned sets; only those in view, to whoever judges rows one by one."""
+        self._check(column)
+        if self._reads is None:
+            return interned.items()
+        if self._wide:
+            self._reads.everywhere(column)
+            return interned.items()
+        self._reads.column(column, wide=False)
+        in_view = dict.fromkeys(self._cut(self._state.nodes.column(column)).tolist())
+        return [(set_id, interned[set_id]) for set_id in in_view]
+
+    # Declarations
+
+    def _check(self, name: str) -> None:
+        if not self._declared.cover(name):
+            raise UndeclaredReadError(
+                f"plugin {self._plugin} reads column {name!r} without declaring it in depends_on"
+            )
+
+    def _check_counter(self, counter: Counter) -> None:
+        for name in counter.columns:
+            self._check(name)
+
+    def _check_wide(self, counter: Counter, key: str | None) -> None:
+        self._check_counter(counter)
+        if key is not None:
+            self._check(f"label/{key}")
+        self._took_counter(counter, key, wide=True)
+
+    def _check_kind(self, kind: Kind) -> None:
+        if not self._declared.cover_kind(kind):
+            raise UndeclaredReadError(
+                f"plugin {self._plugin} reads {kind} objects without declaring it in depends_on"
+            )
+
+    def _cut(self, column: AnyColumn) -> AnyColumn:
+        """Return the part of a column that is in view; nobody can write to the state through it."""
+        if not self._is_whole:
+            return column.take(self._rows)
+        part = column[: len(self._rows)]
+        part.flags.writeable = False
+        return part

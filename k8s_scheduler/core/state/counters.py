@@ -1,0 +1,297 @@
+"""How many placed pods are of some kind: on each row, and in each domain of a topology.
+
+A count is made once, by a pass over all placed pods, and kept from then on: a pod that comes or
+goes changes it by one, a node that gets another label takes its pods to another domain. So a
+decision reads counts and never counts.
+
+There is one `Counter` for each distinct question (`Matching`, `Holding`). Whoever has one may keep
+it: one that was not asked for long is no longer kept up to date, and is counted anew, at once and
+unseen, when it is asked again (`live_counters`). There is no way to read an old count.
+"""
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from k8s_scheduler.api.label_selectors import Requirements, matches
+from k8s_scheduler.core.state.held_terms import PodTerm
+from k8s_scheduler.core.state.labels import LabelColumns
+
+Counts = npt.NDArray[np.int64]
+# The namespaces, sorted; None are all. And what their pods' labels must be; None is never met.
+Selection: TypeAlias = tuple[tuple[str, ...] | None, Requirements | None]
+
+# So many keys that no node has are known to have been asked for.
+_ABSENT: Final = 64
+_NOTHING: Final = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The pods that all selections pick."""
+
+    selections: tuple[Selection, ...]
+    with_terminating: bool
+
+    def picks(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Return whether a pod in a namespace with these labels is one of them."""
+        return all(
+            (namespaces is None or namespace in namespaces) and matches(requirements, labels)
+            for namespaces, requirements in self.selections
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """The pods that hold a term; one that holds it twice counts twice."""
+
+    term: PodTerm
+
+
+Counted: TypeAlias = Matching | Holding
+
+
+class Home(Protocol):
+    """Where counters are kept up to date."""
+
+    labels: LabelColumns
+    # Grows with every question to a counter.
+    clock: int
+
+    def revive(self, counter: "Counter") -> None:
+        """Count anew, and keep it up to date from now on."""
+        ...
+
+
+class _Cells:
+    """Counts by some index, to be read as a whole and changed one by one.
+
+    Changes go through a view of the same memory that is twice as fast for single numbers.
+    """
+
+    __slots__ = ("_cells", "counts")
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+        self._cells = _cells(counts)
+
+    def reserve(self, size: int) -> None:
+        """Make room for at least as many counts."""
+        if size > len(self.counts):
+            grown = np.zeros(max(size, 2 * len(self.counts)), dtype=np.int64)
+            grown[: len(self.counts)] = self.counts
+            self.counts, self._cells = grown, _cells(grown)
+
+    def __getitem__(self, index: int) -> int:
+        return self._cells[index]
+
+    def put(self, index: int, difference: int) -> None:
+        """Count more or less."""
+        if index >= len(self._cells):
+            self.reserve(index + 1)
+        self._cells[index] += difference
+
+
+def _cells(counts: Counts) -> memoryview:
+    # numpy's stubs call an array a buffer from Python 3.12 on.
+    buffer: Any = counts
+    return memoryview(buffer)
+
+
+class _Domains:
+    """The counts by domain of one topology key, and the sum of these."""
+
+    __slots__ = ("cells", "total")
+
+    def __init__(self, counts: Counts) -> None:
+        self.cells = _Cells(counts)
+        self.total = int(counts.sum())
+
+    def put(self, domain: int, difference: int) -> None:
+        """Count pods more or less in a domain."""
+        self.cells.put(domain, difference)
+        self.total += difference
+
+
+class Counter:
+    """The counts for one question. Every read asks first whether it is up to date."""
+
+    # Rows that changed which are remembered at least.
+    LOGGED: Final = 1024
+
+    __slots__ = (
+        "__weakref__",
+        "_absent",
+        "_domains",
+        "_first",
+        "_home",
+        "_log",
+        "_rows",
+        "asked",
+        "columns",
+        "counted",
+        "counts_terminating",
+        "is_live",
+    )
+
+    def __init__(self, counted: Counted, home: Home) -> None:
+        self.counted = counted
+        # What is counted here, in the words of declarations.
+        self.columns: tuple[str, ...] = ("pods/terms",)
+        if isinstance(counted, Matching):
+            leaving = () if counted.with_terminating else ("pods/terminating",)
+            self.columns = ("pods/labels", *leaving)
+        # Whoever holds a term holds it to the end.
+        self.counts_terminating = isinstance(counted, Holding) or counted.with_terminating
+        self.is_live = False
+        # When it was last asked, by the home's clock.
+        self.asked = 0
+        self._home = home
+        self._rows = _Cells(_NOTHING)
+        self._domains: dict[str, _Domains] = {}
+        # Keys that no node had when somebody asked.
+        self._absent: dict[str, None] = {}
+        # The rows of the changes since version `_first`, one for each.
+        self._log = array("q")
+        self._first = 0
+
+    # Reading
+
+    @property
+    def by_row(self) -> Counts:
+        """The pods on each row there is, nodes or not. Do not write to it, do not keep it."""
+        self._ask()
+        self._rows.reserve(self._home.labels.capacity)
+        return self._rows.counts
+
+    def by_domain(self, key: str) -> Counts:
+        """Return the pods on nodes with each value of a label, by its id.
+
+        One more place at the end is always 0: there the id of an absent label points to. Do not
+        write to it, do not keep it.
+        """
+        self._ask()
+        domains = self._domains_of(key)
+        size = self._home.labels.value_count + 1
+        if domains is None:
+            return np.zeros(size, dtype=np.int64)
+        domains.cells.reserve(size)
+        return domains.cells.counts[:size]
+
+    def total(self, key: str) -> int:
+        """Return how many pods are in any domain of a topology."""
+        self._ask()
+        domains = self._domains_of(key)
+        return 0 if domains is None else domains.total
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change."""
+        self._ask()
+        return self._first + len(self._log)
+
+    def rows_since(self, cursor: int) -> list[int] | None:
+        """Return the rows that changed after that version; None if that is not known any more.
+
+        The counts that changed are those on these rows and in the domains that these rows are in.
+        """
+        self._ask()
+        start = cursor - self._first
+        return None if start < 0 else self._log[start:].tolist()
+
+    # Upkeep, by the home alone
+
+    def fill(self, by_row: Counts) -> None:
+        """Take a new count."""
+        self._start_over(by_row)
+        self.is_live = True
+
+    def drop(self) -> None:
+        """Be no longer up to date."""
+        self._start_over(_NOTHING)
+        self.is_live = False
+
+    def change(self, row: int, difference: int) -> None:
+        """Count pods more or less on a row."""
+        self._rows.put(row, difference)
+        labels = self._home.labels
+        for key, domains in self._domains.items():
+            domain = labels.id_at(row, key)
+            if domain >= 0:
+                domains.put(domain, difference)
+        self._note(row)
+
+    def move(self, key: str, row: int, before: int, after: int) -> None:
+        """Take the pods of a row from one domain to another; a negative one is none."""
+        domains = self._domains.get(key)
+        if domains is None:
+            return
+        count = self._rows[row] if row < len(self._rows.counts) else 0
+        if count and after >= 0:
+            domains.put(after, count)
+        if count and before >= 0:
+            domains.put(before, -count)
+        if before >= 0:
+            # From now on the row does not say which domain changes on it have changed so far.
+            if count or row in self._log:
+                self._forget_log()
+        elif count:
+            self._note(row)
+
+    def meet_key(self, key: str) -> None:
+        """Take note that a node has a key that none had."""
+        if key in self._absent:
+            del self._absent[key]
+            self._forget_log()
+
+    # Parts
+
+    def _start_over(self, by_row: Counts) -> None:
+        self._rows = _Cells(by_row)
+        self._domains = {}
+        self._absent = {}
+        self._forget_log()
+
+    def _ask(self) -> None:
+        home = self._home
+        if not self.is_live:
+            home.revive(self)
+        home.clock += 1
+        self.asked = home.clock
+
+    def _domains_of(self, key: str) -> _Domains | None:
+        """Return the sums of a topology; None for a key that no node has had so far.
+
+        Such a key has no column that would tell of changes: pods may name any.
+        """
+        found = self._domains.get(key)
+        if found is None:
+            column = self._home.labels.column(key)
+            if not self._home.labels.has_column(key):
+                if len(self._absent) >= _ABSENT:
+                    self._start_over(self._rows.counts)
+                self._absent[key] = None
+                return None
+            counts = self._rows.counts
+            rows = np.flatnonzero(counts)
+            places = column[rows] + 1
+            size = self._home.labels.value_count + 2
+            # In floating point, which is exact for as many pods as there can be. In front of the
+            # first domain is the place of those in none.
+            sums = np.bincount(places, counts[rows], minlength=size)[1:]
+            found = self._domains[key] = _Domains(sums.astype(np.int64))
+        return found
+
+    def _note(self, row: int) -> None:
+        self._log.append(row)
+        if len(self._log) > 2 * self.LOGGED:
+            del self._log[: self.LOGGED]
+            self._first += self.LOGGED
+
+    def _forget_log(self) -> None:
+        self._first += len(self._log) + 1
+        del self._log[:]

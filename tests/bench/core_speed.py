@@ -1,0 +1,192 @@
+"""How much CPU a decision takes in the core, from evaluations that are kept and from scratch.
+
+    python -m tests.bench.core_speed [--nodes 5000 15000] [--pods 10000] [--out FILE]
+
+A decision is: look at all nodes, choose, and assume the pod there; for `churn` also that another
+pod is gone, for `full` the message and the preemption that finds no victim. Reading the pod and the
+queue are not part of it. Workloads take turns in chunks, each between two runs of a calibration
+loop, so that a noisy machine is noisy for all of them: microseconds are scaled to a machine that
+runs the loop in 4.85 ms, and the median over the chunks counts. A sample of the decisions is made
+again from scratch and has to come out the same.
+"""
+
+import argparse
+import gc
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.core.builtins import known_plugins
+from k8s_scheduler.core.engine.cycle import Cycle, Placement
+from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.scheduler import Scheduler, Setup
+from tests.bench.core_workloads import CORE_WORKLOADS
+from tests.bench.plain_decisions import CALIBRATED_MILLISECONDS, calibration_milliseconds
+from tests.bench.workloads import make_node, make_object, make_pod
+
+CHUNK = 250
+# Every so many decisions one is made again from scratch, and timed.
+SAMPLED = 125
+
+
+class Course:
+    """One workload on a cluster of one size."""
+
+    def __init__(self, name: str, nodes: int, pods: int) -> None:
+        self.name = name
+        self.workload = CORE_WORKLOADS[name]
+        self.nodes = nodes
+        self.pods = self.workload.limit(nodes, pods)
+        self.microseconds: list[float] = []
+        self.plain_microseconds: list[float] = []
+        self.placed = 0
+        self.come = 0
+        self._core = Scheduler(Setup(profiles=default_configuration(known_plugins()).profiles))
+        self._now = 1000.0
+        self._profile = next(iter(self._core._profiles.values()))
+        # The same state without anything kept: for what is decided again from scratch.
+        self._plain = Cycle(self._core._cache, self._core._runtime, self._core._verdicts)
+        self._gone = 0
+        self._fill()
+
+    def _fill(self) -> None:
+        for number in range(self.nodes):
+            node = make_node(number, pods=self.workload.room)
+            self._core.handle(NodeChanged(self._now, NodeName(node.metadata.name), node))
+        for kind, raw in self.workload.objects:
+            found = make_object(kind, raw)
+            name = found.metadata.name
+            self._core.handle(ObjectChanged(self._now, kind, "default", name, found))
+        for number in range(self.workload.in_place * self.nodes):
+            name = f"placed-{number}"
+            pod = make_pod(self.workload.come(number), name, node=f"node-{number % self.nodes}")
+            self._core.handle(PodChanged(self._now, PodUid(name), pod))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all its pods have come."""
+        return self.come >= self.pods
+
+    def chunk(self) -> float:
+        """Decide on some pods; return the mean time in microseconds."""
+        made = [self._pod(number) for number in range(self.come, min(self.come + CHUNK, self.pods))]
+        self.come += len(made)
+        spent = 0
+        for number, queued in enumerate(made):
+            if self.workload.deletes:
+                spent += self._let_go()
+            row = self._again(queued) if number % SAMPLED == SAMPLED - 1 else None
+            start = time.process_time_ns()
+            found = self._core._cycle.decide(self._profile, queued)
+            if isinstance(found, Placement):
+                self._core._cache.assume(queued.pod, found.row, queued.view.requests)
+                self._core._cache.announce(queued.uid)
+            else:
+                found.diagnosis.message()
+                self._core._making_room.make(self._profile, queued, found)
+            spent += time.process_time_ns() - start
+            placed = isinstance(found, Placement)
+            self.placed += placed
+            if number % SAMPLED == SAMPLED - 1 and row != (found.row if placed else None):
+                sys.exit(f"{self.name}: decided {found} where {row} is right")
+        return spent / 1000 / len(made)
+
+    def _pod(self, number: int) -> QueuedPod:
+        name = f"come-{number}"
+        queued = QueuedPod(make_pod(self.workload.come(number), name), timestamp=self._now)
+        queued.attempts = 1
+        # Read when it came, not when it is its turn.
+        queued.view.requests  # noqa: B018
+        return queued
+
+    def _let_go(self) -> int:
+        """Let a pod be gone that was there before, on some node; return how long that takes."""
+        there = self.workload.in_place * self.nodes
+        # A prime: each of them once, all over the place.
+        uid = PodUid(f"placed-{self._gone * 7919 % there}")
+        self._gone += 1
+        start = time.process_time_ns()
+        self._core._cache.remove_pod(uid)
+        return time.process_time_ns() - start
+
+    def _again(self, queued: QueuedPod) -> int | None:
+        start = time.process_time_ns()
+        found = self._plain.decide(self._profile, queued)
+        self.plain_microseconds.append((time.process_time_ns() - start) / 1000)
+        return found.row if isinstance(found, Placement) else None
+
+    def result(self) -> dict[str, Any]:
+        """Return the line for the file."""
+        tally = self._core._shapes.tally
+        return {
+            "workload": self.name,
+            "nodes": self.nodes,
+            "us_per_decision": round(statistics.median(self.microseconds), 1),
+            "plain_us_per_decision": round(statistics.median(self.plain_microseconds), 1),
+            "hit_share": round(tally.answered / max(1, self.come), 3),
+            "placed": self.placed,
+            "shapes": len(self._core._shapes),
+            "bytes_per_shape": self._core._shapes.nbytes // max(1, len(self._core._shapes)),
+        }
+
+
+def run(courses: list[Course]) -> None:
+    """Let all courses take turns until all are over."""
+    gc.collect()
+    gc.freeze()
+    before = calibration_milliseconds()
+    while not all(course.is_over for course in courses):
+        for course in courses:
+            if course.is_over:
+                continue
+            sampled = len(course.plain_microseconds)
+            mean = course.chunk()
+            after = calibration_milliseconds()
+            speed = CALIBRATED_MILLISECONDS / ((before + after) / 2)
+            before = after
+            course.microseconds.append(mean * speed)
+            scaled = course.plain_microseconds
+            scaled[sampled:] = [value * speed for value in scaled[sampled:]]
+    gc.unfreeze()
+
+
+def lines(results: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the table."""
+    yield f"{'workload':12} {'nodes':>6} {'us':>8} {'plain us':>9} {'hits':>6} {'placed':>7}"
+    for result in results:
+        yield (
+            f"{result['workload']:12} {result['nodes']:6} {result['us_per_decision']:8.1f} "
+            f"{result['plain_us_per_decision']:9.1f} {result['hit_share']:6.1%} "
+            f"{result['placed']:7}"
+        )
+
+
+def main() -> None:
+    """Measure, print the table, and write the file."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.core_speed")
+    parser.add_argument("--nodes", type=int, nargs="+", default=[5000, 15_000])
+    parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--workload", action="append", choices=list(CORE_WORKLOADS))
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    courses = [
+        Course(name, nodes, arguments.pods)
+        for nodes in arguments.nodes
+        for name in arguments.workload or CORE_WORKLOADS
+    ]
+    run(courses)
+    results = [course.result() for course in courses]
+    sys.stdout.write("\n".join(lines(results)) + "\n")
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

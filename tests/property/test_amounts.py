@@ -1,0 +1,161 @@
+"""The block of amounts shows what nodes offer and pods take, however it is read."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from k8s_scheduler.api.resources import Requests
+from k8s_scheduler.core.state.amounts import (
+    EXACT_BELOW,
+    OFFERED_AND_TAKEN,
+    TAKEN_IN_SCORES,
+    Amounts,
+)
+from tests.reference.resource_scores import wrapped
+
+# More than there are slots at first; a pod may also name what nobody has.
+RESOURCES = ["pods", "cpu", "memory", "ephemeral-storage", *(f"example.com/{i}" for i in range(7))]
+ABSENT = "example.com/absent"
+ROWS = [0, 1, 2, 63, 64, 200]
+
+amount = st.one_of(
+    st.integers(0, 10),
+    st.sampled_from([EXACT_BELOW - 1, EXACT_BELOW, 2**53 + 1, 2**62, 2**63 - 1]),
+)
+offers = st.dictionaries(st.sampled_from(RESOURCES), amount, max_size=5)
+requests = st.builds(
+    lambda asked, cpu, memory: Requests(tuple(asked.items()), cpu, memory),
+    st.dictionaries(st.sampled_from(RESOURCES[1:]), amount, max_size=4),
+    amount,
+    amount,
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("offer"), st.sampled_from(ROWS), offers),
+        st.tuples(st.just("gone"), st.sampled_from(ROWS), st.none()),
+        st.tuples(st.sampled_from(["comes", "goes"]), st.sampled_from(ROWS), requests),
+    ),
+    max_size=25,
+)
+asked = st.lists(st.sampled_from([*RESOURCES, ABSENT]), min_size=1, max_size=5, unique=True)
+
+
+class Model:
+    """The same in dictionaries."""
+
+    def __init__(self):
+        self.offered = {}
+        self.columns = {}
+        self.ever = {}
+
+    def note(self, column, row, value):
+        self.columns[column, row] = value
+        self.ever.setdefault(column.partition("/")[2] or "pods", []).append(value)
+
+    def offer(self, row, offered):
+        known = self.offered.get(row, {})
+        for resource in {*known, *offered}:
+            self.note(f"allocatable/{resource}", row, offered.get(resource, 0))
+        self.offered[row] = offered
+
+    def take(self, row, taken, sign):
+        counted = [(f"requested/{name}", n) for name, n in taken.amounts]
+        counted += [
+            ("non_zero/cpu", taken.non_zero_milli_cpu),
+            ("non_zero/memory", taken.non_zero_memory_bytes),
+            ("pod_count", 1),
+        ]
+        for column, number in counted:
+            before = self.columns.get((column, row), 0)
+            self.note(column, row, wrapped(before + sign * number))
+
+    def column(self, family, resource):
+        if family != "allocatable" and resource == "pods":
+            return "pod_count"
+        if family == "non_zero" and resource not in ("cpu", "memory"):
+            family = "requested"
+        return f"{family}/{resource}"
+
+    def is_small(self, resource):
+        return all(abs(value) < EXACT_BELOW for value in self.ever.get(resource, ()))
+
+
+def run(chain):
+    amounts, model = Amounts(), Model()
+    for what, row, argument in chain:
+        amounts.reserve(row + 1)
+        if what == "offer":
+            changed = amounts.offer(row, argument)
+            known = {n: v for n, v in model.offered.get(row, {}).items() if v}
+            assert changed == (known != {n: v for n, v in argument.items() if v})
+            model.offer(row, argument)
+        elif what == "gone":
+            amounts.offer(row, {})
+            model.offer(row, {})
+            del model.offered[row]
+        else:
+            sign = 1 if what == "comes" else -1
+            amounts.take(row, argument, pods=sign)
+            model.take(row, argument, sign)
+        amounts.count_nodes(len(model.offered))
+    return amounts, model
+
+
+@given(steps, asked)
+def test_every_number_is_where_it_belongs(chain, resources):
+    amounts, model = run(chain)
+    amounts.reserve(max(ROWS) + 1)
+    resources = tuple(resources)
+    layout = amounts.layout(resources)
+    assert layout.is_small == all(model.is_small(resource) for resource in resources)
+    for resource in (*RESOURCES, ABSENT):
+        offering = [offered.get(resource, 0) > 0 for offered in model.offered.values()]
+        assert amounts.layout((resource,)).is_everywhere == all(offering)
+    assert layout.is_everywhere == all(
+        amounts.layout((resource,)).is_everywhere for resource in resources
+    )
+    for families, names in (
+        (TAKEN_IN_SCORES, ("non_zero", "allocatable")),
+        (OFFERED_AND_TAKEN, ("allocatable", "requested")),
+    ):
+        columns = [[model.column(name, r) for r in resources] for name in names]
+        assert families.columns(resources) == tuple(column for part in columns for column in part)
+        expected = [
+            [[model.columns.get((column, row), 0) for row in ROWS] for column in part]
+            for part in columns
+        ]
+        for part, numbers in zip(columns, expected, strict=True):
+            for column, found in zip(part, numbers, strict=True):
+                assert amounts.column(column)[ROWS].tolist() == found
+        rows = np.array(ROWS)
+        many = np.tile(rows, 200)
+        whole = amounts.whole(families, layout, max(ROWS) + 1, exact=True)
+        assert whole[:, :, ROWS].tolist() == expected
+        assert amounts.part(families, layout, rows, exact=True).tolist() == expected
+        repeated = amounts.part(families, layout, many, exact=True)
+        assert repeated[:, :, -len(ROWS) :].tolist() == expected
+        if layout.is_small:
+            for floats in (
+                amounts.whole(families, layout, max(ROWS) + 1, exact=False)[:, :, ROWS],
+                amounts.part(families, layout, rows, exact=False),
+            ):
+                assert floats.dtype == np.float64
+                assert floats.tolist() == expected
+
+
+def test_nobody_writes_to_the_state_through_what_is_shown():
+    amounts = Amounts()
+    amounts.offer(0, {"cpu": 5})
+    layout = amounts.layout(("cpu",))
+    assert not amounts.column("allocatable/cpu").flags.writeable
+    assert not amounts.whole(OFFERED_AND_TAKEN, layout, 1, exact=True).flags.writeable
+
+
+def test_asking_makes_no_slot():
+    amounts = Amounts()
+    before = amounts.resource_count
+    for i in range(2000):
+        amounts.layout((f"example.com/{i}",))
+        assert amounts.column(f"requested/example.com/{i}")[0] == 0
+    assert amounts.resource_count == before
+    assert len(amounts._layouts) <= 1000

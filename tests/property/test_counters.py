@@ -1,0 +1,183 @@
+"""Whatever happened, a counter says what counting afresh would say, and its log leaves nothing out.
+
+The histories are those of `test_state`: pods come, go, get other labels and terms, terminate; nodes
+come, go, come back, and get other labels; rows are used again. Counters are few enough to be
+dropped all the time, and asked so seldom that much happens in between.
+"""
+
+from collections import Counter as Bag
+
+import msgspec
+import numpy as np
+import pytest
+
+from k8s_scheduler.api.label_selectors import requirements_of
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.selectors import LabelSelector
+from k8s_scheduler.core.state.counters import Counter, Holding, Matching
+from k8s_scheduler.core.state.held_terms import terms_of
+from k8s_scheduler.core.state.live_counters import Counters
+from tests.property.test_state import NODES, WEIGHTS, History
+from tests.unit.core.state.random_pods import random_pod, random_selector
+
+STEPS = 60
+QUESTIONS = 10
+# Nobody ever has the last one; of the second, no node may have it for a while.
+KEYS = ("zone", "host", "nobody-has-it")
+
+
+def random_question(rng):
+    """Return something to count."""
+    if rng.random() < 0.3:
+        held = terms_of(random_pod(rng, "holder"))
+        return Holding(rng.choice(held)) if held else random_question(rng)
+    selections = []
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        raw = random_selector(rng)
+        wanted = requirements_of(None if raw is None else msgspec.convert(raw, LabelSelector))
+        selections.append((rng.choice([None, (), ("a",), ("a", "b"), ("b", "nowhere")]), wanted))
+    return Matching(tuple(selections), with_terminating=rng.random() < 0.5)
+
+
+def times(question, pod):
+    """Return how often a pod counts."""
+    if isinstance(question, Holding):
+        return terms_of(pod).count(question.term)
+    if pod.metadata.deletion_timestamp is not None and not question.with_terminating:
+        return 0
+    return int(question.picks(pod.metadata.namespace, pod.metadata.labels or {}))
+
+
+class Seen:
+    """What a counter said, and when."""
+
+    def __init__(self, cache, counter):
+        self.version = counter.version
+        self.by_row = counter.by_row.copy()
+        self.by_domain = {key: counter.by_domain(key).copy() for key in KEYS}
+        self.labels = {key: cache.nodes.labels.column(key).copy() for key in KEYS}
+
+
+class CountedHistory(History):
+    """A history with counters that are asked now and then."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        # Terms that pods really hold are learnt on the way.
+        self.questions = [random_question(self.rng) for _ in range(QUESTIONS)]
+        self.counters = {}
+        self.seen = {}
+
+    def run(self):
+        for _ in range(STEPS):
+            (step,) = self.rng.choices(list(STEP_WEIGHTS), STEP_WEIGHTS.values())
+            step(self)
+            if self.rng.random() < 0.3:
+                self.learn()
+            for question in self.rng.sample(self.questions, self.rng.randint(0, 3)):
+                self.ask(question)
+        for question in self.questions:
+            self.ask(question)
+
+    def terminate(self):
+        """Let nothing of a pod change but that it is on its way out, or is after all not."""
+        uid = self.some(assumed=False)
+        if uid is not None:
+            raw = msgspec.to_builtins(self.pods[uid].pod)
+            leaving = raw["metadata"].get("deletionTimestamp")
+            raw["metadata"]["deletionTimestamp"] = None if leaving else "2026-01-01T00:00:00Z"
+            pod = self.pods[uid].pod = msgspec.convert(raw, Pod)
+            self.cache.put_bound(pod)
+
+    def hold_twice(self):
+        """Let a pod come that says everything twice."""
+        pod = self.new_pod(self.rng.choice(NODES))
+        raw = msgspec.to_builtins(pod)
+        for part in (raw["spec"].get("affinity") or {}).values():
+            for name, listed in (part or {}).items():
+                part[name] = 2 * (listed or [])
+        pod = msgspec.convert(raw, Pod)
+        self.cache.put_bound(pod)
+        self.place(pod, pod.spec.node_name, assumed=False)
+
+    def learn(self):
+        """Ask for a term that somebody holds instead of something else."""
+        held = [term for placed in self.pods.values() for term in terms_of(placed.pod)]
+        if held:
+            forgotten = self.questions.pop(self.rng.randrange(QUESTIONS))
+            self.counters.pop(forgotten, None)
+            self.seen.pop(forgotten, None)
+            self.questions.append(Holding(self.rng.choice(held)))
+
+    def ask(self, question):
+        counters = self.cache.pods.counters
+        # Some keep their counter for good, some get it anew each time.
+        if question not in self.counters or self.rng.random() < 0.2:
+            self.counters[question] = counters.get(question)
+        counter = self.counters[question]
+        assert counter is counters.get(question)
+        if question in self.seen:
+            self.catch_up(counter, self.seen[question])
+        self.recount(question, counter)
+        self.seen[question] = Seen(self.cache, counter)
+        assert len(counters) <= Counters.LIMIT
+
+    def recount(self, question, counter):
+        expected = Bag()
+        for placed in self.pods.values():
+            expected[placed.node] += times(question, placed.pod)
+        table = self.cache.nodes
+        by_row = {name: int(counter.by_row[row]) for row, name in table.used_rows()}
+        assert by_row == {name: expected[name] for name in by_row}
+        assert int(counter.by_row.sum()) == sum(expected.values()), "free rows count nothing"
+        for key in self.rng.sample(KEYS, self.rng.randint(1, len(KEYS))):
+            domains = Bag()
+            for name, node in self.nodes.items():
+                value = (node.metadata.labels or {}).get(key)
+                if value is not None:
+                    domains[value] += expected[name]
+            sums = counter.by_domain(key).tolist()
+            assert len(sums) == table.labels.value_count + 1
+            assert {table.labels.value(i): n for i, n in enumerate(sums[:-1]) if n} == +domains
+            assert sums[-1] == 0
+            assert counter.total(key) == sum(domains.values())
+            values = [(node.metadata.labels or {}).get(key) for node in self.nodes.values()]
+            having = [value for value in values if value is not None]
+            in_use = table.labels.ids_in_use(key).tolist()
+            assert sorted(map(table.labels.value, in_use)) == sorted(set(having))
+            assert table.labels.holder_count(key) == len(having)
+
+    def catch_up(self, counter, seen):
+        """Compare what changed with what the log says."""
+        touched = counter.rows_since(seen.version)
+        if counter.version == seen.version:
+            assert touched == []
+        if touched is None:
+            return
+        now = Seen(self.cache, counter)
+        assert set(changed(seen.by_row, now.by_row)) <= set(touched)
+        for key in KEYS:
+            domains = {int(now.labels[key][row]) for row in touched}
+            assert set(changed(seen.by_domain[key], now.by_domain[key])) <= domains
+
+
+STEP_WEIGHTS = {**WEIGHTS, CountedHistory.terminate: 2, CountedHistory.hold_twice: 1}
+
+
+def changed(before, after):
+    size = max(len(before), len(after))
+    one, other = (np.pad(counts, (0, size - len(counts))) for counts in (before, after))
+    return np.flatnonzero(one != other).tolist()
+
+
+@pytest.mark.parametrize("first", range(0, 200, 40))
+def test_counters_equal_a_recount(first, monkeypatch):
+    for seed in range(first, first + 40):
+        # Few counters at a time, and short memories, for every other history.
+        monkeypatch.setattr(Counters, "LIMIT", 3 if seed % 2 else 1024)
+        monkeypatch.setattr(Counter, "LOGGED", 3 if seed % 3 else 1024)
+        try:
+            CountedHistory(seed).run()
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
