@@ -1,6 +1,8 @@
-"""How much CPU a decision takes, with every plugin of the default configuration.
+"""How much CPU a decision takes from scratch, with every plugin of the default configuration.
 
-    python -m tests.bench.plain_decisions [--nodes 5000] [--pods 10000] [--workload NAME]
+    python -m tests.bench.plain_decisions [--nodes 5000] [--pods 10000] [--workload NAME] [--keep]
+
+With `--keep`, evaluations are kept as the daemon keeps them.
 
 A decision is what the daemon does for a pod: pop it, judge all nodes, score, pick and assume; for
 `churn` the message that a pod is gone is part of it. `raw` is the 10th percentile, the median and
@@ -42,9 +44,10 @@ class Decision:
 class Bench:
     """A scheduler with a cluster, and pods in the queue one at a time."""
 
-    def __init__(self, workload: Workload, *, nodes: int, pods: int) -> None:
+    def __init__(self, workload: Workload, *, nodes: int, pods: int, keeps: bool) -> None:
         self._workload = workload
-        self._core = Scheduler(Setup(profiles=default_configuration(known_plugins()).profiles))
+        profiles = default_configuration(known_plugins()).profiles
+        self._core = Scheduler(Setup(profiles=profiles, keeps_evaluations=keeps))
         self._now = 1000.0
         self._gone = 0
         self._come = 0
@@ -109,9 +112,9 @@ def measured(bench: Bench, decisions: int) -> Iterator[tuple[Decision, float]]:
         yield from ((decision, speed) for decision in chunk)
 
 
-def line(name: str, *, nodes: int, pods: int, decisions: int, profile: int) -> str:
+def line(name: str, *, nodes: int, pods: int, decisions: int, profile: int, keeps: bool) -> str:
     """Measure one workload; returns its line of the table."""
-    bench = Bench(WORKLOADS[name], nodes=nodes, pods=pods)
+    bench = Bench(WORKLOADS[name], nodes=nodes, pods=pods, keeps=keeps)
     # As the daemon does once it knows the cluster.
     gc.collect()
     gc.freeze()
@@ -147,6 +150,7 @@ def main() -> None:
     parser.add_argument("--decisions", type=int, default=200, help="for each workload")
     parser.add_argument("--workload", action="append", choices=list(WORKLOADS))
     parser.add_argument("--profile", type=int, default=0, help="show the top functions, so many")
+    parser.add_argument("--keep", action="store_true", help="keep evaluations")
     arguments = parser.parse_args()
     out = sys.stdout
     out.write(
@@ -160,6 +164,7 @@ def main() -> None:
             pods=arguments.pods,
             decisions=arguments.decisions,
             profile=arguments.profile,
+            keeps=arguments.keep,
         )
         out.write(found + "\n")
         out.flush()

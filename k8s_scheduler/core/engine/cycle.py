@@ -15,6 +15,7 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.sampling import Sampling
 from k8s_scheduler.core.engine.seeds import seed_of
+from k8s_scheduler.core.engine.shapes.evaluation import first_highest
 from k8s_scheduler.core.engine.shapes.families import Member
 from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
 from k8s_scheduler.core.engine.shapes.verification import Verifier
@@ -117,9 +118,10 @@ class Cycle:
         totals = self._runtime.run_scores(profile, pod, feasible, watch).totals
         if opinion is not None:
             totals = totals + self._bonus(opinion, feasible)
-        best = feasible[totals == totals.max()]
         start = seed_of(queued.pod, attempt=queued.attempts) % self._state.nodes.row_count
-        return Placement(_pick(best, start=start), state)
+        # Rows are ascending.
+        place = first_highest(totals, start=int(np.searchsorted(feasible, start)))
+        return Placement(NodeRow(int(feasible[place])), state)
 
     # From what is kept
 
@@ -140,8 +142,10 @@ class Cycle:
             watch.ended(points.PRE_FILTER, points.SUCCESS, now)
         if self._verifier is None:
             return found
+        epoch = self._verdicts.epoch
         if self._verifier.approves(profile, queued, found.evaluation):
-            return found
+            # Looking may have given codes another meaning.
+            return found if self._verdicts.epoch == epoch else None
         self._shapes.drop(profile, queued)
         return None
 
@@ -214,9 +218,3 @@ class Cycle:
         watch = self._watches.get(profile.scheduler_name)
         filtered = self._runtime.run_filters(profile, view, alone, nominated, watch=watch)
         return Placement(row, filtered.before.state) if len(filtered.feasible) else None
-
-
-def _pick(rows: Rows, *, start: int) -> NodeRow:
-    """Return the first of the ascending rows at or after `start`, wrapping around."""
-    position = int(np.searchsorted(rows, start))
-    return NodeRow(int(rows[position % len(rows)]))

@@ -38,7 +38,7 @@ Dependency: TypeAlias = Row | Object
 class Declarations:
     """What one plugin declared, ready to be asked for every read."""
 
-    __slots__ = ("_blocks", "_columns", "_families", "_kinds", "listed")
+    __slots__ = ("_blocks", "_columns", "_counts", "_families", "_kinds", "listed")
 
     def __init__(self, listed: Iterable[Dependency]) -> None:
         self.listed = tuple(listed)
@@ -50,6 +50,8 @@ class Declarations:
         self._kinds = frozenset(d.kind for d in self.listed if isinstance(d, Object))
         # Blocks that were found to be covered; pods may ask for any resources, so a bounded number.
         self._blocks: dict[tuple[Families, tuple[str, ...]], None] = {}
+        # Likewise counts by topology keys.
+        self._counts: dict[tuple[tuple[str, ...], str | None], None] = {}
 
     def cover(self, column: str) -> bool:
         """Return whether a column may be read."""
@@ -65,6 +67,18 @@ class Declarations:
             if len(self._blocks) >= _BLOCKS:
                 self._blocks.clear()
             self._blocks[block] = None
+        return covered
+
+    def cover_count(self, columns: tuple[str, ...], key: str | None) -> bool:
+        """Return whether pods may be counted that go by these columns, near by a topology key."""
+        count = (columns, key)
+        if count in self._counts:
+            return True
+        covered = all(map(self.cover, columns)) and (key is None or self.cover(f"label/{key}"))
+        if covered:
+            if len(self._counts) >= _BLOCKS:
+                self._counts.clear()
+            self._counts[count] = None
         return covered
 
     def cover_kind(self, kind: Kind) -> bool:

@@ -31,6 +31,12 @@ class Questions:
     selectors: dict[Requirements | None, None] = field(default_factory=dict)
     pairs: dict[tuple[tuple[str, str], ...], None] = field(default_factory=dict)
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        flags = self.labels + self.name + self.terms
+        return len(self.selectors) + len(self.pairs) + flags
+
 
 class PodView:
     """The pod, as far as pods of one shape are alike."""
@@ -44,12 +50,9 @@ class PodView:
         self._terms: tuple[PodTerm, ...] | None = None
         self._questions: Questions | None = None
 
-    def asking(self, questions: "Questions") -> "PodView":
-        """Return the same view; what is asked of the pod's labels is taken down."""
-        view = PodView(self._pod, self.requests)
-        view._terms = self._terms
-        view._questions = questions
-        return view
+    def asking(self, questions: "Questions") -> "_Asking":
+        """Return a context in which what is asked of the pod's labels is taken down."""
+        return _Asking(self, questions)
 
     # Who it is, as far as others select it
 
@@ -186,3 +189,22 @@ class PodView:
         """Return whether it is the controlling owner of an object."""
         owners = metadata.owner_references or ()
         return any(o.controller and o.uid == self._pod.metadata.uid for o in owners)
+
+
+class _Asking:
+    """The time in which questions about a pod are taken down."""
+
+    __slots__ = ("_questions", "_view")
+
+    def __init__(self, view: PodView, questions: Questions) -> None:
+        self._view = view
+        self._questions = questions
+
+    def __enter__(self) -> PodView:
+        """Begin."""
+        self._view._questions = self._questions  # noqa: SLF001  a part of the view itself
+        return self._view
+
+    def __exit__(self, *_error: object) -> None:
+        """End."""
+        self._view._questions = None  # noqa: SLF001

@@ -39,6 +39,7 @@ class Reads:
         "objects",
         "presences",
         "scalars",
+        "wide_counters",
         "wide_facts",
     )
 
@@ -53,7 +54,9 @@ class Reads:
         # Grows with everything that was not read before.
         self.news = 0
         self.narrow: dict[NarrowRead, None] = {}
+        # All counters, and those that were asked about more than the rows in view.
         self.counters: dict[Counter, None] = {}
+        self.wide_counters: dict[Counter, None] = {}
         # Whether a counter counts anybody at all near some node.
         self.presences: dict[tuple[Counter, str], bool] = {}
         self.objects: dict[ObjectRead, Any] = {}
@@ -64,24 +67,30 @@ class Reads:
         if name in self.narrow and not wide:
             return
         self.looked_at_rows = True
-        self.news += 1
         if wide:
-            self.wide_facts |= fact_of(name)
+            self.everywhere(name)
         else:
+            self.news += 1
             self.facts |= fact_of(name)
             self.narrow[name] = None
 
     def everywhere(self, column: str) -> None:
         """Take down what was read of a column, of all rows, whichever are in view."""
-        self.news += 1
-        self.wide_facts |= fact_of(column)
+        fact = fact_of(column)
+        if not self.wide_facts & fact:
+            self.news += 1
+            self.wide_facts |= fact
 
     def counter(self, counter: Counter, key: str | None, *, wide: bool) -> None:
         """Take down what a counter says: of rows, or near them by a topology key."""
+        if counter in self.wide_counters if wide else (counter, key) in self.narrow:
+            return
         self.looked_at_rows = True
         self.news += 1
         self.counters[counter] = None
-        if not wide:
+        if wide:
+            self.wide_counters[counter] = None
+        else:
             self.narrow[counter, key] = None
 
     def node_count(self, wanted: NodeCount) -> None:

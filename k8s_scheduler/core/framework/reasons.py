@@ -54,9 +54,18 @@ class VerdictTable:
 
     def __init__(self) -> None:
         self._codes: dict[Verdict, Code] = {}
+        self._by_parts: dict[tuple[str, tuple[Reason, ...], bool], Code] = {}
         self._verdicts: list[Verdict | None] = [None]
         # Another number whenever codes may mean something else than before.
         self.epoch = 0
+
+    def code_of(self, plugin: str, reasons: tuple[Reason, ...], *, resolvable: bool) -> Code:
+        """Return the code of one plugin's verdict, without making one that is known."""
+        key = (plugin, reasons, resolvable)
+        found = self._by_parts.get(key)
+        if found is None:
+            found = self._by_parts[key] = self.code(Verdict(plugin, reasons, resolvable))
+        return found
 
     def code(self, verdict: Verdict) -> Code:
         """Return the code of a verdict, making one at first sight."""
@@ -72,6 +81,7 @@ class VerdictTable:
         if len(self._verdicts) > self.LIMIT:
             self.epoch += 1
             self._codes.clear()
+            self._by_parts.clear()
             del self._verdicts[1:]
 
     def __getitem__(self, code: int) -> Verdict:

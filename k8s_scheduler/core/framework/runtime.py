@@ -18,6 +18,7 @@ import numpy.typing as npt
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.cycle_state import CycleState
+from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.node_sets import nothing_left, outside_of
 from k8s_scheduler.core.framework.plugin import (
     MAX_SCORE,
@@ -90,7 +91,16 @@ class Scored:
     """The weighted scores of each feasible row: in total, and by the plugins not skipped."""
 
     totals: Scores
-    by_plugin: Mapping[str, Scores]
+    # One number where all rows have the same.
+    _parts: Mapping[str, Scores | int]
+
+    @property
+    def by_plugin(self) -> Mapping[str, Scores]:
+        """The weighted scores by plugin."""
+        return {
+            name: np.full(len(self.totals), part, dtype=np.int64) if isinstance(part, int) else part
+            for name, part in self._parts.items()
+        }
 
 
 class Runtime:
@@ -99,6 +109,9 @@ class Runtime:
     def __init__(self, state: Cache, verdicts: VerdictTable) -> None:
         self._state = state
         self._verdicts = verdicts
+        # Views of all nodes, by what they show: the same ones as long as the nodes are the same.
+        self._whole_views: dict[Declarations, RowsView] = {}
+        self._layout: tuple[Rows | None, Rows | None] = (None, None)
 
     # Filters
 
@@ -312,23 +325,22 @@ class Runtime:
         feasible: Rows,
         watch: Watch | None,
     ) -> Scored:
-        by_plugin: dict[str, Scores] = {}
+        parts: dict[str, Scores | int] = {}
         constant = 0
         totals: Scores | None = None
         for step, view, term in terms:
             if watch is not None:
                 watch.asked(points.SCORE, step.name, len(feasible))
             if isinstance(term, Same):
-                constant += term.score * step.weight
-                same = np.int64(term.score * step.weight)
-                by_plugin[step.name] = np.broadcast_to(same, (len(feasible),))
+                parts[step.name] = same = term.score * step.weight
+                constant += same
                 continue
             found = self._score(step, view, term)
-            part = by_plugin[step.name] = found if step.weight == 1 else found * step.weight
+            part = parts[step.name] = found if step.weight == 1 else found * step.weight
             totals = part if totals is None else totals + part
         if totals is None:
-            return Scored(np.full(len(feasible), constant, dtype=np.int64), by_plugin)
-        return Scored(totals + constant if constant else totals, by_plugin)
+            return Scored(np.full(len(feasible), constant, dtype=np.int64), parts)
+        return Scored(totals + constant if constant else totals, parts)
 
     def _pre_score(
         self, profile: Profile, pod: PodView, feasible: Rows, watch: Watch | None
@@ -412,6 +424,22 @@ class Runtime:
         found = (self._state.nodes.row_of(name) for name in sorted(names))
         return np.array(sorted(row for row in found if row is not None), dtype=np.int64)
 
+    def _whole_view(self, step: FilterStep | ScoreStep | Step[Any], rows: Rows) -> RowsView:
+        layout = (rows, self._state.nodes.all_rows)
+        if layout[0] is not self._layout[0] or layout[1] is not self._layout[1]:
+            self._layout = layout
+            self._whole_views.clear()
+        found = self._whole_views.get(step.declared)
+        if found is None:
+            found = self._whole_views[step.declared] = RowsView(
+                self._state,
+                rows,
+                plugin=step.name,
+                declared=step.declared,
+                verdicts=self._verdicts,
+            )
+        return found
+
     def view(
         self,
         step: FilterStep | ScoreStep | Step[Any],
@@ -423,6 +451,8 @@ class Runtime:
         multiplicity: Scores | None = None,
     ) -> RowsView:
         """Return what a plugin may see of some rows; `reads` takes down what it reads."""
+        if reads is None and delta is None and rows is self._state.nodes.present_rows():
+            return self._whole_view(step, rows)
         return RowsView(
             self._state,
             rows,

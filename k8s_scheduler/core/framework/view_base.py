@@ -127,14 +127,14 @@ class ViewBase:
                 f"plugin {self._plugin} reads column {name!r} without declaring it in depends_on"
             )
 
-    def _check_counter(self, counter: Counter) -> None:
-        for name in counter.columns:
-            self._check(name)
+    def _check_counter(self, counter: Counter, key: str | None = None) -> None:
+        if not self._declared.cover_count(counter.columns, key):
+            for name in counter.columns:
+                self._check(name)
+            self._check(f"label/{key}")
 
     def _check_wide(self, counter: Counter, key: str | None) -> None:
-        self._check_counter(counter)
-        if key is not None:
-            self._check(f"label/{key}")
+        self._check_counter(counter, key)
         self._took_counter(counter, key, wide=True)
 
     def _check_kind(self, kind: Kind) -> None:

@@ -19,7 +19,7 @@ from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.taints import Taint
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reads import NodeCount
-from k8s_scheduler.core.framework.reasons import Reason, Verdict
+from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.view_base import (
     Codes,
     Counts,
@@ -261,8 +261,7 @@ class RowsView(ViewBase):
 
     def count_near(self, counter: Counter, key: str) -> Counts:
         """Return how many pods are in each row's domain of a topology; 0 where it is in none."""
-        self._check_counter(counter)
-        self._check(f"label/{key}")
+        self._check_counter(counter, key)
         self._took_counter(counter, key)
         domains = self._cut(self._state.nodes.labels.column(key))
         return counter.by_domain(key).take(domains)
@@ -284,8 +283,7 @@ class RowsView(ViewBase):
 
     def count_any(self, counter: Counter, key: str) -> bool:
         """Return whether a pod is in any domain of a topology. It seldom changes."""
-        self._check_counter(counter)
-        self._check(f"label/{key}")
+        self._check_counter(counter, key)
         found = counter.total(key) > 0
         if self._reads is not None:
             self._reads.presence(counter, key, seen=found)
@@ -385,4 +383,4 @@ class RowsView(ViewBase):
 
     def code(self, reasons: tuple[Reason, ...], *, resolvable: bool) -> int:
         """Return the code of a rejection by this plugin."""
-        return self._verdicts.code(Verdict(self._plugin, reasons, resolvable))
+        return self._verdicts.code_of(self._plugin, reasons, resolvable=resolvable)

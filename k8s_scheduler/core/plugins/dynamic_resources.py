@@ -16,7 +16,7 @@ from k8s_scheduler.api.names import is_extended_resource_name
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.dependencies import Dependency, Object
-from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
+from k8s_scheduler.core.framework.plugin import SKIP, Reject, Same, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.preemption import PostFilterResult, Unplaced
 from k8s_scheduler.core.framework.reasons import Reason
@@ -81,12 +81,13 @@ class DynamicResources:
 
     # Score
 
-    def pre_score(self, pod: PodView, rows: RowsView) -> None:
-        """Take nothing. Never skips: the score is there, as upstream's."""
+    def pre_score(self, pod: PodView, rows: RowsView) -> Same:
+        """Prefer nobody. Never skips: the score is there, as upstream's."""
+        return Same(0)
 
-    def score(self, term: None, rows: RowsView) -> Scores:
-        """Prefer nobody."""
-        return np.zeros(len(rows), dtype=np.int64)
+    def score(self, term: Same, rows: RowsView) -> Scores:
+        """Return what was said already: nobody asks."""
+        return np.full(len(rows), term.score, dtype=np.int64)
 
 
 def _may_be_device(resource: str) -> bool:

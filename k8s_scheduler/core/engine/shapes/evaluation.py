@@ -12,7 +12,7 @@ import numpy as np
 
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.group_part import GroupPart
-from k8s_scheduler.core.engine.shapes.row_part import Column, RowPart
+from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column, RowPart
 from k8s_scheduler.core.engine.shapes.validity import Inputs
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Term
@@ -140,24 +140,32 @@ class Evaluation:
             if groups is not None:
                 groups.grow()
         touched, renewed = self._sort_rows(rows, facts)
-        moved: list[int] = []
-        if groups is not None:
-            stale = groups.stale_rows(rows, facts)
-            if stale is None:
-                raise NotKeptError("counter_log")
-            moved = list(dict.fromkeys(stale))
-        changed = list(touched | renewed | dict.fromkeys(moved))
-        if not changed:
+        if groups is None:
+            if touched or renewed:
+                self._filtered = None
+                self._judge_rows(profile, touched, renewed)
+            return
+        moved = groups.stale_rows(rows, facts)
+        if moved is None:
+            raise NotKeptError("counter_log")
+        if not (touched or renewed or moved):
             return
         self._filtered = None
-        if groups is None:
-            self._judge_rows(profile, touched, renewed)
-            return
-        groups.leave(changed, own.are_feasible(changed))
+        changed = np.array(list(touched | renewed), dtype=np.int64)
+        before = own.are_feasible(changed)
         self._judge_rows(profile, touched, renewed)
+        after = own.are_feasible(changed)
+        flipped = before != after
+        came: list[int] = []
+        if np.count_nonzero(flipped):
+            groups.count(changed[flipped & before], feasible=False)
+            came = changed[flipped & after].tolist()
         if moved:
-            groups.place(moved)
-        groups.enter(changed, own.are_feasible(changed))
+            base = own.base
+            counted = [bool(base[row] != NEVER) and row not in came for row in moved]
+            groups.place(moved, counted)
+        if came:
+            groups.count(np.array(came, dtype=np.int64), feasible=True)
 
     def _sort_rows(
         self, rows: list[int], facts: list[int]
@@ -214,15 +222,8 @@ class Evaluation:
     def best(self, profile: Profile, *, start: int) -> NodeRow | None:
         """Return the first row of the highest total at or after `start`, wrapping around."""
         totals = self.totals(profile)
-        after = totals[start:]
-        row = int(after.argmax())
-        highest = after[row]
-        row += start
-        if start:
-            before = int(totals[:start].argmax())
-            if totals[before] > highest:
-                row, highest = before, totals[before]
-        return NodeRow(row) if highest >= 0 else None
+        row = first_highest(totals, start=start)
+        return NodeRow(row) if totals[row] >= 0 else None
 
     def filtered(self) -> Filtered:
         """Return the verdict on every node, as the filters would give it."""
@@ -252,6 +253,15 @@ class Evaluation:
         for part in by_plugin.values():
             totals += part
         return Scored(totals, by_plugin)
+
+
+def first_highest(totals: Column, *, start: int) -> int:
+    """Return where the highest total is first found at or after `start`, wrapping around."""
+    if not 0 < start < len(totals):
+        return int(totals.argmax())
+    after = start + int(totals[start:].argmax())
+    before = int(totals[:start].argmax())
+    return before if totals[before] > totals[after] else after
 
 
 def _sorted(profile: Profile, terms: dict[str, Term]) -> tuple[list[int], list[int]]:

@@ -42,26 +42,11 @@ class Family:
     seen: dict[Answers, int] = field(default_factory=dict)
     _remembered: dict[bytes, tuple[object, object, Answers]] = field(default_factory=dict)
 
-    def learn(self, questions: Questions) -> bool:
-        """Take note of what was asked; if something is new, all answers are to be given again."""
-        known = self.questions
-        new = (
-            (questions.labels and not known.labels)
-            or (questions.name and not known.name)
-            or (questions.terms and not known.terms)
-            or any(selector not in known.selectors for selector in questions.selectors)
-            or any(pairs not in known.pairs for pairs in questions.pairs)
-        )
-        if new:
-            known.labels |= questions.labels
-            known.name |= questions.name
-            known.terms |= questions.terms
-            known.selectors.update(questions.selectors)
-            known.pairs.update(questions.pairs)
-            self.members.clear()
-            self.seen.clear()
-            self._remembered.clear()
-        return new
+    def forget_answers(self) -> None:
+        """Start over: something was asked that nobody was asked before."""
+        self.members.clear()
+        self.seen.clear()
+        self._remembered.clear()
 
     def answers(self, state: Cache, queued: QueuedPod) -> Answers:
         """Return what the pod answers to all questions."""

@@ -40,17 +40,22 @@ class _Prepared:
     reads: Reads
     groups: list[int]
     nodes: Column
+    # Counters of which more was read than what groups are made of, and their versions.
+    counters: list[Counter]
     versions: list[int]
 
     def is_valid(self, groups: list[int], nodes: Column) -> bool:
         """Return whether it would be said again; objects and numbers are looked at elsewhere."""
-        counts = self.reads.counts_nodes
+        reads = self.reads
+        if not reads.looked_at_rows:
+            return are_present(reads.presences)
+        counts = reads.counts_nodes
         return (
-            (not self.reads.looked_at_rows or groups == self.groups)
+            groups == self.groups
             and (counts is not NodeCount.ALL or _total(nodes) == _total(self.nodes))
             and (counts is not NodeCount.EACH or np.array_equal(nodes, self.nodes))
-            and [counter.version for counter in self.reads.counters] == self.versions
-            and are_present(self.reads.presences)
+            and _versions(self.counters) == self.versions
+            and are_present(reads.presences)
         )
 
 
@@ -69,22 +74,32 @@ class GroupPart:
         # What filters and scores have read; and what was said at PreScore, with what was read then.
         self._reads = Reads()
         self._prepared: dict[int, _Prepared] = {}
-        self._stamp: tuple[list[int], list[int]] = ([], [])
+        self._stamp: object = None
         # By group: the code of the filter that rejects it, and the sum of the weighted scores,
         # NEVER where one rejects; each score's part by its place.
         self._codes: list[int] = []
         self._addend: Column = np.zeros(0, dtype=np.int64)
         self._parts: dict[int, Column] = {}
+        # The groups that scores were asked about.
+        self._asked: list[int] = []
         # Whether there was a row to ask the scores about; and whether all were asked, and none had
         # anything to say or looked at any row.
         self._has_asked = False
+        self._has_new_keys = False
+        self._has_new_reads = True
+        self._looks = False
         self.is_idle = False
+        # Whether rows that have to be placed have changed in counts alone.
+        self._only_counts = False
         self._every_reads: tuple[Reads, ...] = ()
         self._counters: list[Counter] = []
+        self._counts_nodes: NodeCount | None = None
 
     def start(self, profile: Profile, pod: PodView, terms: dict[str, Term], base: Column) -> None:
         """Group all rows and judge the groups."""
         self._prepared.clear()
+        self._reads = Reads()
+        self._has_new_reads = True
         self._groups.lay_out(self._state.nodes.present_rows(), base != NEVER)
         self.judge(profile, pod, terms, base)
 
@@ -100,16 +115,21 @@ class GroupPart:
     ) -> None:
         """Ask one row of each group; again, as long as that brings up something new to go by."""
         while True:
-            self._reads = Reads()
+            news = self._reads.news
+            self._has_new_keys = False
             self._ask(profile, pod, terms, watch)
-            narrow = dict(self._reads.narrow)
-            for prepared in self._prepared.values():
-                narrow.update(prepared.reads.narrow)
-            if not self._groups.add_keys(narrow):
+            if self._reads.news != news:
+                self._has_new_reads = True
+                self._has_new_keys |= self._groups.add_keys(self._reads.narrow)
+            if not self._has_new_keys:
                 break
             self._prepared.clear()
             self._groups.lay_out(self._state.nodes.present_rows(), base != NEVER)
-        self._look_back()
+        if self._has_new_reads:
+            self._look_back()
+        said = self._filters or self._parts or self._looks
+        self.is_idle = self._has_asked and not said
+        self._stamp = self._stamp_now()
 
     def _ask(
         self, profile: Profile, pod: PodView, terms: dict[str, Term], watch: Watch | None
@@ -134,9 +154,11 @@ class GroupPart:
                 alive = [alive[place] for place in passed]
                 members = members.take(passed)
         self._has_asked = bool(alive)
-        self._addend = np.full(len(groups), NEVER, dtype=np.int64)
-        if alive:
-            self._addend[alive] = self._ask_scores(profile, pod, _Asked(alive, members), watch)
+        scores = self._ask_scores(profile, pod, _Asked(alive, members), watch) if alive else ()
+        addend = [NEVER] * len(groups)
+        for number, score in zip(alive, np.asarray(scores).tolist(), strict=True):
+            addend[number] = score
+        self._addend = np.array(addend, dtype=np.int64)
 
     def _ask_scores(
         self, profile: Profile, pod: PodView, asked: "_Asked", watch: Watch | None
@@ -144,13 +166,14 @@ class GroupPart:
         """Return the sum of the weighted scores of some groups."""
         counts = self._groups.counts
         nodes = np.array([counts[number] for number in asked.groups], dtype=np.int64)
-        total = np.zeros(len(nodes), dtype=np.int64)
+        total: Column | None = None
+        self._asked = asked.groups
         for index in self._scores:
             step = profile.scores[index]
-            view = self._runtime.group_view(step, asked.members, nodes, self._reads)
             term = self._pre_score(index, step, pod, asked, nodes)
             if term is SKIP:
                 continue
+            view = self._runtime.group_view(step, asked.members, nodes, self._reads)
             if watch is not None:
                 watch.asked(points.SCORE, step.name, len(nodes))
             scores = (
@@ -158,11 +181,9 @@ class GroupPart:
                 if isinstance(term, Same)
                 else self._runtime.score_view(step, term, view)
             )
-            weighted = scores if step.weight == 1 else scores * step.weight
-            part = self._parts[index] = np.zeros(len(counts), dtype=np.int64)
-            part[asked.groups] = weighted
-            total += weighted
-        return total
+            part = self._parts[index] = scores if step.weight == 1 else scores * step.weight
+            total = part if total is None else total + part
+        return np.zeros(len(nodes), dtype=np.int64) if total is None else total
 
     def _pre_score(
         self, index: int, step: ScoreStep, pod: PodView, asked: "_Asked", nodes: Column
@@ -173,9 +194,21 @@ class GroupPart:
             return known.term
         reads = Reads()
         term = self._runtime.group_pre_score(step, pod, asked.members, nodes, reads)
-        versions = [counter.version for counter in reads.counters]
-        self._prepared[index] = _Prepared(term, reads, asked.groups, nodes, versions)
+        # Groups that are not made by all of it are made anew, and all is asked again.
+        self._has_new_keys |= self._groups.add_keys(reads.narrow)
+        self._has_new_reads = True
+        counters = self._not_told_apart(reads)
+        versions = _versions(counters)
+        self._prepared[index] = _Prepared(term, reads, asked.groups, nodes, counters, versions)
         return term
+
+    def _not_told_apart(self, reads: Reads) -> list[Counter]:
+        """Return the counters of which more was read than what groups are made of."""
+        found = dict(reads.wide_counters)
+        for read in reads.narrow:
+            if not isinstance(read, str) and not self._groups.is_told_apart(read):
+                found[read[0]] = None
+        return list(found)
 
     # Catching up
 
@@ -183,10 +216,12 @@ class GroupPart:
         """Work out from what was read what has to be looked at the next time."""
         every = (self._reads, *(prepared.reads for prepared in self._prepared.values()))
         self._every_reads = every
-        self._counters = list(dict.fromkeys(c for reads in every for c in reads.counters))
-        said = self._filters or self._parts or any(map(_looks, every))
-        self.is_idle = self._has_asked and not said
-        self._stamp = self._stamp_now()
+        counters = (c for reads in every for c in self._not_told_apart(reads))
+        self._counters = list(dict.fromkeys(counters))
+        wanted = [reads.counts_nodes for reads in every if reads.counts_nodes is not None]
+        self._counts_nodes = max(wanted, default=None)
+        self._looks = any(map(_looks, every))
+        self._has_new_reads = False
 
     def are_inputs_same(self, inputs: Inputs) -> bool:
         """Return whether the objects and numbers that were read are the same now."""
@@ -197,6 +232,7 @@ class GroupPart:
 
         What was said at PreScore is forgotten where it may not be right any more.
         """
+        count = len(self._prepared)
         for index, prepared in list(self._prepared.items()):
             reads = prepared.reads
             if seen & reads.wide_facts or (
@@ -204,42 +240,55 @@ class GroupPart:
             ):
                 del self._prepared[index]
         reads = self._reads
+        if (inputs.moved or reads.presences) and not inputs.are_same(reads):
+            # What is not read any more shall not be compared for ever.
+            self._reads = Reads()
+            self._has_new_reads = True
+            return False
         return (
-            len(self._prepared) == len(self._scores)
+            len(self._prepared) == count
             and not seen & reads.wide_facts
             and self._stamp_now() == self._stamp
-            and (not (inputs.moved or reads.presences) or inputs.are_same(reads))
         )
 
-    def _stamp_now(self) -> tuple[list[int], list[int]]:
-        """Return the counters' versions and how many feasible rows each group has."""
-        return [counter.version for counter in self._counters], self._groups.counts.copy()
+    def _stamp_now(self) -> object:
+        """Return something that is equal as long as the same would be said of the same groups."""
+        counts = self._groups.counts
+        nodes: object = [number for number, count in enumerate(counts) if count]
+        if self._counts_nodes is NodeCount.EACH:
+            nodes = counts.copy()
+        elif self._counts_nodes is NodeCount.ALL:
+            nodes = nodes, sum(counts)
+        return _versions(self._counters), nodes
 
     def stale_rows(self, rows: list[int], facts: list[int]) -> list[int] | None:
         """Return the rows that may have come into another group; None if any may have."""
         wanted = self._groups.facts | NODE
         others = [row for row, fact in zip(rows, facts, strict=True) if row >= 0 and fact & wanted]
         found = self._groups.stale_rows(have_moved=bool(others))
-        return None if found is None else found + others
+        self._only_counts = not others
+        return None if found is None else list(dict.fromkeys(found + others))
 
-    def leave(self, rows: list[int], feasible: list[bool]) -> None:
-        """Count rows out, before they change."""
-        self._count(rows, feasible, -1)
+    def place(self, rows: list[int], counted: list[bool]) -> None:
+        """Put rows into the groups they belong to now; those that are counted stay counted."""
+        of_row, counts = self._groups.of_row, self._groups.counts
+        before = of_row.take(rows).tolist()
+        if self._only_counts:
+            self._groups.place_by_counts(rows)
+        else:
+            self._groups.place(rows)
+        for group, after, counts_here in zip(
+            before, of_row.take(rows).tolist(), counted, strict=True
+        ):
+            if counts_here and after != group:
+                counts[group] -= 1
+                counts[after] += 1
 
-    def enter(self, rows: list[int], feasible: list[bool]) -> None:
-        """Count rows in, after they changed."""
-        self._count(rows, feasible, 1)
-
-    def _count(self, rows: list[int], feasible: list[bool], difference: int) -> None:
+    def count(self, rows: Column, *, feasible: bool) -> None:
+        """Take note of rows that have become feasible, or are not any longer."""
         counts = self._groups.counts
-        groups = self._groups.of_row.take(rows).tolist()
-        for group, counted in zip(groups, feasible, strict=True):
-            if counted:
-                counts[group] += difference
-
-    def place(self, rows: list[int]) -> None:
-        """Put rows into the groups they belong to now."""
-        self._groups.place(rows)
+        for group in self._groups.of_row.take(rows).tolist():
+            counts[group] += 1 if feasible else -1
 
     def grow(self) -> None:
         """Make room for rows that are new."""
@@ -262,7 +311,12 @@ class GroupPart:
     def parts_of(self, rows: Column) -> list[tuple[int, Column]]:
         """Return each score of feasible rows, weighted, by its place among the scores."""
         groups = self._groups.of_row.take(rows)
-        return [(index, part.take(groups)) for index, part in self._parts.items()]
+        found = []
+        for index, part in self._parts.items():
+            by_group = np.zeros(len(self._groups), dtype=np.int64)
+            by_group[self._asked] = part
+            found.append((index, by_group.take(groups)))
+        return found
 
     @property
     def nbytes(self) -> int:
@@ -272,7 +326,11 @@ class GroupPart:
 
 def _looks(reads: Reads) -> bool:
     """Return whether rows, or pods on them, were looked at."""
-    return bool(reads.counters or reads.presences or reads.looked_at_rows)
+    return bool(reads.counters or reads.presences or reads.wide_facts or reads.looked_at_rows)
+
+
+def _versions(counters: list[Counter]) -> list[int]:
+    return [counter.version for counter in counters]
 
 
 def _total(nodes: Column) -> int:

@@ -48,6 +48,7 @@ class _Key:
         "cursor",
         "facts",
         "goes_by_count",
+        "name",
         "stands_alone",
         "topology",
     )
@@ -61,6 +62,8 @@ class _Key:
         self.cursor = 0
         # Whether each domain is a single node; None if that has to be found out.
         self.stands_alone: bool | None = None
+        # Counts in few domains are told apart as the domains are.
+        self.name: NarrowRead = read
         if isinstance(read, str):
             self.facts = fact_of(read)
             return
@@ -71,6 +74,8 @@ class _Key:
         else:
             self.facts = fact_of("label/")
             self.goes_by_count = self._domain_count() > LIMITS.few_domains
+            if not self.goes_by_count:
+                self.name = f"label/{self.topology}"
 
     def _domain_count(self) -> int:
         ids = self._labels()[self._state.nodes.present_rows()]
@@ -91,6 +96,15 @@ class _Key:
         ids = self._labels()[rows]
         # An absent label finds the last place, where nothing is counted.
         return counter.by_domain(topology)[ids] if self.goes_by_count else ids
+
+    def count_at(self, row: int) -> int:
+        """Return the count that tells a row apart."""
+        counter, topology = self.counter, self.topology
+        if counter is None:
+            raise ValueError(f"{self.name} is no count")
+        if topology is None:
+            return int(counter.by_row[row])
+        return int(counter.by_domain(topology)[self._labels()[row]])
 
     def _column(self, name: str) -> Values:
         family, _, key = name.partition("/")
@@ -132,8 +146,15 @@ class Groups:
 
     def __init__(self, state: Cache) -> None:
         self._state = state
+        # By what it goes by; several reads may come to the same.
         self._keys: dict[NarrowRead, _Key] = {}
+        # Those that go by counts, with their places.
+        self._count_keys: list[tuple[int, _Key]] = []
+        # Of each read: whether rows with different counts are in different groups.
+        self._told_apart: dict[NarrowRead, bool] = {}
         self._ids: dict[tuple[int, ...], int] = {}
+        # By group: the values that its rows have in common, and one of them.
+        self._values: list[tuple[int, ...]] = []
         self._members: list[int] = []
         # By row, and by group.
         self.of_row = np.zeros(0, dtype=np.intp)
@@ -148,13 +169,26 @@ class Groups:
         """How much memory the columns take."""
         return int(self.of_row.nbytes)
 
+    def is_told_apart(self, read: NarrowRead) -> bool:
+        """Return whether rows with different counts are in different groups."""
+        return self._told_apart[read]
+
     def add_keys(self, reads: dict[NarrowRead, None]) -> bool:
-        """Take note of what was read; return whether there is something new among it."""
-        new = [read for read in reads if read not in self._keys]
-        for read in new:
-            key = self._keys[read] = _Key(read, self._state)
+        """Take note of what was read; return whether groups have to be made anew for it."""
+        is_new = False
+        for read in reads:
+            if read in self._told_apart:
+                continue
+            key = _Key(read, self._state)
+            self._told_apart[read] = key.goes_by_count
             self.facts |= key.facts
-        return bool(new)
+            if key.name not in self._keys:
+                self._keys[key.name] = key
+                is_new = True
+        if is_new:
+            keys = enumerate(self._keys.values())
+            self._count_keys = [(place, key) for place, key in keys if key.goes_by_count]
+        return is_new
 
     def lay_out(self, present: Values, feasible: npt.NDArray[np.bool_]) -> None:
         """Group all rows anew; `feasible` is by row."""
@@ -176,8 +210,10 @@ class Groups:
         first = np.zeros(count, dtype=np.int64)
         first[ids[::-1]] = np.arange(len(present) - 1, -1, -1)
         self._members = present[first].tolist()
-        keys = zip(*(column[first].tolist() for column in columns), strict=True)
-        self._ids = {key: number for number, key in enumerate(keys if columns else [()])}
+        self._values = list(zip(*(column[first].tolist() for column in columns), strict=True))
+        if not columns:
+            self._values = [()] * count
+        self._ids = {values: number for number, values in enumerate(self._values)}
         counted = self.of_row[feasible[: len(self.of_row)]]
         self.counts = np.bincount(counted, minlength=count).tolist()
 
@@ -187,9 +223,7 @@ class Groups:
         `have_moved` says that nodes came, went or got other labels.
         """
         found: list[int] = []
-        for key in self._keys.values():
-            if not key.goes_by_count:
-                continue
+        for _, key in self._count_keys:
             if have_moved:
                 key.stands_alone = None
             rows = key.catch_up()
@@ -207,16 +241,38 @@ class Groups:
             rows = [row for row in rows if there(NodeRow(row)) is not None]
         array = np.array(rows, dtype=np.int64)
         columns = [key.values(array).tolist() for key in self._keys.values()]
-        keys = zip(*columns, strict=True) if columns else [()] * len(rows)
-        for row, key in zip(rows, keys, strict=True):
-            group = self._ids.get(key)
-            if group is None:
-                if len(self.counts) >= LIMITS.groups:
-                    raise TooManyGroupsError(f"{len(self.counts)} groups")
-                group = self._ids[key] = len(self.counts)
-                self.counts.append(0)
-                self._members.append(row)
-            self.of_row[row] = group
+        values = zip(*columns, strict=True) if columns else [()] * len(rows)
+        for row, value in zip(rows, values, strict=True):
+            self._put(row, value)
+
+    def place_by_counts(self, rows: list[int]) -> None:
+        """Put rows where they belong now, if nothing but counts has changed."""
+        of_row = self.of_row
+        for row in rows:
+            group = int(of_row[row])
+            if group == NO_GROUP:
+                # It holds no node.
+                continue
+            values = list(self._values[group])
+            for position, key in self._count_keys:
+                values[position] = key.count_at(row)
+            self._put(row, tuple(values))
+
+    def _put(self, row: int, values: tuple[int, ...]) -> None:
+        group = self._ids.get(values)
+        if group is None:
+            group = self._found(values, row)
+        self.of_row[row] = group
+
+    def _found(self, values: tuple[int, ...], member: int) -> int:
+        """Found a group."""
+        if len(self.counts) >= LIMITS.groups:
+            raise TooManyGroupsError(f"{len(self.counts)} groups")
+        group = self._ids[values] = len(self.counts)
+        self._values.append(values)
+        self.counts.append(0)
+        self._members.append(member)
+        return group
 
     def grow(self, rows: int) -> None:
         """Make room for rows that are new."""

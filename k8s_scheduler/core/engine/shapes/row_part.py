@@ -126,18 +126,23 @@ class RowPart:
     def judge_again(self, profile: Profile, rows: list[int]) -> None:
         """Judge rows on which pods came or went."""
         start, stages = self._lively_from, self._stages
-        codes = zip(rows, self.codes.take(rows).tolist(), strict=True)
-        # What is rejected by something that pods don't change stays so; so does what is no node.
-        left = [
-            row for row, code in codes if not code or (code != ABSENT and stages[code] >= start)
-        ]
-        if self._said is not None and len(left) <= _FEW:
-            left = [row for row in left if not self._recall(row)]
-        if left:
-            self._judge(profile, np.array(left, dtype=np.int64), start=start, anew=False)
+        codes = self.codes.take(rows)
+        if np.count_nonzero(codes):
+            # What is rejected by something that pods don't change stays so; so does what is no
+            # node.
+            rows = [
+                row
+                for row, code in zip(rows, codes.tolist(), strict=True)
+                if not code or (code != ABSENT and stages[code] >= start)
+            ]
+        few = self._said is not None and len(rows) <= _FEW
+        if few:
+            rows = [row for row in rows if not self._recall(row)]
+        if rows:
+            self._judge(profile, np.array(rows, dtype=np.int64), start=start, anew=False)
             self.has_judged = True
-            if self._said is not None:
-                self._remember(left)
+            if few:
+                self._remember(rows)
 
     # What was said before of a row that looks the same
 
@@ -171,7 +176,7 @@ class RowPart:
         if len(said) >= _REMEMBERED:
             said.clear()
         scores = (*self._lively, *self._lively_raw)
-        for row in rows[:_FEW]:
+        for row in rows:
             values = tuple(int(score.column[row]) for score in scores)
             said[amounts.at(row)] = int(self.codes[row]), values
 
@@ -205,7 +210,7 @@ class RowPart:
             return
         if passed is not None:
             scored_before = scored_before.take(passed)
-        if scored_before.all():
+        if np.count_nonzero(scored_before) == len(scored_before):
             self._score(profile, left, anew=False)
         else:
             self._score(profile, left[~scored_before], anew=True)
@@ -302,9 +307,10 @@ class RowPart:
 
     # Answers
 
-    def are_feasible(self, rows: list[int]) -> list[bool]:
+    def are_feasible(self, rows: Column) -> npt.NDArray[np.bool_]:
         """Return which of some rows no filter rejects."""
-        return [total != NEVER for total in self.base.take(rows).tolist()]
+        found: npt.NDArray[np.bool_] = self.base.take(rows) != NEVER
+        return found
 
     @property
     def normalizes(self) -> bool:

@@ -13,7 +13,6 @@ from k8s_scheduler.core.engine.shapes.families import Answers, Family, Member
 from k8s_scheduler.core.engine.shapes.groups import TooManyGroupsError
 from k8s_scheduler.core.engine.shapes.tally import Tally
 from k8s_scheduler.core.framework.plugin_errors import PluginError
-from k8s_scheduler.core.framework.pod_view import Questions
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.runtime import Runtime
@@ -97,13 +96,21 @@ class ShapeCache:
         if member is None:
             return self._admit(key, family, answers, profile, queued)
         self.tally.repeated += 1
+        known = family.questions.count
         try:
-            member.evaluation.catch_up(profile, queued.view, watch)
+            with queued.view.asking(family.questions) as view:
+                member.evaluation.catch_up(profile, view, watch)
         except (NotKeptError, TooManyGroupsError, PluginError) as error:
             _count(self.tally.renewed, error)
             self._forget(key, answers)
             return self._make(key, family, profile, queued)
         self.tally.answered += 1
+        if family.questions.count != known:
+            family.forget_answers()
+            # Of the pods that share it, only this one is known to answer what was asked just now.
+            member.labels = queued.shape.labels
+            self._file(key, family, member, queued)
+            return member
         place = (key, answers)
         self._order[place] = self._order.pop(place)
         return member
@@ -147,25 +154,34 @@ class ShapeCache:
     def _make(
         self, key: _FamilyKey, family: Family, profile: Profile, queued: QueuedPod
     ) -> Member | None:
-        questions = Questions()
+        known = family.questions.count
         try:
-            asking = queued.view.asking(questions)
-            evaluation = Evaluation(self._state, self._runtime, profile, asking)
+            with queued.view.asking(family.questions) as view:
+                evaluation = Evaluation(self._state, self._runtime, profile, view)
         except (NotKeptError, TooManyGroupsError, PluginError) as error:
             _count(self.tally.refused, error)
             family.seen[family.answers(self._state, queued)] = _PATIENCE
             return None
-        if family.learn(questions):
-            self._order = {place: size for place, size in self._order.items() if place[0] != key}
-            self._bytes = sum(self._order.values())
-        answers = family.answers(self._state, queued)
+        if family.questions.count != known:
+            family.forget_answers()
         member = Member(evaluation, queued.shape.labels)
-        family.members[answers] = member
-        self._order[key, answers] = evaluation.nbytes
-        self._bytes += evaluation.nbytes
+        self._file(key, family, member, queued)
         self.tally.made += 1
         self._make_room()
         return member
+
+    def _file(self, key: _FamilyKey, family: Family, member: Member, queued: QueuedPod) -> None:
+        """Keep a member under what the pod answers; whom the family has forgotten is gone."""
+        answers = family.answers(self._state, queued)
+        family.members[answers] = member
+        self._order = {
+            place: size
+            for place, size in self._order.items()
+            if place[0] != key or place[1] in family.members
+        }
+        self._order.pop((key, answers), None)
+        self._order[key, answers] = member.evaluation.nbytes
+        self._bytes = sum(self._order.values())
 
     def _make_room(self) -> None:
         while self._bytes > self._max_bytes and len(self._order) > 1:

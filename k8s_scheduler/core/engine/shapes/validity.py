@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.framework.plugin import Narrow, Reject, Skip, Term
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
@@ -17,7 +18,7 @@ from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counters import Counter
-from k8s_scheduler.core.state.facts import NODE, OBJECTS
+from k8s_scheduler.core.state.facts import NODE, OBJECTS, PODS
 
 
 @dataclass(slots=True)
@@ -48,7 +49,9 @@ class Inputs:
         self.other_terms: dict[str, Term] = {}
 
     def add(self, index: int, said: Term, reads: Reads) -> None:
-        """Take note of what a step has prepared."""
+        """Take note of what a step has prepared; NotKeptError if that can't be followed."""
+        if reads.counters and not reads.wide_facts & PODS:
+            raise NotKeptError("wide")
         self._prepared.append(_Prepared(index, said, reads))
         self._heed(reads)
 

@@ -77,17 +77,17 @@ def _wishes_of_placed(
 
 def row_scores(found: tuple[Wish, ...], rows: RowsView) -> Scores:
     """Return the sum of each row's domains."""
-    total = np.zeros(len(rows), dtype=np.int64)
+    total: Scores | None = None
     for wish in found:
         counts = rows.count_near(wish.counter, wish.topology_key)
         counts *= wish.weight
-        total += counts
-    return total
+        total = counts if total is None else total + counts
+    return np.zeros(len(rows), dtype=np.int64) if total is None else total
 
 
 def scaled_between_extremes(scores: Scores) -> Scores:
     """Return the scores so that the lowest is 0 and the highest 100; all 0 if they are equal."""
-    low, high = int(scores.min()), int(scores.max())
+    low, high = int(np.minimum.reduce(scores)), int(np.maximum.reduce(scores))
     if low == high:
         return np.zeros_like(scores)
     # In Go's order of operations: the fraction first, cut off at the end.

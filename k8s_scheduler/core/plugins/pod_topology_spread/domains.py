@@ -113,6 +113,8 @@ def mask_of_keys(keys: list[str], rows: RowsView) -> Mask | None:
     """Return the rows that have all the labels; None if they all do."""
     found: Mask | None = None
     for key in dict.fromkeys(keys):
+        if rows.is_label_on_all_nodes(key):
+            continue
         has_key = rows.has_label(key)
         if np.count_nonzero(has_key) < len(has_key):
             found = has_key if found is None else found & has_key

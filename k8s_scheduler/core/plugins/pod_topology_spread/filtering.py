@@ -182,7 +182,7 @@ class HardTerm:
             crowded = spread.skewed(rows)
             if np.count_nonzero(crowded):
                 codes[crowded] = rows.code((skewed,), resolvable=True)
-            has_key = rows.has_label(spread.constraint.key)
-            if np.count_nonzero(has_key) < len(has_key):
+            has_key = mask_of_keys([spread.constraint.key], rows)
+            if has_key is not None:
                 codes[~has_key] = rows.code((no_label,), resolvable=False)
         return codes

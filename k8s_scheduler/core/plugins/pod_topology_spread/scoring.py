@@ -102,14 +102,16 @@ class SoftTerm:
 
 def scaled(scores: Scores) -> Scores:
     """Turn few into much, and ignored into nothing."""
-    lowest = int(scores.min(initial=0))
+    lowest = int(np.minimum.reduce(scores))
     ignored = None if lowest > IGNORED else scores == IGNORED
-    counted = scores if ignored is None else scores[~ignored]
-    highest = int(counted.max(initial=0))
-    if highest == 0:
+    if ignored is not None:
+        counted = scores[~ignored]
+        lowest = int(np.minimum.reduce(counted)) if len(counted) else 0
+    highest = int(np.maximum.reduce(scores))
+    if highest <= 0:
         found = np.full(len(scores), MAX_SCORE)
     else:
-        left = highest + int(counted.min()) - scores
+        left = highest + lowest - scores
         # A quotient of at most 100 is exact enough in floating point to be cut.
         found = (MAX_SCORE * left / highest).astype(np.int64)
     if ignored is not None:

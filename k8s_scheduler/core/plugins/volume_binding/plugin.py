@@ -20,7 +20,14 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.csi_nodes import CsiNodes
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
-from k8s_scheduler.core.framework.plugin import SKIP, PreBinding, Reject, Reservation, Skip
+from k8s_scheduler.core.framework.plugin import (
+    SKIP,
+    PreBinding,
+    Reject,
+    Reservation,
+    Same,
+    Skip,
+)
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
@@ -106,17 +113,15 @@ class VolumeBinding:
             codes[bits == combination] = rows.code(reasons, resolvable=False)
         return codes
 
-    def pre_score(self, pod: PodView, rows: RowsView) -> BindingTerm | None:
+    def pre_score(self, pod: PodView, rows: RowsView) -> BindingTerm | Same:
         """Take the claims that wait; all other pods score nothing, but are scored."""
         claims = claims_of(pod, rows)
         if not isinstance(claims, PodClaims) or not claims.waiting:
-            return None
+            return Same(0)
         return binding_term(PodClaims((), claims.waiting), rows, self._stock, self._csi_nodes)
 
-    def score(self, term: BindingTerm | None, rows: RowsView) -> Scores:
+    def score(self, term: BindingTerm, rows: RowsView) -> Scores:
         """Return the mean over the classes."""
-        if term is None:
-            return np.zeros(len(rows), dtype=np.int64)
         return self._scorer.score(term, find(term, rows))
 
     def volumes_on(self, term: BindingTerm, row: RowsView) -> PodVolumes:

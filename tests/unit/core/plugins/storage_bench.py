@@ -74,6 +74,9 @@ class StorageBench:
         verdicts = [self.verdicts[code] if code else None for code in codes]
         return [v and (*[r.text for r in v.reasons], v.resolvable) for v in verdicts]
 
+    def pre_score(self, raw, *names):
+        return self.plugin.pre_score(pod_view(raw), self.view(*names))
+
     def scores(self, raw, *names):
         view = self.view(*names)
         return self.plugin.score(self.plugin.pre_score(pod_view(raw), view), view).tolist()

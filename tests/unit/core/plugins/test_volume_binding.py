@@ -2,7 +2,7 @@
 
 import pytest
 
-from k8s_scheduler.core.framework.plugin import SKIP
+from k8s_scheduler.core.framework.plugin import SKIP, Same
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.plugins.volume_binding import VolumeBinding
 from tests.unit.core.plugins.storage_bench import (
@@ -108,7 +108,7 @@ class TestClaims:
     def test_pods_without_claims_are_skipped_but_scored(self, bench):
         disk = pod({"emptyDir": {}})
         assert bench.prepare(disk) is SKIP
-        assert bench.scores(disk) == [0, 0]
+        assert bench.pre_score(disk) == Same(0)
 
 
 class TestBoundVolumes:

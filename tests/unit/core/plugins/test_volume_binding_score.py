@@ -2,6 +2,7 @@
 
 import pytest
 
+from k8s_scheduler.core.framework.plugin import Same
 from k8s_scheduler.core.plugins.volume_binding import VolumeBinding
 from tests.unit.core.plugins.storage_bench import (
     HOST,
@@ -72,7 +73,7 @@ class TestVolumes:
 
     def test_bound_claims_score_nothing(self):
         bench = nodes().put(claim("c", to="pv"), volume("pv"))
-        assert bench.scores(pod("c")) == [0, 0]
+        assert bench.pre_score(pod("c")) == Same(0)
 
 
 class TestCapacities:

@@ -1,0 +1,165 @@
+"""The hunt for stale verdicts finds what it is there for.
+
+Each case is a mistake that somebody could make: something that changes is not noted, something that
+is read is not taken down, something that is kept is not looked at again. With it in place, the
+histories of `test_kept_evaluations`, where all is well without it, have to fail.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from k8s_scheduler.core.engine.shapes import families, groups, row_part, validity
+from k8s_scheduler.core.framework import reads, reasons
+from k8s_scheduler.core.state import cache, counters, facts, held_terms, live_counters, objects
+from tests.property.kept_checks import StaleError
+from tests.property.kept_world import LOOKED_AT, run
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+# In `test_kept_evaluations` nothing is stale in these.
+SEEDS = range(LOOKED_AT)
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """Do nothing, whatever is asked."""
+
+
+def silent(owner: type, method: str) -> Plant:
+    """Let a method change things without a note."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        original = getattr(owner, method)
+
+        @functools.wraps(original)
+        def silently(*args: Any, **options: Any) -> Any:
+            with patch.object(facts.FactLog, "note", nothing):
+                return original(*args, **options)
+
+        monkeypatch.setattr(owner, method, silently)
+
+    return plant
+
+
+def unnoted(fact: int) -> Plant:
+    """Let one fact of a node change without a note."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        original = cache._changed_facts
+
+        def changed(before: Any, after: Any) -> int:
+            return original(before, after) & (-1 if before is None else ~fact)
+
+        monkeypatch.setattr(cache, "_changed_facts", changed)
+
+    return plant
+
+
+def replaced(owner: Any, name: str, instead: Any) -> Plant:
+    """Put something else in place of a method."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(owner, name, instead, raising=False)
+
+    return plant
+
+
+def around(owner: Any, name: str, outer: Callable[..., Any]) -> Plant:
+    """Put something around a method; it is given the method first."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        original = getattr(owner, name)
+
+        def both(*args: Any, **options: Any) -> Any:
+            return outer(original, *args, **options)
+
+        monkeypatch.setattr(owner, name, both)
+
+    return plant
+
+
+def frozen(value: int) -> property:
+    """Return a number that nobody can change."""
+    return property(lambda _: value, lambda _, __: None)
+
+
+def only_growing(change: Any, self: Any, row: int, difference: int) -> None:
+    if difference > 0:
+        change(self, row, difference)
+
+
+def without_ports(take_down: Any, self: Any, name: str, *, wide: bool) -> None:
+    if name != "ports":
+        take_down(self, name, wide=wide)
+
+
+def without_labels(take_down: Any, self: Any, name: str, *, wide: bool) -> None:
+    if not name.startswith(("label/", "has_label/")):
+        take_down(self, name, wide=wide)
+
+
+def without_terms(take_down: Any, self: Any, name: str, seen: int) -> None:
+    if name != "held_terms":
+        take_down(self, name, seen)
+
+
+def all_alike(answers: Any, self: Any, *args: Any) -> Any:
+    answers(self, *args)
+    return ()
+
+
+PLANTED: dict[str, Plant] = {
+    # What changes is not noted.
+    "a pod comes": silent(cache.Cache, "_place"),
+    "a pod goes": silent(cache.Cache, "_displace"),
+    "a pod changes": silent(cache.Cache, "_refresh"),
+    "a node goes": silent(cache.Cache, "remove_node"),
+    "an object changes": silent(objects.ObjectStore, "_forget_lists"),
+    "labels of a node": unnoted(facts.LABELS),
+    "taints of a node": unnoted(facts.TAINTS),
+    "what a node offers": unnoted(facts.ALLOCATABLE),
+    "a cordon": unnoted(facts.UNSCHEDULABLE),
+    "images of a node": unnoted(facts.IMAGES),
+    "features of a node": unnoted(facts.FEATURES),
+    "a held term": replaced(held_terms.HeldTerms, "version", frozen(0)),
+    # Counts are not kept up to date.
+    "a count, as a pod goes": around(counters.Counter, "change", only_growing),
+    "a count, as a pod changes": replaced(live_counters.Counters, "recount", nothing),
+    "a count, as a node moves": replaced(live_counters.Counters, "_move", nothing),
+    "a count, of new labels": replaced(live_counters.Counters, "meet_set", nothing),
+    "a count, of new terms": replaced(live_counters.Counters, "meet_holder", nothing),
+    # What is read is not taken down.
+    "columns": replaced(reads.Reads, "column", nothing),
+    "the column of ports": around(reads.Reads, "column", without_ports),
+    "the columns of labels": around(reads.Reads, "column", without_labels),
+    "what is read everywhere": replaced(reads.Reads, "everywhere", nothing),
+    "counters": replaced(reads.Reads, "counter", nothing),
+    "whether anything counts": replaced(reads.Reads, "presence", nothing),
+    "objects": replaced(reads.Reads, "object", nothing),
+    "scalars": replaced(reads.Reads, "scalar", nothing),
+    # What is kept is not looked at again.
+    "codes of another epoch": replaced(reasons.VerdictTable, "epoch", frozen(0)),
+    "rows that changed their group": replaced(groups.Groups, "stale_rows", lambda *_, **__: []),
+    "terms and what they were made from": replaced(validity.Inputs, "are_valid", lambda *_: True),
+    "objects that are others": replaced(validity.Inputs, "are_same", lambda *_: True),
+    "rows that are new": replaced(row_part.RowPart, "grow", nothing),
+    "pods that answer otherwise": around(families.Family, "answers", all_alike),
+}
+# Where a mistake that seldom shows is found; looked at first, to save time.
+HINTS = {"features of a node": 181, "a count, of new terms": 381}
+
+
+def hunt(seeds: tuple[int, ...]) -> None:
+    """Run histories until one fails."""
+    for seed in seeds:
+        run(seed)
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_mistake_is_found(name, monkeypatch):
+    PLANTED[name](monkeypatch)
+    # A row that nobody knows of may be seen as one that is not there.
+    with pytest.raises((StaleError, IndexError, KeyError)):
+        hunt((HINTS.get(name, 0), *SEEDS))
