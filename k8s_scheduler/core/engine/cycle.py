@@ -138,8 +138,7 @@ class Cycle:
             return None
         if watch is not None:
             # Terms are at hand; catching up is filtering.
-            now = watch.ended(points.FILTER, points.SUCCESS, started)
-            watch.ended(points.PRE_FILTER, points.SUCCESS, now)
+            watch.ended(points.FILTER, points.SUCCESS, started)
         if self._verifier is None:
             return found
         epoch = self._verdicts.epoch
@@ -159,8 +158,7 @@ class Cycle:
         row = evaluation.best(profile, start=start)
         if row is not None:
             if watch is not None:
-                now = watch.ended(points.SCORE, points.SUCCESS, started)
-                watch.ended(points.PRE_SCORE, points.SUCCESS, now)
+                watch.ended(points.SCORE, points.SUCCESS, started)
             return Placement(row, evaluation.state)
         filtered = evaluation.filtered()
         if kept.labels != queued.shape.labels:

@@ -148,7 +148,8 @@ class ChangeLog:
         # Flags are slow to combine, and mostly there is nothing to combine.
         known = rows.get(row)
         rows[row] = change if known is None or known is change else known | change
-        numbers[row] = max(number, numbers.get(row, 0))
+        if number > numbers.get(row, 0):
+            numbers[row] = number
 
     def _note_object(self, kind: Kind, change: ObjectChange, number: int) -> None:
         objects, numbers = self._changes.objects, self._changes.object_numbers

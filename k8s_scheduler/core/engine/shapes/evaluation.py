@@ -16,7 +16,7 @@ from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column, RowPart
 from k8s_scheduler.core.engine.shapes.validity import Inputs
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Term
-from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.reasons import Verdict
@@ -35,25 +35,37 @@ _CALM: Final = ~(LIVELY | OBJECTS)
 class Evaluation:
     """One shape, on all nodes, as of `cursor`."""
 
-    def __init__(self, state: Cache, runtime: Runtime, profile: Profile, pod: PodView) -> None:
-        """Judge all nodes; NotKeptError if that can't be kept."""
+    def __init__(
+        self,
+        state: Cache,
+        runtime: Runtime,
+        profile: Profile,
+        pod: PodView,
+        questions: Questions,
+    ) -> None:
+        """Judge all nodes; NotKeptError if that can't be kept.
+
+        What plugins ask of the pod, now or later, is taken down in `questions`.
+        """
         self._state = state
         self._runtime = runtime
         # What the log of facts had said when this was last right.
         self.cursor = state.facts.position
-        self._inputs = Inputs(state)
-        self._terms = self._prepare(profile, pod)
+        self._inputs = Inputs(state, questions)
+        with pod.asking(questions):
+            self._terms = self._prepare(profile, pod)
         self._asked = frozenset(step.name for step in profile.pre_filters)
         row_filters, group_filters = _sorted(profile, self._terms)
         self._rows = RowPart(state, runtime, self._terms, row_filters)
-        group_scores = self._sort_scores(profile, pod)
+        with pod.asking(questions):
+            group_scores = self._sort_scores(profile, pod)
         self._rows.judge_all(profile)
         self._learn()
         # What filters say where no node is left; nothing was judged since.
         self._filtered: Filtered | None = None
         self._groups: GroupPart | None = None
         if group_filters or group_scores:
-            self._groups = GroupPart(state, runtime, group_filters, group_scores)
+            self._groups = GroupPart(state, runtime, questions, group_filters, group_scores)
             self._groups.start(profile, pod, self._terms, self._rows.base)
 
     # Building

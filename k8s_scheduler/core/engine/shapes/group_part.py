@@ -14,7 +14,7 @@ from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column
 from k8s_scheduler.core.engine.shapes.validity import Inputs, are_present
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.plugin import SKIP, Same, Term
-from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.profile import Profile, ScoreStep
 from k8s_scheduler.core.framework.reads import NodeCount, Reads
 from k8s_scheduler.core.framework.runtime import Runtime
@@ -63,9 +63,15 @@ class GroupPart:
     """The codes and added scores of all groups."""
 
     def __init__(
-        self, state: Cache, runtime: Runtime, filters: list[int], scores: list[int]
+        self,
+        state: Cache,
+        runtime: Runtime,
+        questions: Questions,
+        filters: list[int],
+        scores: list[int],
     ) -> None:
         """Take the places of filters and scores in the profile; `start` begins."""
+        self._questions = questions
         self._state = state
         self._runtime = runtime
         self._filters = filters
@@ -193,7 +199,8 @@ class GroupPart:
         if known is not None and known.is_valid(asked.groups, nodes):
             return known.term
         reads = Reads()
-        term = self._runtime.group_pre_score(step, pod, asked.members, nodes, reads)
+        with pod.asking(self._questions):
+            term = self._runtime.group_pre_score(step, pod, asked.members, nodes, reads)
         # Groups that are not made by all of it are made anew, and all is asked again.
         self._has_new_keys |= self._groups.add_keys(reads.narrow)
         self._has_new_reads = True
@@ -235,12 +242,11 @@ class GroupPart:
         count = len(self._prepared)
         for index, prepared in list(self._prepared.items()):
             reads = prepared.reads
-            if seen & reads.wide_facts or (
-                (inputs.moved or reads.presences) and not inputs.are_same(reads)
-            ):
+            same = inputs.are_same(reads) if inputs.moved else are_present(reads.presences)
+            if seen & reads.wide_facts or not same:
                 del self._prepared[index]
         reads = self._reads
-        if (inputs.moved or reads.presences) and not inputs.are_same(reads):
+        if not (inputs.are_same(reads) if inputs.moved else are_present(reads.presences)):
             # What is not read any more shall not be compared for ever.
             self._reads = Reads()
             self._has_new_reads = True

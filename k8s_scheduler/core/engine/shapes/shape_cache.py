@@ -98,8 +98,7 @@ class ShapeCache:
         self.tally.repeated += 1
         known = family.questions.count
         try:
-            with queued.view.asking(family.questions) as view:
-                member.evaluation.catch_up(profile, view, watch)
+            member.evaluation.catch_up(profile, queued.view, watch)
         except (NotKeptError, TooManyGroupsError, PluginError) as error:
             _count(self.tally.renewed, error)
             self._forget(key, answers)
@@ -156,8 +155,9 @@ class ShapeCache:
     ) -> Member | None:
         known = family.questions.count
         try:
-            with queued.view.asking(family.questions) as view:
-                evaluation = Evaluation(self._state, self._runtime, profile, view)
+            evaluation = Evaluation(
+                self._state, self._runtime, profile, queued.view, family.questions
+            )
         except (NotKeptError, TooManyGroupsError, PluginError) as error:
             _count(self.tally.refused, error)
             family.seen[family.answers(self._state, queued)] = _PATIENCE

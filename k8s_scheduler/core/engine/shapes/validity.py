@@ -11,7 +11,7 @@ from typing import Any
 
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.framework.plugin import Narrow, Reject, Skip, Term
-from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.reads import ObjectRead, Reads
 from k8s_scheduler.core.framework.reasons import Verdict
@@ -34,8 +34,9 @@ class _Prepared:
 class Inputs:
     """What an evaluation was made from, besides the rows themselves."""
 
-    def __init__(self, state: Cache) -> None:
+    def __init__(self, state: Cache, questions: Questions) -> None:
         self._state = state
+        self._questions = questions
         self._prepared: list[_Prepared] = []
         self._wide_facts = 0
         self._presences: dict[tuple[Counter, str], bool] = {}
@@ -137,10 +138,12 @@ class Inputs:
         filters = len(profile.pre_filters)
         if prepared.index < filters:
             step: FilterStep | ScoreStep = profile.pre_filters[prepared.index]
-            said = runtime.prepare(profile.pre_filters[prepared.index], pod, present, reads)
+            with pod.asking(self._questions):
+                said = runtime.prepare(profile.pre_filters[prepared.index], pod, present, reads)
         else:
             step = profile.scores[prepared.index - filters]
-            said = runtime.pre_score(step, pod, present, reads)
+            with pod.asking(self._questions):
+                said = runtime.pre_score(step, pod, present, reads)
             if reads.looked_at_rows:
                 return False
         self._heed(reads)
@@ -154,6 +157,8 @@ class Inputs:
 
 def are_present(presences: Mapping[tuple[Counter, str], bool]) -> bool:
     """Return whether the same counters count anybody as before."""
+    if not presences:
+        return True
     return all((counter.total(key) > 0) is seen for (counter, key), seen in presences.items())
 
 
