@@ -38,6 +38,7 @@ class ObjectMeta(Wire, frozen=True, gc=False):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
+    creation_timestamp: str = ""
     deletion_timestamp: str | None = None
     labels: Labels | None = None
     annotations: Labels | None = None

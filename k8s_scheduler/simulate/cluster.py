@@ -89,6 +89,7 @@ class Cluster:
         )
         self._scheduler_name = profile.scheduler_name
         self._pods: dict[ObjectKey, Pod] = {}
+        self._arrivals = 0
         self._problems: dict[ObjectKey, str] = {}
 
     @property
@@ -174,6 +175,8 @@ class Cluster:
             namespace=namespace,
             # Whoever wrote the file need not make up uids; names are as good here.
             uid=pod.metadata.uid or f"{namespace}/{name}",
+            # Files need not say when pods were created either: it is when they first come up.
+            creation_timestamp=self._created(key),
         )
         # The profile in force serves every pod, whatever scheduler it asks for.
         spec = msgspec.structs.replace(pod.spec, scheduler_name=self._scheduler_name)
@@ -189,6 +192,14 @@ class Cluster:
         else:
             messages.append(PodChanged(_NOW, PodUid(pod.metadata.uid), _as_others_see(pod)))
         return messages
+
+    def _created(self, key: ObjectKey) -> str:
+        """Return when a pod was created; later ones compare as larger."""
+        known = self._pods.get(key)
+        if known is not None:
+            return known.metadata.creation_timestamp
+        self._arrivals += 1
+        return f"{self._arrivals:012}"
 
     def _send(self, key: ObjectKey, messages: Iterable[Message]) -> None:
         for message in messages:

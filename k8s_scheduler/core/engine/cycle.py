@@ -35,6 +35,8 @@ from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.node_table import Rows
 
 _ALL = 100
+# Pods that are left with so few nodes before any is looked at are judged from scratch.
+_FEW = 64
 # A node that came to fit while extenders were asked; the change that did it wakes the pod.
 _NOT_ASKED = refusal("node(s) were not known to the extenders yet", resolvable=False)
 
@@ -109,6 +111,9 @@ class Cycle:
         if isinstance(found, NoNode):
             return found
         state, feasible = found.before.state, found.feasible
+        names = found.before.names
+        if names is not None and len(names) <= _FEW and self._shapes is not None:
+            self._shapes.pass_over(profile, queued)
         if 0 < profile.percentage_of_nodes_to_score < _ALL:
             rows = self._state.nodes.present_rows()
             feasible = self.sampling.cut(rows, found, profile.percentage_of_nodes_to_score)

@@ -14,7 +14,8 @@ from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.preemption import DryRunError, Victims
 from k8s_scheduler.core.framework.profile import Profile, Step
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
-from k8s_scheduler.core.framework.runtime import Filtered, Nominated, Runtime, Trial
+from k8s_scheduler.core.framework.runtime import Filtered, Nominated, Runtime
+from k8s_scheduler.core.framework.trial import Trial
 from k8s_scheduler.core.framework.views import Mask, UndeclaredReadError
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow

@@ -12,16 +12,21 @@ from k8s_scheduler.api.label_selectors import Requirements, SelectorError, match
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.workloads import PodDisruptionBudget
 from k8s_scheduler.core.framework.preemption import Victims
-from k8s_scheduler.core.framework.runtime import Trial
+from k8s_scheduler.core.framework.trial import Trial
 from k8s_scheduler.core.state.delta import PlacedPod
 
 # A pod that has not started yet started later than any other.
 _NOT_STARTED = "~"
 
 
-def importance(pod: Pod) -> tuple[int, str]:
-    """Return a key by which more important pods come first: priority, then age."""
-    return -(pod.spec.priority or 0), pod.status.start_time or _NOT_STARTED
+def importance(pod: Pod) -> tuple[int, str, str]:
+    """Return a key by which more important pods come first: priority, then age.
+
+    kube-scheduler leaves those that started in the same second in the order in which it learnt of
+    them; who was created first is nearly always the same, and does not depend on who looks.
+    """
+    started = pod.status.start_time or _NOT_STARTED
+    return -(pod.spec.priority or 0), started, pod.metadata.creation_timestamp
 
 
 def select_victims(

@@ -38,7 +38,7 @@ Dependency: TypeAlias = Row | Object
 class Declarations:
     """What one plugin declared, ready to be asked for every read."""
 
-    __slots__ = ("_blocks", "_columns", "_counts", "_families", "_kinds", "listed")
+    __slots__ = ("_blocks", "_columns", "_families", "_kinds", "all_labels", "counts", "listed")
 
     def __init__(self, listed: Iterable[Dependency]) -> None:
         self.listed = tuple(listed)
@@ -50,8 +50,10 @@ class Declarations:
         self._kinds = frozenset(d.kind for d in self.listed if isinstance(d, Object))
         # Blocks that were found to be covered; pods may ask for any resources, so a bounded number.
         self._blocks: dict[tuple[Families, tuple[str, ...]], None] = {}
-        # Likewise counts by topology keys.
-        self._counts: dict[tuple[tuple[str, ...], str | None], None] = {}
+        # Likewise counts by topology keys: what is in here need not be asked for.
+        self.counts: dict[tuple[tuple[str, ...], str | None], None] = {}
+        # Whether the labels of every key may be read.
+        self.all_labels = "label/" in self._families
 
     def cover(self, column: str) -> bool:
         """Return whether a column may be read."""
@@ -72,13 +74,13 @@ class Declarations:
     def cover_count(self, columns: tuple[str, ...], key: str | None) -> bool:
         """Return whether pods may be counted that go by these columns, near by a topology key."""
         count = (columns, key)
-        if count in self._counts:
+        if count in self.counts:
             return True
         covered = all(map(self.cover, columns)) and (key is None or self.cover(f"label/{key}"))
         if covered:
-            if len(self._counts) >= _BLOCKS:
-                self._counts.clear()
-            self._counts[count] = None
+            if len(self.counts) >= _BLOCKS:
+                self.counts.clear()
+            self.counts[count] = None
         return covered
 
     def cover_kind(self, kind: Kind) -> bool:

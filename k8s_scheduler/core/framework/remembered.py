@@ -7,9 +7,12 @@ as they hold the very same objects), numbers and names, or `RowsView.layout`.
 """
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
+
+# What is compared by value; anything else has to be the very same.
+_COMPARED: Final = (tuple, int, str)
 
 
 class Remembered(Generic[T]):
@@ -32,7 +35,7 @@ class Remembered(Generic[T]):
 def _same(known: tuple[Any, ...] | None, asked: tuple[Any, ...]) -> bool:
     if known is None or len(known) != len(asked):
         return False
-    return all(
-        a is b or (isinstance(a, tuple | int | str) and a == b)
-        for a, b in zip(known, asked, strict=True)
-    )
+    for a, b in zip(known, asked, strict=True):
+        if a is not b and not (isinstance(a, _COMPARED) and a == b):
+            return False
+    return True

@@ -1,6 +1,7 @@
 """What every view of rows has: what it shows, what it may show, and what was read through it."""
 
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +24,20 @@ Scores = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int64]
 
 
+# Up to so many numbers Python's own functions are faster than numpy's.
+_FEW: Final = 16
+
+
 class UndeclaredReadError(Exception):
     """A plugin reached for something it did not declare."""
+
+
+def extremes(scores: Scores) -> tuple[int, int]:
+    """Return the lowest and the highest of some scores."""
+    if len(scores) <= _FEW:
+        each = scores.tolist()
+        return min(each), max(each)
+    return int(np.minimum.reduce(scores)), int(np.maximum.reduce(scores))
 
 
 class ViewBase:
@@ -89,8 +102,12 @@ class ViewBase:
             self._reads.everywhere(column)
 
     def _took_label_everywhere(self, key: str) -> None:
-        self._check(f"label/{key}")
-        self._took_everywhere(f"label/{key}")
+        """Check and take down; at a glance, what is declared and taken down for all keys."""
+        if not self._declared.all_labels:
+            self._check(f"label/{key}")
+        reads = self._reads
+        if reads is not None and not reads.wide_facts & LABELS:
+            reads.everywhere(f"label/{key}")
 
     def _took_counter(self, counter: Counter, key: str | None, *, wide: bool = False) -> None:
         """Take down a count, and from what it is made where nobody follows the counter."""
@@ -133,9 +150,24 @@ class ViewBase:
                 self._check(name)
             self._check(f"label/{key}")
 
+    # Who asks at every decision has mostly asked before: one look at what was found to be declared,
+    # and one at what was taken down.
+
+    def _check_narrow(self, counter: Counter, key: str | None) -> None:
+        """Check and take down a count of the rows in view, or near them."""
+        if (counter.columns, key) not in self._declared.counts:
+            self._check_counter(counter, key)
+        reads = self._reads
+        if reads is not None and (self._wide or (counter, key) not in reads.narrow):
+            self._took_counter(counter, key)
+
     def _check_wide(self, counter: Counter, key: str | None) -> None:
-        self._check_counter(counter, key)
-        self._took_counter(counter, key, wide=True)
+        """Check and take down a count of all rows."""
+        if (counter.columns, key) not in self._declared.counts:
+            self._check_counter(counter, key)
+        reads = self._reads
+        if reads is not None and (self._wide or counter not in reads.wide_counters):
+            self._took_counter(counter, key, wide=True)
 
     def _check_kind(self, kind: Kind) -> None:
         if not self._declared.cover_kind(kind):
@@ -146,7 +178,7 @@ class ViewBase:
     def _cut(self, column: AnyColumn) -> AnyColumn:
         """Return the part of a column that is in view; nobody can write to the state through it."""
         if not self._is_whole:
-            return column.take(self._rows)
+            return column[self._rows]
         part = column[: len(self._rows)]
         part.flags.writeable = False
         return part

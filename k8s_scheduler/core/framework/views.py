@@ -27,6 +27,7 @@ from k8s_scheduler.core.framework.view_base import (
     Scores,
     UndeclaredReadError,
     ViewBase,
+    extremes,
 )
 from k8s_scheduler.core.state.amounts import Block, Families
 from k8s_scheduler.core.state.changes import NodeRow
@@ -35,7 +36,7 @@ from k8s_scheduler.core.state.counters import Counted, Counter
 from k8s_scheduler.core.state.held_terms import PodTerm
 from k8s_scheduler.core.state.volume_users import VolumeUser
 
-__all__ = ["Codes", "Counts", "Mask", "RowsView", "Scores", "UndeclaredReadError"]
+__all__ = ["Codes", "Counts", "Mask", "RowsView", "Scores", "UndeclaredReadError", "extremes"]
 
 
 class RowsView(ViewBase):
@@ -255,16 +256,13 @@ class RowsView(ViewBase):
 
     def count_here(self, counter: Counter) -> Counts:
         """Return how many pods are on each row. Do not write to it."""
-        self._check_counter(counter)
-        self._took_counter(counter, None)
+        self._check_narrow(counter, None)
         return self._cut(counter.by_row)
 
     def count_near(self, counter: Counter, key: str) -> Counts:
         """Return how many pods are in each row's domain of a topology; 0 where it is in none."""
-        self._check_counter(counter, key)
-        self._took_counter(counter, key)
-        domains = self._cut(self._state.nodes.labels.column(key))
-        return counter.by_domain(key).take(domains)
+        self._check_narrow(counter, key)
+        return counter.near(key, self._cut(self._state.nodes.labels.column(key)))
 
     def count_everywhere(self, counter: Counter) -> Counts:
         """Return how many pods are on each node there is, in view or not."""
@@ -281,9 +279,15 @@ class RowsView(ViewBase):
         found.flags.writeable = False
         return found
 
+    def count_in(self, counter: Counter, key: str, domains: npt.NDArray[np.int64]) -> Counts:
+        """Return how many pods are in some domains, by the ids of the label's values."""
+        self._check_wide(counter, key)
+        return counter.near(key, domains)
+
     def count_any(self, counter: Counter, key: str) -> bool:
         """Return whether a pod is in any domain of a topology. It seldom changes."""
-        self._check_counter(counter, key)
+        if (counter.columns, key) not in self._declared.counts:
+            self._check_counter(counter, key)
         found = counter.total(key) > 0
         if self._reads is not None:
             self._reads.presence(counter, key, seen=found)

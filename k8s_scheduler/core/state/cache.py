@@ -217,30 +217,39 @@ class Cache:
         requests = requests or pod_requests(pod)
         ports = host_ports(pod)
         self.nodes.add_requests(row, requests)
-        self.nodes.ports.add(row, ports)
+        if ports:
+            self.nodes.ports.add(row, ports)
         self.pods.add(uid, pod, row)
-        self.volumes.add(row, pod)
+        if pod.spec.volumes:
+            self.volumes.add(row, pod)
         self.end_nomination(uid)
-        self._by_row.setdefault(row, {})[uid] = None
+        here = self._by_row.get(row)
+        if here is None:
+            self._by_row[row] = {uid: None}
+        else:
+            here[uid] = None
         self._pods[uid] = _Placed(pod, row, requests, ports, assumed)
         self._assumed_count += assumed
         self.facts.note(row, _pod_facts(pod, ports))
 
     def _displace(self, uid: PodUid, placed: _Placed, *, quietly: bool = False) -> None:
+        row, ports = placed.row, placed.ports
         del self._pods[uid]
         self._assumed_count -= placed.assumed
-        self.nodes.remove_requests(placed.row, placed.requests)
-        self.nodes.ports.remove(placed.row, placed.ports)
+        self.nodes.remove_requests(row, placed.requests)
+        if ports:
+            self.nodes.ports.remove(row, ports)
         self.pods.remove(uid)
-        self.volumes.remove(placed.row, uid)
-        here = self._by_row[placed.row]
+        if placed.pod.spec.volumes:
+            self.volumes.remove(row, uid)
+        here = self._by_row[row]
         del here[uid]
-        if not here:
-            del self._by_row[placed.row]
-        self.facts.note(placed.row, _pod_facts(placed.pod, placed.ports))
+        self.facts.note(row, _pod_facts(placed.pod, ports))
         if not quietly:
-            self.changes.note(placed.row, Change.ASSIGNED_POD_DELETE)
-        self.nodes.free_if_empty(placed.row)
+            self.changes.note(row, Change.ASSIGNED_POD_DELETE)
+        if not here:
+            del self._by_row[row]
+            self.nodes.free_if_empty(row)
 
     def _refresh(self, placed: _Placed, pod: Pod, requests: Requests) -> None:
         change = Change(0)

@@ -102,18 +102,20 @@ def _cells(counts: Counts) -> memoryview:
     return memoryview(buffer)
 
 
-class _Domains:
+class _Domains(_Cells):
     """The counts by domain of one topology key, and the sum of these."""
 
-    __slots__ = ("cells", "total")
+    __slots__ = ("total",)
 
     def __init__(self, counts: Counts) -> None:
-        self.cells = _Cells(counts)
+        super().__init__(counts)
         self.total = int(counts.sum())
 
-    def put(self, domain: int, difference: int) -> None:
+    def put(self, index: int, difference: int) -> None:
         """Count pods more or less in a domain."""
-        self.cells.put(domain, difference)
+        if index >= len(self._cells):
+            self.reserve(index + 1)
+        self._cells[index] += difference
         self.total += difference
 
 
@@ -165,7 +167,9 @@ class Counter:
     def by_row(self) -> Counts:
         """The pods on each row there is, nodes or not. Do not write to it, do not keep it."""
         self._ask()
-        self._rows.reserve(self._home.labels.capacity)
+        capacity = self._home.labels.capacity
+        if len(self._rows.counts) < capacity:
+            self._rows.reserve(capacity)
         return self._rows.counts
 
     def by_domain(self, key: str) -> Counts:
@@ -179,8 +183,22 @@ class Counter:
         size = self._home.labels.value_count + 1
         if domains is None:
             return np.zeros(size, dtype=np.int64)
-        domains.cells.reserve(size)
-        return domains.cells.counts[:size]
+        domains.reserve(size)
+        return domains.counts[:size]
+
+    def near(self, key: str, ids: Counts) -> Counts:
+        """Return the pods in the domains of these ids, as an array of its own; 0 for a negative."""
+        self._ask()
+        domains = self._domains.get(key)
+        if domains is None:
+            domains = self._domains_of(key)
+        if domains is None:
+            return np.zeros(len(ids), dtype=np.int64)
+        size = self._home.labels.value_count + 1
+        if len(domains.counts) < size:
+            domains.reserve(size)
+        # The last place, where a negative id points to, is behind every domain's.
+        return domains.counts[ids]
 
     def total(self, key: str) -> int:
         """Return how many pods are in any domain of a topology."""
@@ -218,11 +236,12 @@ class Counter:
     def change(self, row: int, difference: int) -> None:
         """Count pods more or less on a row."""
         self._rows.put(row, difference)
-        labels = self._home.labels
-        for key, domains in self._domains.items():
-            domain = labels.id_at(row, key)
-            if domain >= 0:
-                domains.put(domain, difference)
+        if self._domains:
+            id_at = self._home.labels.id_at
+            for key, domains in self._domains.items():
+                domain = id_at(row, key)
+                if domain >= 0:
+                    domains.put(domain, difference)
         self._note(row)
 
     def move(self, key: str, row: int, before: int, after: int) -> None:
@@ -260,8 +279,7 @@ class Counter:
         home = self._home
         if not self.is_live:
             home.revive(self)
-        home.clock += 1
-        self.asked = home.clock
+        home.clock = self.asked = home.clock + 1
 
     def _domains_of(self, key: str) -> _Domains | None:
         """Return the sums of a topology; None for a key that no node has had so far.
@@ -287,9 +305,10 @@ class Counter:
         return found
 
     def _note(self, row: int) -> None:
-        self._log.append(row)
-        if len(self._log) > 2 * self.LOGGED:
-            del self._log[: self.LOGGED]
+        log = self._log
+        log.append(row)
+        if len(log) > 2 * self.LOGGED:
+            del log[: self.LOGGED]
             self._first += self.LOGGED
 
     def _forget_log(self) -> None:

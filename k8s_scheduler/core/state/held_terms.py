@@ -152,7 +152,8 @@ class HeldTerms:
         """
         affinity = pod.spec.affinity
         if affinity is None or affinity.pod_affinity is affinity.pod_anti_affinity is None:
-            return self.acquire(())
+            self._uses[NO_TERMS] += 1
+            return NO_TERMS
         parts = (pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity)
         spelling = _encode(parts)
         found = self._by_spelling.get(spelling)
@@ -176,8 +177,8 @@ class HeldTerms:
 
     def release(self, holder: int) -> None:
         """Count one pod less; the last one forgets the holder."""
-        self._uses[holder] -= 1
-        if self._uses[holder] or holder == NO_TERMS:
+        uses = self._uses[holder] = self._uses[holder] - 1
+        if uses or holder == NO_TERMS:
             return
         terms = self._holders[holder]
         del self._holder_ids[terms]

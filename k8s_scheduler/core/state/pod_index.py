@@ -5,6 +5,9 @@ pass over whole arrays without holes. Nobody but the cache keeps a position. Wha
 is kept up to date (`counters`).
 """
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 import numpy as np
 
 from k8s_scheduler.api.meta import PodUid
@@ -16,6 +19,15 @@ from k8s_scheduler.core.state.label_sets import LabelSets
 from k8s_scheduler.core.state.labels import LabelColumns
 from k8s_scheduler.core.state.live_counters import CountedFacts, Counters
 
+# In the order of `CountedFacts`, and the priority.
+_COLUMNS: Final[Mapping[str, type[np.generic]]] = {
+    "row": np.int64,
+    "label_set": np.int64,
+    "holder": np.int64,
+    "terminating": np.bool_,
+    "priority": np.int64,
+}
+
 
 class PodIndex:
     """All placed pods, in no particular order."""
@@ -25,11 +37,9 @@ class PodIndex:
         self.label_sets = LabelSets()
         self.held_terms = HeldTerms()
         self._columns = Columns()
-        self._columns.add("row", np.int64)
-        self._columns.add("label_set", np.int64)
-        self._columns.add("holder", np.int64)
-        self._columns.add("terminating", np.bool_)
-        self._columns.add("priority", np.int64)
+        for name, dtype in _COLUMNS.items():
+            self._columns.add(name, dtype)
+        self._keep_cells()
         self._positions: dict[PodUid, int] = {}
         self._uids: list[PodUid] = []
         # By priority: how many pods have it.
@@ -50,24 +60,26 @@ class PodIndex:
         position = len(self._uids)
         self._uids.append(uid)
         self._positions[uid] = position
-        self._columns.reserve(len(self._uids))
-        self._write(position, facts, pod.spec.priority)
+        if position >= self._columns.capacity:
+            self._columns.reserve(position + 1)
+            self._keep_cells()
+        priority = pod.spec.priority or 0
+        self._write(position, facts, priority)
         self.counters.count(facts, 1)
-        self._count_priority(pod.spec.priority or 0, 1)
+        self._count_priority(priority, 1)
 
     def remove(self, uid: PodUid) -> None:
         """Let a pod go."""
         position = self._positions.pop(uid)
         facts = self._facts_at(position)
-        self._count_priority(int(self._columns["priority"][position]), -1)
+        self._count_priority(self._priority_cells[position], -1)
         last = len(self._uids) - 1
         moved = self._uids.pop()
         if position != last:
             self._uids[position] = moved
             self._positions[moved] = position
-            for name in self._columns.family(""):
-                column = self._columns[name]
-                column[position] = column[last]
+            for cells in self._cells:
+                cells[position] = cells[last]
         self.counters.count(facts, -1)
         self._release(facts)
 
@@ -75,9 +87,10 @@ class PodIndex:
         """Take a pod's new facts."""
         position = self._positions[uid]
         before, after = self._facts_at(position), self._acquire(pod, row)
-        self._count_priority(int(self._columns["priority"][position]), -1)
-        self._count_priority(pod.spec.priority or 0, 1)
-        self._write(position, after, pod.spec.priority)
+        priority = pod.spec.priority or 0
+        self._count_priority(self._priority_cells[position], -1)
+        self._count_priority(priority, 1)
+        self._write(position, after, priority)
         if after != before:
             self.counters.recount(before, after)
         self._release(before)
@@ -97,21 +110,25 @@ class PodIndex:
         """Return one column, all pods. Do not write to it."""
         return self._columns[name][: len(self._uids)]
 
-    def _write(self, position: int, facts: CountedFacts, priority: int | None) -> None:
-        columns = self._columns
-        columns["row"][position] = facts.row
-        columns["label_set"][position] = facts.label_set
-        columns["holder"][position] = facts.holder
-        columns["terminating"][position] = facts.terminating
-        columns["priority"][position] = priority or 0
+    def _keep_cells(self) -> None:
+        """Look at the columns anew, once they have grown: single numbers are fast this way."""
+        # numpy's stubs call an array a buffer from Python 3.12 on.
+        buffers: list[Any] = [self._columns[name] for name in _COLUMNS]
+        self._cells: list[memoryview] = [memoryview(buffer) for buffer in buffers]
+        self._priority_cells = self._cells[-1]
+
+    def _write(self, position: int, facts: CountedFacts, priority: int) -> None:
+        rows, label_sets, holders, terminating, priorities = self._cells
+        rows[position] = facts.row
+        label_sets[position] = facts.label_set
+        holders[position] = facts.holder
+        terminating[position] = facts.terminating
+        priorities[position] = priority
 
     def _facts_at(self, position: int) -> CountedFacts:
-        columns = self._columns
+        rows, label_sets, holders, terminating, _ = self._cells
         return CountedFacts(
-            int(columns["row"][position]),
-            int(columns["label_set"][position]),
-            int(columns["holder"][position]),
-            bool(columns["terminating"][position]),
+            rows[position], label_sets[position], holders[position], bool(terminating[position])
         )
 
     def _acquire(self, pod: Pod, row: NodeRow) -> CountedFacts:

@@ -27,7 +27,9 @@ class VolumeUser:
 
 def volume_user(pod: Pod) -> VolumeUser | None:
     """Return the pod as a user of volumes; None if it has none that matter."""
-    volumes = tuple(v for v in pod.spec.volumes or () if has_disk(v))
+    if not pod.spec.volumes:
+        return None
+    volumes = tuple(v for v in pod.spec.volumes if has_disk(v))
     if not volumes:
         return None
     metadata = pod.metadata
@@ -36,22 +38,19 @@ def volume_user(pod: Pod) -> VolumeUser | None:
 
 def has_disk(volume: Volume) -> bool:
     """Return whether a volume is a claim or a disk; config maps, secrets and images are not."""
-    return any(
-        source is not None
-        for source in (
-            volume.persistent_volume_claim,
-            volume.ephemeral,
-            volume.gce_persistent_disk,
-            volume.aws_elastic_block_store,
-            volume.rbd,
-            volume.iscsi,
-            volume.azure_disk,
-            volume.azure_file,
-            volume.cinder,
-            volume.portworx_volume,
-            volume.vsphere_volume,
-            volume.csi,
-        )
+    return (
+        volume.persistent_volume_claim is not None
+        or volume.ephemeral is not None
+        or volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.rbd is not None
+        or volume.iscsi is not None
+        or volume.azure_disk is not None
+        or volume.azure_file is not None
+        or volume.cinder is not None
+        or volume.portworx_volume is not None
+        or volume.vsphere_volume is not None
+        or volume.csi is not None
     )
 
 

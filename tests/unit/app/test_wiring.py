@@ -9,7 +9,7 @@ import pytest
 from k8s_scheduler.api.config import ClientConnection, LeaderElection
 from k8s_scheduler.api.config_load import default_configuration
 from k8s_scheduler.api.kinds import TYPES, Kind
-from k8s_scheduler.app.options import RunOptions
+from k8s_scheduler.app.options import Evaluation, RunOptions
 from k8s_scheduler.app.serving import endpoints_of
 from k8s_scheduler.app.wiring import setup_of, wire
 from k8s_scheduler.console.health import health_page
@@ -91,6 +91,13 @@ def test_waiting_times_reach_the_queue():
     queue = setup_of(changed).queue
     assert (queue.backoff.initial_seconds, queue.backoff.maximum_seconds) == (3, 7)
     assert queue.parked_limit_seconds == 42
+
+
+def test_how_decisions_are_worked_out_reaches_the_core():
+    assert (setup_of(options()).keeps_evaluations, setup_of(options()).verified_share) == (True, 0)
+    plain = replace(options(), evaluation=Evaluation.PLAIN, verified_share=0.5)
+    assert setup_of(plain).keeps_evaluations is False
+    assert setup_of(plain).verified_share == 0.5
 
 
 async def test_ready_means_everything_is_synced(monkeypatch):

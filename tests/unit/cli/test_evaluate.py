@@ -65,6 +65,19 @@ def test_prints_an_answer_for_each_pending_pod(file):
     assert result.stderr == ""
 
 
+def test_both_ways_of_evaluation_answer_the_same(file):
+    steps = [SEQUENCE["steps"][0], *({"apply": [], "delete": [], "pending": ["default/p"]},) * 3]
+    path = file(SEQUENCE | {"steps": steps})
+    kept = run("--sequence", "--show-cache", path)
+    plain = run("--sequence", "--show-cache", "--evaluation", "plain", path)
+    assert kept.exit_code == plain.exit_code == ExitCode.OK
+    assert answers(kept) == answers(plain)
+    assert (
+        "1 new questions, 3 repeated ones, 2 of them (66.7%) answered from the cache" in kept.stderr
+    )
+    assert "0 new questions, 0 repeated ones" in plain.stderr
+
+
 def test_reads_standard_input():
     result = subprocess.run(
         [*COMMAND, "-"], input=json.dumps(SCENARIO), capture_output=True, text=True, check=False

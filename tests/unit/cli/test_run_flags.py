@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from k8s_scheduler import __version__
 from k8s_scheduler.app.exit_codes import ExitCode
-from k8s_scheduler.app.options import RunOptions
+from k8s_scheduler.app.options import Evaluation, RunOptions
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.obs import logging as logs
 
@@ -122,6 +122,8 @@ class TestValues:
             "--logging-format=json",
             "--pod-max-in-unschedulable-pods-duration=1h",
             "--pod-max-attempts=3",
+            "--evaluation=plain",
+            "--verify-cache=0.25",
             "--record=/r",
             "--record-max-bytes=2000000",
         )
@@ -130,6 +132,7 @@ class TestValues:
         assert options.logging_format == "json"
         assert options.pod_max_in_unschedulable_pods_seconds == 3600.0
         assert options.pod_max_attempts == 3
+        assert (options.evaluation, options.verified_share) == (Evaluation.PLAIN, 0.25)
         assert (options.record_file, options.record_max_bytes) == (Path("/r"), 2_000_000)
 
     @pytest.mark.parametrize(
@@ -146,6 +149,8 @@ class TestValues:
             (["--tls-cert-file=/c"], "--tls-cert-file and --tls-private-key-file go together"),
             (["--record-max-bytes=2000000"], "--record-max-bytes needs --record"),
             (["--record=/r", "--record-max-bytes=1"], "1 is not in the range x>=1048576"),
+            (["--evaluation=fast"], "'fast' is not one of 'incremental', 'plain'"),
+            (["--verify-cache=2"], "2.0 is not in the range 0<=x<=1"),
             (["extra"], "Got unexpected extra argument (extra)"),
             (["--leader-elct"], "(Did you mean one of: '--leader-elect'"),
         ],

@@ -52,7 +52,8 @@ class ShapeCache:
         # In the order of their last use.
         self._order: dict[tuple[_FamilyKey, Answers], int] = {}
         self._bytes = 0
-        self._seen: dict[_FamilyKey, None] = {}
+        # Specs that were seen once; True for those that are not worth it.
+        self._seen: dict[_FamilyKey, bool] = {}
         self._epoch = verdicts.epoch
         self.tally = Tally()
 
@@ -116,16 +117,27 @@ class ShapeCache:
 
     def _found(self, key: _FamilyKey) -> Family | None:
         """Found a family for the second pod of a spec; the first is only remembered."""
-        if key not in self._seen:
-            self._seen[key] = None
-            if len(self._seen) > _SEEN:
-                del self._seen[next(iter(self._seen))]
+        is_not_worth_it = self._seen.get(key)
+        if is_not_worth_it is None:
+            self._remember(key, is_not_worth_it=False)
+        if is_not_worth_it is not False:
             return None
         del self._seen[key]
         if len(self._families) >= _FAMILIES:
             self._families = {k: family for k, family in self._families.items() if family.members}
         family = self._families[key] = Family()
         return family
+
+    def pass_over(self, profile: Profile, queued: QueuedPod) -> None:
+        """Take note that a pod's spec leaves so few nodes that nothing is won by keeping it."""
+        key = (profile.scheduler_name, queued.shape.spec)
+        if key not in self._families:
+            self._remember(key, is_not_worth_it=True)
+
+    def _remember(self, key: _FamilyKey, *, is_not_worth_it: bool) -> None:
+        self._seen[key] = is_not_worth_it
+        if len(self._seen) > _SEEN:
+            del self._seen[next(iter(self._seen))]
 
     def _admit(
         self,

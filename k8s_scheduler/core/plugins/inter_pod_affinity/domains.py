@@ -4,7 +4,7 @@ Counts are read when they are asked for, so they are right whenever that is. Wha
 removes is kept beside them, so that trying a pod more or less copies nothing large.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -33,12 +33,9 @@ class DomainCounts:
             times[counter] = times.get(counter, 0) + 1
         return cls(by_key) if by_key else NO_COUNTS
 
-    def topology_keys(self) -> Iterator[str]:
-        """Yield the keys in whose domains something may count."""
-        yield from self.by_key
-        for key in self.changes:
-            if key not in self.by_key:
-                yield key
+    def topology_keys(self) -> Iterable[str]:
+        """Return the keys in whose domains something may count."""
+        return dict.fromkeys((*self.by_key, *self.changes)) if self.changes else self.by_key
 
     def at(self, key: str, rows: RowsView) -> Counts:
         """Return the count of the domain that each row is in; 0 where the row is in none."""
@@ -68,20 +65,24 @@ class DomainCounts:
 
     def is_empty(self, rows: RowsView) -> bool:
         """Return whether no domain there is counts anything."""
-        return not any(self._counts_in(key, rows) for key in self.topology_keys())
+        for key in self.topology_keys():
+            if self.changes.get(key):
+                if np.count_nonzero(self._changed(key, rows)):
+                    return False
+                continue
+            for counter in self.by_key[key]:
+                if rows.count_any(counter, key):
+                    return False
+        return True
 
-    def _counts_in(self, key: str, rows: RowsView) -> bool:
-        """Return whether some domain of a topology counts something."""
-        counters = self.by_key.get(key, _NOBODY)
-        changes = self.changes.get(key)
-        if not changes:
-            return any(rows.count_any(counter, key) for counter in counters)
+    def _changed(self, key: str, rows: RowsView) -> Counts:
+        """Return the counts of all domains of a topology, with the changes."""
         sums = np.zeros(rows.label_value_count + 1, dtype=np.int64)
-        for counter, times in counters.items():
+        for counter, times in self.by_key.get(key, _NOBODY).items():
             sums += rows.count_by_domain(counter, key) * times
-        for domain, difference in changes.items():
+        for domain, difference in self.changes[key].items():
             sums[domain] += difference
-        return bool(np.count_nonzero(sums))
+        return sums
 
 
 _NOBODY: Mapping[Counter, int] = {}

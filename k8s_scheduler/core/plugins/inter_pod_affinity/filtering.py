@@ -6,7 +6,6 @@ anti-affinity term picks; `refusing` the required anti-affinity terms of placed 
 newcomer. Terminating pods count like others.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,15 +68,18 @@ class RequiredTerm:
         """
         if not self.affinity:
             return None
-        lonely = np.zeros(len(rows), dtype=np.bool_)
-        for key in _keys_of(self.affinity):
-            lonely |= self.near.at(key, rows) <= 0
-        if not np.count_nonzero(lonely) or not self.picks_itself or not self.near.is_empty(rows):
+        lonely: Mask | None = None
+        for key in self.near.by_key:
+            alone: Mask = self.near.at(key, rows) <= 0
+            lonely = alone if lonely is None else lonely | alone
+        if lonely is None or not np.count_nonzero(lonely):
+            return None
+        if not self.picks_itself or not self.near.is_empty(rows):
             return lonely
         homeless = np.zeros(len(rows), dtype=np.bool_)
-        for key in _keys_of(self.affinity):
+        for key in self.near.by_key:
             homeless |= ~rows.has_label(key)
-        return homeless
+        return homeless if np.count_nonzero(homeless) else None
 
     def too_near(self, rows: RowsView) -> Mask | None:
         """Return where the pod would be near to a pod that it avoids; None if nowhere."""
@@ -122,12 +124,10 @@ def _refusing(newcomer: Newcomer, rows: RowsView) -> DomainCounts:
 
 
 def _any_counted(counts: DomainCounts, rows: RowsView) -> Mask | None:
+    if counts is NO_COUNTS:
+        return None
     found: Mask | None = None
     for key in counts.topology_keys():
         here: Mask = counts.at(key, rows) > 0
         found = here if found is None else found | here
-    return found
-
-
-def _keys_of(terms: tuple[Selection, ...]) -> Mapping[str, None]:
-    return dict.fromkeys(term.topology_key for term in terms)
+    return None if found is None or not np.count_nonzero(found) else found

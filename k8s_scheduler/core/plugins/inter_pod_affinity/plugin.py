@@ -14,8 +14,6 @@ merged them into the label selector when the pod was created.
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.label_selectors import SelectorError
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
@@ -97,7 +95,7 @@ class InterPodAffinity:
             (term.too_far(rows), TOO_FAR, False),
         )
         for broken, reason, resolvable in rules:
-            if broken is not None and np.count_nonzero(broken):
+            if broken is not None:
                 codes[broken] = rows.code((reason,), resolvable=resolvable)
         return codes
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import RowsView, Scores
+from k8s_scheduler.core.framework.views import RowsView, Scores, extremes
 from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
     Newcomer,
     counter_of,
@@ -80,17 +80,18 @@ def row_scores(found: tuple[Wish, ...], rows: RowsView) -> Scores:
     total: Scores | None = None
     for wish in found:
         counts = rows.count_near(wish.counter, wish.topology_key)
-        counts *= wish.weight
+        if wish.weight != 1:
+            counts *= wish.weight
         total = counts if total is None else total + counts
     return np.zeros(len(rows), dtype=np.int64) if total is None else total
 
 
 def scaled_between_extremes(scores: Scores) -> Scores:
     """Return the scores so that the lowest is 0 and the highest 100; all 0 if they are equal."""
-    low, high = int(np.minimum.reduce(scores)), int(np.maximum.reduce(scores))
+    low, high = extremes(scores)
     if low == high:
-        return np.zeros_like(scores)
+        return np.zeros(len(scores), dtype=np.int64)
     # In Go's order of operations: the fraction first, cut off at the end.
-    share = (scores - low).astype(np.float64) / float(high - low)
+    share = (scores - low) / float(high - low)
     scaled: Scores = (MAX_SCORE * share).astype(np.int64)
     return scaled

@@ -182,7 +182,10 @@ class HardTerm:
             crowded = spread.skewed(rows)
             if np.count_nonzero(crowded):
                 codes[crowded] = rows.code((skewed,), resolvable=True)
-            has_key = mask_of_keys([spread.constraint.key], rows)
+            key = spread.constraint.key
+            if rows.is_label_on_all_nodes(key):
+                continue
+            has_key = mask_of_keys([key], rows)
             if has_key is not None:
                 codes[~has_key] = rows.code((no_label,), resolvable=False)
         return codes

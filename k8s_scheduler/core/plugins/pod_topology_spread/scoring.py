@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import Mask, RowsView, Scores
+from k8s_scheduler.core.framework.views import Mask, RowsView, Scores, extremes
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint
 from k8s_scheduler.core.plugins.pod_topology_spread.domains import (
     Census,
@@ -48,8 +48,12 @@ class SoftSpread:
         census = self.census
         found = census.near(rows) if isinstance(census, Census) else rows.count_here(census)
         part = np.multiply(found, self.weight, dtype=np.float64)
-        part += float(self.constraint.max_skew - 1)
-        has_key = mask_of_keys([self.constraint.key], rows)
+        constraint = self.constraint
+        if constraint.max_skew != 1:
+            part += float(constraint.max_skew - 1)
+        if rows.is_label_on_all_nodes(constraint.key):
+            return part, None
+        has_key = mask_of_keys([constraint.key], rows)
         if has_key is not None:
             part[~has_key] = 0.0
         return part, has_key
@@ -94,7 +98,8 @@ class SoftTerm:
             total += part
             has_keys = both(has_keys, has_key)
         # Halves away from zero, and nothing here is negative.
-        scores = (total + 0.5).astype(np.int64)
+        total += 0.5
+        scores = total.astype(np.int64)
         if self.needs_all_keys and has_keys is not None:
             scores[~has_keys] = IGNORED
         return scores
@@ -102,18 +107,17 @@ class SoftTerm:
 
 def scaled(scores: Scores) -> Scores:
     """Turn few into much, and ignored into nothing."""
-    lowest = int(np.minimum.reduce(scores))
+    lowest, highest = extremes(scores)
     ignored = None if lowest > IGNORED else scores == IGNORED
     if ignored is not None:
         counted = scores[~ignored]
         lowest = int(np.minimum.reduce(counted)) if len(counted) else 0
-    highest = int(np.maximum.reduce(scores))
     if highest <= 0:
         found = np.full(len(scores), MAX_SCORE)
     else:
-        left = highest + lowest - scores
-        # A quotient of at most 100 is exact enough in floating point to be cut.
-        found = (MAX_SCORE * left / highest).astype(np.int64)
+        found = highest + lowest - scores
+        found *= MAX_SCORE
+        found //= highest
     if ignored is not None:
         found[ignored] = 0
     return found

@@ -1,0 +1,42 @@
+"""Decisions cost what they cost: CPU against a calibration loop in the same process.
+
+The limits are twice what `make bench-core` measures on a quiet machine, so that only a real loss
+shows. A workload is tried again before it counts as slow: the machine may be busy otherwise.
+"""
+
+import pytest
+
+from tests.bench.core_speed import Course, run
+
+NODES = 5000
+PODS = 750
+TRIES = 3
+
+# Microseconds per decision, calibrated.
+LIMITS = {
+    "basic": 90,
+    "spread": 180,
+    "prefspread": 180,
+    "defspread": 240,
+    "anti": 180,
+    "aff": 240,
+    "prefanti": 180,
+    "mixed": 440,
+    "hetero": 700,
+    "churn": 150,
+    "daemonset": 280,
+    "statefulset": 340,
+    "full": 120,
+}
+
+
+@pytest.mark.parametrize("workload", LIMITS)
+def test_a_decision_is_cheap(workload):
+    measured = []
+    for _ in range(TRIES):
+        course = Course(workload, NODES, PODS)
+        run([course])
+        measured.append(course.result()["us_per_decision"])
+        if measured[-1] <= LIMITS[workload]:
+            break
+    assert min(measured) <= LIMITS[workload], measured
