@@ -23,10 +23,15 @@ class HostPort(NamedTuple):
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     """Return the host ports of containers and sidecars; plain init containers do not count."""
-    sidecars = (c for c in pod.spec.init_containers or () if c.restart_policy == "Always")
-    return tuple(
-        HostPort(port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
-        for container in (*(pod.spec.containers or ()), *sidecars)
-        for port in container.ports or ()
-        if port.host_port > 0
-    )
+    containers = pod.spec.containers or []
+    if pod.spec.init_containers:
+        sidecars = (c for c in pod.spec.init_containers if c.restart_policy == "Always")
+        containers = [*containers, *sidecars]
+    # Plain loops: every pod that is placed is asked, and nearly none has any.
+    found: list[HostPort] = []
+    for container in containers:
+        for port in container.ports or ():
+            if port.host_port > 0:
+                address = port.host_ip or ANY_ADDRESS
+                found.append(HostPort(address, port.protocol or "TCP", port.host_port))
+    return tuple(found)
