@@ -100,7 +100,8 @@ class Course:
 
     def _pod(self, number: int) -> QueuedPod:
         name = f"come-{number}"
-        queued = QueuedPod(make_pod(self.workload.come(number), name), timestamp=self._now)
+        made = self.workload.come(number % self.nodes if self.workload.per_node else number)
+        queued = QueuedPod(make_pod(made, name), timestamp=self._now)
         queued.attempts = 1
         # Read when it came, not when it is its turn.
         queued.view.requests  # noqa: B018

@@ -34,6 +34,8 @@ class CoreWorkload:
     in_place: int = 0
     room: int = ROOMY
     deletes: bool = False
+    # Whether the number that a pod is made with is that of its node.
+    per_node: bool = False
     # As a share of the nodes: where no more pods could be placed.
     at_most: float | None = None
 
@@ -63,8 +65,7 @@ def _mixed(number: int) -> Raw:
 def _daemon(number: int) -> Raw:
     """Return a pod for one node, as the DaemonSet controller makes it."""
     pod = plain("daemon", cpu="10m", memory="16Mi")
-    # Every node gets its turn, whatever the size of the cluster.
-    field = {"key": "metadata.name", "operator": "In", "values": [f"node-{number % 5000}"]}
+    field = {"key": "metadata.name", "operator": "In", "values": [f"node-{number}"]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     pod["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: terms}}
     pod["spec"]["tolerations"] = [
@@ -114,7 +115,7 @@ CORE_WORKLOADS: dict[str, CoreWorkload] = {
     "mixed": CoreWorkload(_mixed, objects=_controlled(Kind.REPLICA_SET, *_OWNED_APPS)),
     "hetero": CoreWorkload(varied),
     "churn": CoreWorkload(lambda _: plain("basic"), in_place=2, deletes=True),
-    "daemonset": CoreWorkload(_daemon),
+    "daemonset": CoreWorkload(_daemon, per_node=True),
     "statefulset": CoreWorkload(_of_set, objects=_controlled(Kind.STATEFUL_SET, "db")),
     "full": CoreWorkload(lambda _: plain("basic"), in_place=1, room=1),
 }

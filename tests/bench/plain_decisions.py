@@ -44,7 +44,7 @@ class Decision:
 class Bench:
     """A scheduler with a cluster, and pods in the queue one at a time."""
 
-    def __init__(self, workload: Workload, *, nodes: int, pods: int, keeps: bool) -> None:
+    def __init__(self, workload: Workload, *, nodes: int, pods: int, keeps: bool = False) -> None:
         self._workload = workload
         profiles = default_configuration(known_plugins()).profiles
         self._core = Scheduler(Setup(profiles=profiles, keeps_evaluations=keeps))
@@ -112,7 +112,9 @@ def measured(bench: Bench, decisions: int) -> Iterator[tuple[Decision, float]]:
         yield from ((decision, speed) for decision in chunk)
 
 
-def line(name: str, *, nodes: int, pods: int, decisions: int, profile: int, keeps: bool) -> str:
+def line(
+    name: str, *, nodes: int, pods: int, decisions: int, profile: int, keeps: bool = False
+) -> str:
     """Measure one workload; returns its line of the table."""
     bench = Bench(WORKLOADS[name], nodes=nodes, pods=pods, keeps=keeps)
     # As the daemon does once it knows the cluster.

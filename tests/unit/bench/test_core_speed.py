@@ -1,0 +1,29 @@
+"""The benchmark of the core decides what it says it does."""
+
+import pytest
+
+from tests.bench.core_speed import Course, lines, run
+from tests.bench.core_workloads import CORE_WORKLOADS
+
+NODES = 200
+# As many that some are decided on again from scratch.
+PODS = 150
+
+
+@pytest.mark.parametrize("name", CORE_WORKLOADS)
+def test_pods_get_a_node_unless_the_cluster_is_full(name):
+    course = Course(name, NODES, PODS)
+    run([course])
+    found = course.result()
+    assert found["placed"] == (0 if name == "full" else course.pods)
+    assert found["us_per_decision"] > 0
+
+
+def test_a_table_has_a_line_for_each_course():
+    courses = [Course(name, NODES, 300) for name in ("basic", "hetero")]
+    run(courses)
+    table = list(lines([course.result() for course in courses]))
+    assert [line.split()[0] for line in table] == ["workload", "basic", "hetero"]
+    assert courses[0].result()["hit_share"] > 0.9
+    assert courses[1].result()["hit_share"] == 0
+    assert courses[0].result()["plain_us_per_decision"] > 0
