@@ -76,6 +76,7 @@ bench: testbed ## this scheduler beside kube-scheduler: 1,000 nodes, 5,000 pods
 
 bench-core: $(STAMP) ## CPU per decision of the core: 5,000 and 15,000 nodes, OUT=file.json
 	$(BIN)/python -m tests.bench.core_speed $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(OUT),--out $(OUT))
+	$(BIN)/python -m tests.bench.core_memory
 
 build: $(STAMP) ## the wheel, into dist/
 	$(BIN)/uv build --wheel --no-build-isolation --out-dir dist

@@ -57,9 +57,13 @@ _KINDS: tuple[Callable[[str], Raw], ...] = (
 _SHAPES = 50
 
 
-def _mixed(number: int) -> Raw:
-    shape = number % _SHAPES
+def make_shape(shape: int) -> Raw:
+    """Return a pod of a shape; one after the other they ask for all kinds of things."""
     return _KINDS[shape % len(_KINDS)](f"app-{shape}")
+
+
+def _mixed(number: int) -> Raw:
+    return make_shape(number % _SHAPES)
 
 
 def _daemon(number: int) -> Raw:

@@ -156,6 +156,15 @@ def users():
             return block(view, families, resources, **options)
 
         monkeypatch.setattr(RowsView, "block", spy_on_block)
+        make_counter = RowsView.counter
+
+        def spy_on_counter(view, counted):
+            counter = make_counter(view, counted)
+            for name in counter.columns:
+                view._check(name)
+            return counter
+
+        monkeypatch.setattr(RowsView, "counter", spy_on_counter)
 
     with pytest.MonkeyPatch.context() as monkeypatch:
         watch(monkeypatch)

@@ -234,7 +234,8 @@ class Evictions:
             yield from steps
         elif victim.uid in self._asked:
             eviction.joined[victim.uid] = None
-        elif victim.uid not in self._granted:
+        elif victim.uid not in self._granted and self._on_ground.is_staying(victim.uid):
+            # Whoever was seen to leave since it was chosen need not be asked again.
             self._asked[victim.uid] = None
             yield Evict(
                 uid=eviction.uid,

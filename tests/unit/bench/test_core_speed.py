@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.bench.core_memory import growth
 from tests.bench.core_speed import Course, lines, run
 from tests.bench.core_workloads import CORE_WORKLOADS
 
@@ -17,6 +18,13 @@ def test_pods_get_a_node_unless_the_cluster_is_full(name):
     found = course.result()
     assert found["placed"] == (0 if name == "full" else course.pods)
     assert found["us_per_decision"] > 0
+
+
+def test_memory_is_told_of_nodes_pods_and_shapes():
+    told = [what for what, _ in growth(nodes=20, pods=40, shapes=7)]
+    assert told[:2] == ["20 nodes", "40 pods"]
+    assert told[2].endswith(" shapes")
+    assert told[2] != "0 shapes"
 
 
 def test_a_table_has_a_line_for_each_course():

@@ -182,11 +182,19 @@ class TestHeldBack:
         bench.settle()
         assert bench.place("p") == "gated"
         assert bench.phase("p") is None
-        [last] = only(Evict, bench.answer(first))
-        bench.answer(last, message=GONE)
+        assert only(Evict, bench.answer(first, message=GONE)) == []
         bench.settle()
         assert bench.phase("p") == "binding"
         assert bench.node_of("p") == "n1"
+
+    def test_the_last_one_is_not_asked_if_it_was_seen_to_leave_meanwhile(self, bench):
+        """Somebody else has deleted it since it was chosen."""
+        fill(bench, a=1, b=2)
+        [first] = preempt(bench)
+        last = "a" if first.victim.name == "b" else "b"
+        bench.pod(victim(last, 1 if last == "a" else 2, "2").deleting().obj())
+        assert only(Evict, bench.answer(first)) == []
+        assert bench.core._evictions.is_under_way(first.uid), "the first is not seen to leave yet"
 
     @pytest.mark.parametrize("seen", [make_pod("a"), victim("a", 1, "4").deleting()])
     def test_the_last_one_that_is_seen_to_leave_before_the_answer_lets_it_go(self, bench, seen):
