@@ -128,46 +128,54 @@ def judged(scenario, pod):
     return found
 
 
+def watch_checks(monkeypatch, take_note):
+    """Let somebody take note of every declaration that a read goes by."""
+    for method, covers in (
+        ("_check", lambda d, name: isinstance(d, Row) and Declarations([d]).cover(name)),
+        ("_check_kind", lambda d, kind: d == Object(kind)),
+    ):
+        original = getattr(RowsView, method)
+
+        def spy(view, name, original=original, covers=covers):
+            original(view, name)
+            for dependency in view._declared.listed:
+                if covers(dependency, name):
+                    take_note(view._plugin, dependency)
+
+        monkeypatch.setattr(RowsView, method, spy)
+
+
+def show_checks(monkeypatch):
+    """Have reads checked one by one that are remembered as checked otherwise."""
+    block, make_counter = RowsView.block, RowsView.counter
+
+    def show_block(view, families, resources, **options):
+        for name in families.columns(resources):
+            view._check(name)
+        return block(view, families, resources, **options)
+
+    def show_counter(view, counted):
+        counter = make_counter(view, counted)
+        for name in counter.columns:
+            view._check(name)
+        return counter
+
+    monkeypatch.setattr(RowsView, "block", show_block)
+    monkeypatch.setattr(RowsView, "counter", show_counter)
+
+
 @pytest.fixture(scope="module")
 def users():
     """Return, by (plugin, dependency), a scenario and a pod that make use of it."""
     found = {}
     current = []
 
-    def watch(monkeypatch):
-        for method, covers in (
-            ("_check", lambda d, name: isinstance(d, Row) and Declarations([d]).cover(name)),
-            ("_check_kind", lambda d, kind: d == Object(kind)),
-        ):
-            original = getattr(RowsView, method)
-
-            def spy(view, name, original=original, covers=covers):
-                original(view, name)
-                for dependency in view._declared.listed:
-                    if covers(dependency, name):
-                        found.setdefault((view._plugin, dependency), current[0])
-
-            monkeypatch.setattr(RowsView, method, spy)
-        block = RowsView.block
-
-        def spy_on_block(view, families, resources, **options):
-            for name in families.columns(resources):
-                view._check(name)
-            return block(view, families, resources, **options)
-
-        monkeypatch.setattr(RowsView, "block", spy_on_block)
-        make_counter = RowsView.counter
-
-        def spy_on_counter(view, counted):
-            counter = make_counter(view, counted)
-            for name in counter.columns:
-                view._check(name)
-            return counter
-
-        monkeypatch.setattr(RowsView, "counter", spy_on_counter)
+    def take_note(plugin, dependency):
+        found.setdefault((plugin, dependency), current[0])
 
     with pytest.MonkeyPatch.context() as monkeypatch:
-        watch(monkeypatch)
+        watch_checks(monkeypatch, take_note)
+        show_checks(monkeypatch)
         recorded = itertools.islice(read_lines(SCENARIOS.questions), 0, None, STEP)
         for scenario in itertools.chain(FURTHER, recorded):
             for pod in scenario["pending"]:
