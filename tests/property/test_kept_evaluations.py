@@ -33,6 +33,12 @@ def test_long_histories(seed):
     assert history.checks == 122
 
 
+@pytest.mark.parametrize(("seed", "steps"), [(300_164, 20), (501_031, 40), (501_713, 40)])
+def test_histories_that_once_went_wrong(seed, steps):
+    """New questions came up while an evaluation was made anew, and old answers were kept."""
+    assert run(seed, steps=steps).checks
+
+
 def test_most_answers_are_kept_ones():
     answered = repeated = 0
     for seed in range(0, 40 * len(TUNINGS), len(TUNINGS)):

@@ -40,17 +40,19 @@ class Family:
     members: dict[Answers, Member] = field(default_factory=dict)
     # Answers that were given once; the second time a shape is worth keeping.
     seen: dict[Answers, int] = field(default_factory=dict)
+    # As many questions the answers are to.
+    _asked: int = 0
     _remembered: dict[bytes, tuple[object, object, Answers]] = field(default_factory=dict)
-
-    def forget_answers(self) -> None:
-        """Start over: something was asked that nobody was asked before."""
-        self.members.clear()
-        self.seen.clear()
-        self._remembered.clear()
 
     def answers(self, state: Cache, queued: QueuedPod) -> Answers:
         """Return what the pod answers to all questions."""
         pod, labels = queued.pod, queued.shape.labels
+        if self.questions.count != self._asked:
+            # Something was asked that nobody was asked before: all have to answer anew.
+            self._asked = self.questions.count
+            self.members.clear()
+            self.seen.clear()
+            self._remembered.clear()
         generation = state.pods.held_terms.version
         namespace = state.objects.get(Kind.NAMESPACE, "", pod.metadata.namespace)
         if not self.questions.name:

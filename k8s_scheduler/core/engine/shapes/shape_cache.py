@@ -106,7 +106,6 @@ class ShapeCache:
             return self._make(key, family, profile, queued)
         self.tally.answered += 1
         if family.questions.count != known:
-            family.forget_answers()
             # Of the pods that share it, only this one is known to answer what was asked just now.
             member.labels = queued.shape.labels
             self._file(key, family, member, queued)
@@ -165,7 +164,6 @@ class ShapeCache:
     def _make(
         self, key: _FamilyKey, family: Family, profile: Profile, queued: QueuedPod
     ) -> Member | None:
-        known = family.questions.count
         try:
             evaluation = Evaluation(
                 self._state, self._runtime, profile, queued.view, family.questions
@@ -174,8 +172,6 @@ class ShapeCache:
             _count(self.tally.refused, error)
             family.seen[family.answers(self._state, queued)] = _PATIENCE
             return None
-        if family.questions.count != known:
-            family.forget_answers()
         member = Member(evaluation, queued.shape.labels)
         self._file(key, family, member, queued)
         self.tally.made += 1
