@@ -118,6 +118,9 @@ class Evaluation:
         inputs = self._inputs
         if not inputs.are_valid(seen, profile, pod, self._runtime):
             raise NotKeptError("inputs")
+        others, inputs.other_terms = inputs.other_terms, {}
+        if others:
+            self._terms = {**self._terms, **others}
         self._rows.watch = watch
         groups = self._active_groups
         if rows or groups is not None:
@@ -129,11 +132,7 @@ class Evaluation:
                 self._filtered = None
                 self._groups.start(profile, pod, self._terms, self._rows.base)
             return
-        is_valid = groups.is_valid(seen, inputs)
-        if inputs.other_terms:
-            self._terms = {**self._terms, **inputs.other_terms}
-            inputs.other_terms = {}
-        elif is_valid:
+        if groups.is_valid(seen, inputs) and not others:
             return
         self._filtered = None
         groups.judge(profile, pod, self._terms, self._rows.base, watch)
