@@ -9,21 +9,18 @@ The machine is shared and noisy: compare the two columns of one run, never figur
 """
 
 import argparse
-import http.client
 import json
 import re
-import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from urllib.parse import urlsplit
 
 from testbed.bed import Bed
 from testbed.daemon import Daemon, Usage, usage_of
 from testbed.errors import TestbedError
-from testbed.kubeconfig import read_token_kubeconfig
 from testbed.options import CONTROLLER_MANAGER, SCHEDULER, BedOptions
+from testbed.scheduler_page import ask
 from testbed.workload import create_all, make_nodes, make_pods
 
 _LOOK_SECONDS = 0.1
@@ -117,7 +114,11 @@ def _upstream(nodes: int, pods: int) -> Result:
         _fill(bed, nodes, pods, scheduler_name="default-scheduler")
         bed.start(SCHEDULER)
         return _measure(
-            "kube-scheduler", nodes, pods, page=lambda: _page(bed), usage=lambda: _usage(bed)
+            "kube-scheduler",
+            nodes,
+            pods,
+            page=lambda: ask(bed, "/metrics"),
+            usage=lambda: _usage(bed),
         )
 
 
@@ -150,23 +151,6 @@ def _measure(
         cpu_ms_per_pod=round(cost.cpu_seconds / max(bound, 1) * 1000, 2),
         peak_rss_mib=round(cost.peak_rss_bytes / 2**20, 1),
     )
-
-
-def _page(bed: Bed) -> str:
-    """Return kube-scheduler's metrics; it asks the API server who we are."""
-    address = urlsplit(bed.url(SCHEDULER))
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # it signs its own certificate
-    connection = http.client.HTTPSConnection(
-        address.hostname or "", address.port, timeout=10, context=context
-    )
-    try:
-        token = read_token_kubeconfig(bed.kubeconfig).token
-        connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {token}"})
-        return connection.getresponse().read().decode()
-    finally:
-        connection.close()
 
 
 def _usage(bed: Bed) -> Usage:

@@ -111,8 +111,7 @@ class Scheduler:
         self._meter = Meter(metrics, tuple(self._profiles), perf=perf)
         self._meter.watch_bindings(self._flights.__len__)
         self._timed = TimedProfiles(self._profiles, self._meter, perf)
-        runtime = self._runtime = Runtime(self._cache, verdicts)
-        self._verdicts = verdicts
+        runtime = Runtime(self._cache, verdicts)
         self._shapes = ShapeCache(self._cache, runtime, verdicts)
         self._shape_meter = ShapeMeter(metrics)
         shapes = self._shapes if setup.keeps_evaluations else None

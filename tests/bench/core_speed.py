@@ -24,6 +24,8 @@ from k8s_scheduler.api.config_load import default_configuration
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.engine.cycle import Cycle, Placement
+from k8s_scheduler.core.framework.reasons import VerdictTable
+from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.scheduler import Scheduler, Setup
@@ -52,7 +54,9 @@ class Course:
         self._now = 1000.0
         self._profile = next(iter(self._core._profiles.values()))
         # The same state without anything kept: for what is decided again from scratch.
-        self._plain = Cycle(self._core._cache, self._core._runtime, self._core._verdicts)
+        verdicts = VerdictTable()
+        runtime = Runtime(self._core._cache, verdicts)
+        self._plain = Cycle(self._core._cache, runtime, verdicts)
         self._gone = 0
         self._fill()
 

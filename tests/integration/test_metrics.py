@@ -5,12 +5,9 @@ kube-scheduler shows has to be in one of the two lists: a metric that is new the
 went, makes these tests fail.
 """
 
-import http.client
-import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from urllib.parse import urlsplit
 from zlib import crc32
 
 import pytest
@@ -20,9 +17,9 @@ from k8s_scheduler.core.engine.timed_plugins import SAMPLED_PERCENT
 from testbed.bed import Bed
 from testbed.client import STRATEGIC_MERGE_PATCH, Object
 from testbed.daemon import Daemon
-from testbed.kubeconfig import read_token_kubeconfig
 from testbed.options import CONTROLLER_MANAGER, SCHEDULER, BedOptions
 from testbed.sandbox import Sandbox
+from testbed.scheduler_page import ask
 from testbed.waiting import eventually
 from testbed.workload import make_node, make_pod
 from tests.integration.daemons import SCHEDULER as OURS
@@ -158,23 +155,6 @@ def is_complete(page: str) -> bool:
     timed = samples(page, "scheduler_plugin_execution_duration_seconds_count")
     evicted = samples(page, "scheduler_preemption_goroutines_execution_total")
     return bool(scored in asked and timed and evicted)
-
-
-def ask(bed: Bed, path: str) -> str:
-    """Ask kube-scheduler; it asks the API server who we are."""
-    address = urlsplit(bed.url(SCHEDULER))
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # it signs its own certificate
-    connection = http.client.HTTPSConnection(
-        address.hostname or "", address.port, timeout=10, context=context
-    )
-    try:
-        token = read_token_kubeconfig(bed.kubeconfig).token
-        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
-        return connection.getresponse().read().decode()
-    finally:
-        connection.close()
 
 
 def test_everything_kube_scheduler_shows_is_here_or_left_out_for_a_reason(pages):

@@ -1,5 +1,6 @@
 """One random history of a cluster and its core, and what must hold after every message."""
 
+import abc
 import random
 from collections import Counter
 from typing import Any
@@ -42,7 +43,7 @@ wire = msgspec.msgpack.Encoder()
 unwire = msgspec.msgpack.Decoder(Message)
 
 
-class History:
+class History(abc.ABC):
     """One cluster, one core, and what happened."""
 
     def __init__(self, seed: int) -> None:
@@ -85,9 +86,9 @@ class History:
             step(self)
         self.come_to_rest()
 
+    @abc.abstractmethod
     def weights(self) -> dict[Any, float]:
         """Return what may happen, and how often."""
-        raise NotImplementedError
 
     def tell(self, message: Message) -> None:
         self.before(message)

@@ -6,7 +6,6 @@ promises follow what statuses say, but for those that are still on their way int
 """
 
 import copy
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -36,6 +35,7 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import Change
 from k8s_scheduler.core.state.nominations import Nominations
 from tests.builders import make_node, make_pod
+from tests.fakes.extender import FakeExtender
 from tests.property.machines.pacing import Machine, paced
 from tests.unit.core.harness import profile
 
@@ -180,21 +180,9 @@ class PromisesInTheCache(Machine):
         check(self.cache.nominations, self.promises)
 
 
-@dataclass(frozen=True)
-class Asker:
-    """An extender that has a say about some pods."""
-
-    name: str = "asker"
-    filters: bool = True
-    prioritizes: bool = False
-    weight: int = 1
-    ignorable: bool = False
-
-    def is_interested(self, pod: Pod) -> bool:
-        return "ask" in (pod.metadata.labels or {})
-
-
-SETUP = Setup(profiles=(profile(),), extenders=(Asker(),))
+SETUP = Setup(
+    profiles=(profile(),), extenders=(FakeExtender("asker", prioritizes=False, label="ask"),)
+)
 
 
 class PromisesInTheCore(Machine):

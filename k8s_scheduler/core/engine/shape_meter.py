@@ -1,5 +1,7 @@
 """Shows how the evaluations that are kept are doing."""
 
+from collections.abc import Mapping
+
 from prometheus_client import Counter
 
 from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
@@ -11,7 +13,8 @@ class ShapeMeter:
 
     def __init__(self, metrics: SchedulerMetrics) -> None:
         self._metrics = metrics
-        self._shown: dict[tuple[str, str], int] = {}
+        # By counter and label: what was shown so far.
+        self._shown: dict[tuple[Counter, str], int] = {}
         self._same = metrics.shape_verifications.labels("same")
         self._different = metrics.shape_verifications.labels("different")
 
@@ -25,17 +28,14 @@ class ShapeMeter:
         metrics.shapes.set(len(shapes))
         metrics.shape_bytes.set(shapes.nbytes)
         kept = tally.answered
-        self._raise(metrics.shape_questions, "kept", kept)
-        self._raise(metrics.shape_questions, "not_kept", tally.repeated - kept)
-        self._raise(metrics.shape_questions, "new", tally.new)
-        for reason, count in tally.renewed.items():
-            self._raise(metrics.shape_renewals, reason, count)
-        for reason, count in tally.refused.items():
-            self._raise(metrics.shape_refusals, reason, count)
+        answers = {"kept": kept, "not_kept": tally.repeated - kept, "new": tally.new}
+        self._raise(metrics.shape_questions, answers)
+        self._raise(metrics.shape_renewals, tally.renewed)
+        self._raise(metrics.shape_refusals, tally.refused)
 
-    def _raise(self, counter: Counter, label: str, count: int) -> None:
-        place = (counter._name, label)  # noqa: SLF001  there is no other way to ask for it
-        more = count - self._shown.get(place, 0)
-        if more:
-            counter.labels(label).inc(more)
-            self._shown[place] = count
+    def _raise(self, counter: Counter, counts: Mapping[str, int]) -> None:
+        for label, count in counts.items():
+            more = count - self._shown.get((counter, label), 0)
+            if more:
+                counter.labels(label).inc(more)
+                self._shown[counter, label] = count

@@ -168,11 +168,6 @@ class Amounts:
         """Return how many pods are on a row."""
         return int(self._exact[_REQUESTED, _POD_SLOT, row])
 
-    @property
-    def resource_count(self) -> int:
-        """Return how many resources have a slot."""
-        return len(self._slots)
-
     def _lay_out(self, resources: tuple[str, ...]) -> Layout:
         slots = [self._slots.get(resource, _NOTHING) for resource in resources]
         planes, slot_count, capacity = self._arrays[0].shape

@@ -1,7 +1,6 @@
 """What cores of these histories are made of: a plugin that lets pods wait, an extender, pods."""
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Setup
 from tests.builders import make_node, make_pod
+from tests.fakes.extender import FakeExtender
 
 NODES = ("n0", "n1", "n2")
 TAINT = "k"
@@ -44,18 +44,7 @@ class Usher:
         return Wait(10.0) if "wait" in (pod.metadata.labels or {}) else None
 
 
-@dataclass(frozen=True)
-class Asked:
-    """An extender that has a say about the pods that say so."""
-
-    name: str = "asked"
-    filters: bool = True
-    prioritizes: bool = True
-    weight: int = 1
-    ignorable: bool = False
-
-    def is_interested(self, pod: Pod) -> bool:
-        return "ask" in (pod.metadata.labels or {})
+ASKED = FakeExtender("asked", label="ask")
 
 
 def setup(usher: Usher) -> Setup:
@@ -67,7 +56,7 @@ def setup(usher: Usher) -> Setup:
         profiles=(dataclasses.replace(profile, points=points),),
         queue=QueuePolicy(BackoffPolicy()),
         plugins={**BUILT_INS, USHER: Registration(Usher, lambda _args: usher)},
-        extenders=(Asked(),),
+        extenders=(ASKED,),
     )
 
 

@@ -248,13 +248,13 @@ class TestManyResources:
         h.node(make_node("n1").label(zone="a").obj())
         nodes = h.core._cache.nodes
         columns = nodes._columns._columns
-        before = len(columns), nodes.amounts.resource_count
+        before = len(columns), len(nodes.amounts._slots)
         for i in range(50):
             pod = make_pod(f"p{i}").request(**{f"example.com__r{i}": "1"})
             pod.raw["spec"]["nodeSelector"] = {f"key{i}": "x"}
             h.pod(pod.obj())
         h.schedule()
-        assert (len(columns), nodes.amounts.resource_count) == before
+        assert (len(columns), len(nodes.amounts._slots)) == before
 
     def test_reasons_are_forgotten_between_decisions(self, monkeypatch):
         monkeypatch.setattr(VerdictTable, "LIMIT", 5)

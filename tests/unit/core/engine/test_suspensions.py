@@ -1,27 +1,13 @@
 """Decisions that wait for extenders, with a fake one."""
 
-from dataclasses import dataclass
-
 import pytest
 
 from k8s_scheduler.core.messages.incoming import ExtenderAnswer, Restore
 from k8s_scheduler.core.messages.outgoing import AskExtender, Bind, RecordEvent, Verb
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from tests.builders import make_node, make_pod
+from tests.fakes.extender import FakeExtender
 from tests.unit.core.harness import Harness, only, profile
-
-
-@dataclass(frozen=True)
-class FakeExtender:
-    name: str = "ext"
-    filters: bool = True
-    prioritizes: bool = True
-    weight: int = 1
-    ignorable: bool = False
-    label: str = "extended"
-
-    def is_interested(self, pod):
-        return self.label in (pod.metadata.labels or {})
 
 
 def core(*extenders, nodes=("n1", "n2", "n3")):
