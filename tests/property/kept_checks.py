@@ -137,7 +137,7 @@ def told(core: Scheduler, profile: Profile, kept: Evaluation) -> Answer:
     _same("rows with a total that can't be chosen", others, [])
     return Answer(
         {
-            names[row]: str(core._verdicts[code])
+            names[row]: str(core._shapes._verdicts[code])
             for row, code in zip(rows.tolist(), filtered.codes.tolist(), strict=True)
             if code
         },
