@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest.mock import patch
 
-from k8s_scheduler.core.engine.shapes import evaluation, families, groups, shape_cache
+from k8s_scheduler.core.engine.shapes import families, groups, row_part, shape_cache
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.state import columns, counters
 from k8s_scheduler.core.state.counters import Counter
@@ -33,7 +33,7 @@ _PLACES: dict[str, tuple[Any, str]] = {
     "verdicts": (VerdictTable, "LIMIT"),
     "remembered": (families, "_REMEMBERED"),
     "absent": (counters, "_ABSENT"),
-    "rebuild": (evaluation, "_REBUILD_ROWS"),
+    "rebuild": (row_part, "_REBUILD_ROWS"),
     "patience": (shape_cache, "_PATIENCE"),
 }
 

@@ -144,7 +144,9 @@ PLANTED: dict[str, Plant] = {
     "rows that changed their group": replaced(groups.Groups, "stale_rows", lambda *_, **__: []),
     "terms and what they were made from": replaced(validity.Inputs, "are_valid", lambda *_: True),
     "objects that are others": replaced(validity.Inputs, "are_same", lambda *_: True),
-    "rows that are new": replaced(row_part.RowPart, "grow", nothing),
+    "rows that came to fit": silent(row_part.RowPart, "_judge_and_compare"),
+    "rows that are given up": replaced(row_part.RowPart, "_is_lost", frozen(0)),
+    "rows that are new": replaced(row_part.RowPart, "_grow", nothing),
     "pods that answer otherwise": around(families.Family, "answers", all_alike),
 }
 # Where a mistake that seldom shows is found; looked at first, to save time.

@@ -5,14 +5,15 @@ asked for one row of each group of rows that look alike (`group_part`). The tota
 sum of its own and of its group's.
 """
 
+from collections import Counter
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.group_part import GroupPart
-from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column, RowPart
+from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column
+from k8s_scheduler.core.engine.shapes.row_parts import RowParts
 from k8s_scheduler.core.engine.shapes.validity import Inputs
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Term
@@ -24,12 +25,6 @@ from k8s_scheduler.core.framework.runtime import Filtered, PreFiltered, Runtime,
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
-from k8s_scheduler.core.state.facts import LIVELY, OBJECTS
-
-# So much of the table changed that judging all of it again is cheaper, and at least so many rows.
-_REBUILD_SHARE: Final = 4
-_REBUILD_ROWS: Final = 64
-_CALM: Final = ~(LIVELY | OBJECTS)
 
 
 class Evaluation:
@@ -42,10 +37,13 @@ class Evaluation:
         profile: Profile,
         pod: PodView,
         questions: Questions,
+        *,
+        row_parts: RowParts,
     ) -> None:
         """Judge all nodes; NotKeptError if that can't be kept.
 
-        What plugins ask of the pod, now or later, is taken down in `questions`.
+        What plugins ask of the pod, now or later, is taken down in `questions`. What is said row by
+        row is taken from `row_parts`, where others may have had the same said to them.
         """
         self._state = state
         self._runtime = runtime
@@ -56,11 +54,12 @@ class Evaluation:
             self._terms = self._prepare(profile, pod)
         self._asked = frozenset(step.name for step in profile.pre_filters)
         row_filters, group_filters = _sorted(profile, self._terms)
-        self._rows = RowPart(state, runtime, self._terms, row_filters)
         with pod.asking(questions):
-            group_scores = self._sort_scores(profile, pod)
-        self._rows.judge_all(profile)
-        self._learn()
+            row_scores, group_scores = self._sort_scores(profile, pod)
+        self._rows = row_parts.get(profile, row_filters, row_scores)
+        # As of when it was last looked at.
+        self._rows_version = self._rows.version
+        self._flips_seen = self._rows.flips.position
         # What filters say where no node is left; nothing was judged since.
         self._filtered: Filtered | None = None
         self._groups: GroupPart | None = None
@@ -83,9 +82,12 @@ class Evaluation:
                 terms[step.name] = prepared
         return terms
 
-    def _sort_scores(self, profile: Profile, pod: PodView) -> list[int]:
-        """Give the row part its scores; return the places of those that groups are asked for."""
+    def _sort_scores(
+        self, profile: Profile, pod: PodView
+    ) -> tuple[list[tuple[int, Term]], list[int]]:
+        """Return the scores of rows, with what was said at PreScore, and those of groups."""
         present = self._state.nodes.present_rows()
+        by_row: list[tuple[int, Term]] = []
         by_group: list[int] = []
         for index, step in enumerate(profile.scores):
             if step.by_group:
@@ -96,17 +98,15 @@ class Evaluation:
             if reads.looked_at_rows:
                 raise NotKeptError("pre_score")
             self._inputs.add(len(profile.pre_filters) + index, term, reads)
-            self._rows.add_score(profile, index, term)
-        return by_group
-
-    def _learn(self) -> None:
-        for reads in self._rows.learn():
-            self._inputs.see(reads)
+            by_row.append((index, term))
+        return by_row, by_group
 
     # Catching up
 
     def catch_up(self, profile: Profile, pod: PodView, watch: Watch | None = None) -> None:
         """Judge again what changed; NotKeptError if that would be nearly everything."""
+        own = self._rows
+        own.catch_up(profile, watch)
         since = self._state.facts.since(self.cursor)
         if since is None:
             raise NotKeptError("log")
@@ -121,90 +121,56 @@ class Evaluation:
         others, inputs.other_terms = inputs.other_terms, {}
         if others:
             self._terms = {**self._terms, **others}
-        self._rows.watch = watch
-        groups = self._active_groups
-        if rows or groups is not None:
-            self._catch_up_rows(profile, rows, facts, groups)
+        has_judged = own.version != self._rows_version
+        if has_judged:
+            self._rows_version = own.version
+            self._filtered = None
         if self._groups is None:
             return
+        groups = self._active_groups
         if groups is None:
             if inputs.moved and not self._groups.are_inputs_same(inputs):
                 self._filtered = None
-                self._groups.start(profile, pod, self._terms, self._rows.base)
+                self._flips_seen = own.flips.position
+                self._groups.start(profile, pod, self._terms, own.base)
             return
+        self._regroup(rows, facts, groups)
         if groups.is_valid(seen, inputs) and not others:
             return
         self._filtered = None
-        groups.judge(profile, pod, self._terms, self._rows.base, watch)
+        groups.judge(profile, pod, self._terms, own.base, watch)
+
+    def give_up(self) -> None:
+        """Let nobody go by this any more, nor by what others share with it."""
+        self._rows.give_up()
 
     @property
     def _active_groups(self) -> GroupPart | None:
         """The group part, if it has anything to say."""
         return None if self._groups is None or self._groups.is_idle else self._groups
 
-    def _catch_up_rows(
-        self, profile: Profile, rows: list[int], facts: list[int], groups: GroupPart | None
-    ) -> None:
+    def _regroup(self, rows: list[int], facts: list[int], groups: GroupPart) -> None:
+        """Put rows that changed into the groups they belong to now."""
         own = self._rows
-        if self._state.nodes.row_count > len(own.codes):
-            own.grow()
-            if groups is not None:
-                groups.grow()
-        touched, renewed = self._sort_rows(rows, facts)
-        if groups is None:
-            if touched or renewed:
-                self._filtered = None
-                self._judge_rows(profile, touched, renewed)
-            return
+        groups.grow()
         moved = groups.stale_rows(rows, facts)
         if moved is None:
             raise NotKeptError("counter_log")
-        if not (touched or renewed or moved):
-            return
-        self._filtered = None
-        changed = np.array(list(touched | renewed), dtype=np.int64)
-        before = own.are_feasible(changed)
-        self._judge_rows(profile, touched, renewed)
-        after = own.are_feasible(changed)
-        flipped = before != after
         came: list[int] = []
-        if np.count_nonzero(flipped):
-            groups.count(changed[flipped & before], feasible=False)
-            came = changed[flipped & after].tolist()
+        flips = own.flips
+        if flips.position != self._flips_seen:
+            since = flips.since(self._flips_seen)
+            if since is None:
+                raise NotKeptError("flips")
+            self._flips_seen = flips.position
+            came, went = _flipped(since[0], own.base)
+            groups.count(went, feasible=False)
         if moved:
+            self._filtered = None
             base = own.base
             counted = [bool(base[row] != NEVER) and row not in came for row in moved]
             groups.place(moved, counted)
-        if came:
-            groups.count(np.array(came, dtype=np.int64), feasible=True)
-
-    def _sort_rows(
-        self, rows: list[int], facts: list[int]
-    ) -> tuple[dict[int, None], dict[int, None]]:
-        """Return the rows on which pods came or went, and those whose nodes changed themselves.
-
-        Dicts stand for ordered sets.
-        """
-        wanted = self._rows.facts
-        touched: dict[int, None] = {}
-        renewed: dict[int, None] = {}
-        for row, fact in zip(rows, facts, strict=True):
-            if row >= 0 and fact & wanted:
-                (renewed if fact & _CALM else touched)[row] = None
-        limit = max(_REBUILD_ROWS, len(self._rows.codes) // _REBUILD_SHARE)
-        if len(touched) + len(renewed) > limit:
-            raise NotKeptError("many_rows")
-        return touched, renewed
-
-    def _judge_rows(
-        self, profile: Profile, touched: dict[int, None], renewed: dict[int, None]
-    ) -> None:
-        if renewed:
-            self._rows.judge_anew(profile, list(renewed))
-            touched = {row: None for row in touched if row not in renewed}
-        if touched:
-            self._rows.judge_again(profile, list(touched))
-        self._learn()
+        groups.count(came, feasible=True)
 
     # Answers
 
@@ -215,8 +181,8 @@ class Evaluation:
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes."""
-        return self._rows.nbytes + (0 if self._groups is None else self._groups.nbytes)
+        """How much memory it takes, besides what it may share."""
+        return 0 if self._groups is None else self._groups.nbytes
 
     def totals(self, profile: Profile) -> Column:
         """Return the total of each row; negative where the pod can't go. Do not write to it."""
@@ -275,9 +241,20 @@ def first_highest(totals: Column, *, start: int) -> int:
     return before if totals[before] > totals[after] else after
 
 
-def _sorted(profile: Profile, terms: dict[str, Term]) -> tuple[list[int], list[int]]:
-    """Return the places of the filters that look at each row, and of those asked for groups."""
-    by_row: list[int] = []
+def _flipped(noted: list[int], base: Column) -> tuple[list[int], list[int]]:
+    """Return the rows that have become feasible, and those that are not any longer."""
+    came: list[int] = []
+    went: list[int] = []
+    for row, times in Counter(noted).items():
+        # Whoever changed twice is as before.
+        if times % 2:
+            (went if base[row] == NEVER else came).append(row)
+    return came, went
+
+
+def _sorted(profile: Profile, terms: dict[str, Term]) -> tuple[list[tuple[int, Term]], list[int]]:
+    """Return the filters that look at each row, with their terms, and those asked for groups."""
+    by_row: list[tuple[int, Term]] = []
     by_group: list[int] = []
     for index, step in enumerate(profile.filters):
         if step.name not in terms:
@@ -288,5 +265,5 @@ def _sorted(profile: Profile, terms: dict[str, Term]) -> tuple[list[int], list[i
             # The first filter that rejects a row has the word: rows come before groups.
             raise NotKeptError("order_of_filters")
         else:
-            by_row.append(index)
+            by_row.append((index, terms[step.name]))
     return by_row, by_group

@@ -290,15 +290,16 @@ class GroupPart:
                 counts[group] -= 1
                 counts[after] += 1
 
-    def count(self, rows: Column, *, feasible: bool) -> None:
+    def count(self, rows: list[int], *, feasible: bool) -> None:
         """Take note of rows that have become feasible, or are not any longer."""
-        counts = self._groups.counts
-        for group in self._groups.of_row.take(rows).tolist():
-            counts[group] += 1 if feasible else -1
+        of_row, counts = self._groups.of_row, self._groups.counts
+        for row in rows:
+            counts[of_row[row]] += 1 if feasible else -1
 
     def grow(self) -> None:
         """Make room for rows that are new."""
-        self._groups.grow(self._state.nodes.row_count)
+        if self._state.nodes.row_count > len(self._groups.of_row):
+            self._groups.grow(self._state.nodes.row_count)
 
     # Answers
 

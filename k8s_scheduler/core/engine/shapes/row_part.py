@@ -2,16 +2,18 @@
 
 When facts of a row that they read change, that row is judged again; if only pods came or went,
 only by what pods change. A plugin does not have to say what it depends on: its view takes down
-whatever it reads, also while catching up.
+whatever it reads, also while catching up. Shapes to which plugins say the same before any row is
+looked at share one of these; what one of them caught up, all have.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError
+from k8s_scheduler.core.engine.shapes.validity import Surroundings
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.plugin import Same, Skip, Term
 from k8s_scheduler.core.framework.profile import Profile
@@ -21,7 +23,7 @@ from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.state.amounts import is_amount
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
-from k8s_scheduler.core.state.facts import LIVELY, NODE
+from k8s_scheduler.core.state.facts import LIVELY, NODE, OBJECTS, FactLog
 
 Column = npt.NDArray[np.int64]
 # Less than any total, also when two of them are added.
@@ -31,6 +33,10 @@ ABSENT: Final = -1
 # Up to so many rows are looked up one by one; as many verdicts are remembered.
 _FEW: Final = 8
 _REMEMBERED: Final = 4096
+# So much of the table changed that judging all of it again is cheaper, and at least so many rows.
+_REBUILD_SHARE: Final = 4
+_REBUILD_ROWS: Final = 64
+_CALM: Final = ~(LIVELY | OBJECTS)
 
 
 class _Score:
@@ -59,14 +65,29 @@ class RowPart:
     """The codes of row filters, and the sums of row scores, of all rows."""
 
     def __init__(
-        self, state: Cache, runtime: Runtime, terms: dict[str, Term], filters: list[int]
+        self,
+        state: Cache,
+        runtime: Runtime,
+        profile: Profile,
+        filters: Sequence[tuple[int, Term]],
+        scores: Sequence[tuple[int, Term]],
     ) -> None:
-        """Begin with rows that hold no node; `filters` are places among the profile's filters."""
+        """Judge all rows; NotKeptError if that can't be kept.
+
+        `filters` and `scores` are places in the profile, with what was said at PreFilter and
+        PreScore.
+        """
         self._state = state
         self._runtime = runtime
-        self._terms = terms
         self._filters = filters
         self._filter_reads = [Reads() for _ in filters]
+        # What the log of facts had said when this was last right; and whether it can't be any more.
+        self._cursor = state.facts.position
+        self._is_lost = False
+        self._surroundings = Surroundings(state)
+        # Grows when anything was judged. Rows that have become feasible, or are not any longer.
+        self.version = 0
+        self.flips = FactLog()
         # By code: the position of the filter that gave it. And the first filter that pods change.
         self._stages: dict[int, int] = {}
         self._lively_from = 0
@@ -87,13 +108,16 @@ class RowPart:
         self._said: dict[bytes, tuple[int, tuple[int, ...]]] | None = None
         self._news = -1
         # Whether a plugin was asked since its reads were last looked at.
-        self.has_judged = True
-        # The facts that concern rows, and what was read besides.
-        self.facts = NODE
-        self.watch: Watch | None = None
+        self._has_judged = True
+        # The facts that concern rows.
+        self._facts = NODE
+        self._watch: Watch | None = None
+        for index, term in scores:
+            self._add_score(profile, index, term)
+        self._judge(profile, state.nodes.present_rows(), start=0, anew=True)
+        self._learn()
 
-    def add_score(self, profile: Profile, index: int, term: Term) -> None:
-        """Take a score in, with what it said at PreScore."""
+    def _add_score(self, profile: Profile, index: int, term: Term) -> None:
         if isinstance(term, Skip):
             return
         step = profile.scores[index]
@@ -104,15 +128,80 @@ class RowPart:
         scores = self._scores if step.normalize is None else self._raw_scores
         scores.append(_Score(index, term, column))
 
+    # Catching up
+
+    def catch_up(self, profile: Profile, watch: Watch | None) -> None:
+        """Judge again what changed; NotKeptError if that would be nearly everything."""
+        if self._is_lost:
+            raise NotKeptError("rows")
+        facts = self._state.facts
+        if facts.position == self._cursor:
+            return
+        try:
+            self._follow(profile, watch, facts.since(self._cursor))
+        except Exception:
+            # Some of it may have been taken over, some not.
+            self._is_lost = True
+            raise
+
+    def give_up(self) -> None:
+        """Let nobody go by this any more."""
+        self._is_lost = True
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nobody may go by this any more."""
+        return self._is_lost
+
+    def _follow(
+        self, profile: Profile, watch: Watch | None, since: tuple[list[int], list[int]] | None
+    ) -> None:
+        if since is None:
+            raise NotKeptError("log")
+        rows, facts = since
+        self._cursor += len(rows)
+        self._watch = watch
+        if self._state.nodes.row_count > len(self.codes):
+            self._grow()
+        seen = 0
+        touched: dict[int, None] = {}
+        renewed: dict[int, None] = {}
+        wanted = self._facts
+        for row, fact in zip(rows, facts, strict=True):
+            seen |= fact
+            if row >= 0 and fact & wanted:
+                # Dicts stand for ordered sets.
+                (renewed if fact & _CALM else touched)[row] = None
+        if not self._surroundings.are_same(seen):
+            raise NotKeptError("inputs")
+        if not (touched or renewed):
+            return
+        if len(touched) + len(renewed) > max(_REBUILD_ROWS, len(self.codes) // _REBUILD_SHARE):
+            raise NotKeptError("many_rows")
+        self.version += 1
+        if renewed:
+            touched = {row: None for row in touched if row not in renewed}
+        self._judge_and_compare(profile, list(touched), list(renewed))
+        self._learn()
+
+    def _judge_and_compare(self, profile: Profile, touched: list[int], renewed: list[int]) -> None:
+        """Judge rows again, and note which have become feasible or are not any longer."""
+        base = self.base
+        changed = touched + renewed
+        before = [base[row] != NEVER for row in changed]
+        if renewed:
+            self._judge_anew(profile, renewed)
+        if touched:
+            self._judge_again(profile, touched)
+        for row, was in zip(changed, before, strict=True):
+            if (base[row] != NEVER) != was:
+                self.flips.note(row, 0)
+
     # Judging
 
-    def judge_all(self, profile: Profile) -> None:
-        """Judge all rows that hold a node."""
-        self._judge(profile, self._state.nodes.present_rows(), start=0, anew=True)
-
-    def judge_anew(self, profile: Profile, rows: list[int]) -> None:
+    def _judge_anew(self, profile: Profile, rows: list[int]) -> None:
         """Judge rows of which anything may have changed; some may hold no node any more."""
-        self.has_judged = True
+        self._has_judged = True
         nodes = self._state.nodes
         is_there = [nodes.node_at(NodeRow(row)) is not None for row in rows]
         there = [row for row, there in zip(rows, is_there, strict=True) if there]
@@ -123,7 +212,7 @@ class RowPart:
         if there:
             self._judge(profile, np.array(there, dtype=np.int64), start=0, anew=True)
 
-    def judge_again(self, profile: Profile, rows: list[int]) -> None:
+    def _judge_again(self, profile: Profile, rows: list[int]) -> None:
         """Judge rows on which pods came or went."""
         start, stages = self._lively_from, self._stages
         codes = self.codes.take(rows)
@@ -140,7 +229,7 @@ class RowPart:
             rows = [row for row in rows if not self._recall(row)]
         if rows:
             self._judge(profile, np.array(rows, dtype=np.int64), start=start, anew=False)
-            self.has_judged = True
+            self._has_judged = True
             if few:
                 self._remember(rows)
 
@@ -217,11 +306,12 @@ class RowPart:
             self._score(profile, left[scored_before], anew=False)
 
     def _filter(self, profile: Profile, position: int, rows: Column) -> Column:
-        step = profile.filters[self._filters[position]]
-        if self.watch is not None:
-            self.watch.asked(points.FILTER, step.name, len(rows))
+        place, term = self._filters[position]
+        step = profile.filters[place]
+        if self._watch is not None:
+            self._watch.asked(points.FILTER, step.name, len(rows))
         reads = self._filter_reads[position]
-        return self._runtime.filter(step, self._terms[step.name], rows, reads=reads)
+        return self._runtime.filter(step, term, rows, reads=reads)
 
     def _score(self, profile: Profile, rows: Column, *, anew: bool) -> None:
         """Score rows that passed; only by what pods change, unless they are scored anew."""
@@ -256,20 +346,20 @@ class RowPart:
         self.base[places] = total
 
     def _ask(self, plugin: str, rows: int) -> None:
-        if self.watch is not None:
-            self.watch.asked(points.SCORE, plugin, rows)
+        if self._watch is not None:
+            self._watch.asked(points.SCORE, plugin, rows)
 
     # What it depends on
 
-    def learn(self) -> Iterable[Reads]:
-        """Return what was read, if there is anything new in it; refuse what can't be followed."""
-        if not self.has_judged:
-            return ()
-        self.has_judged = False
+    def _learn(self) -> None:
+        """Look at what was read, if there is anything new in it; refuse what can't be followed."""
+        if not self._has_judged:
+            return
+        self._has_judged = False
         scores = [score.reads for score in (*self._scores, *self._raw_scores)]
         news = sum(reads.news for reads in (*self._filter_reads, *scores))
         if news == self._news:
-            return ()
+            return
         self._news = news
         self._lively_from = len(self._filters)
         for position, reads in enumerate(self._filter_reads):
@@ -290,14 +380,12 @@ class RowPart:
         for reads in every:
             if reads.counters or reads.presences or reads.wide_facts:
                 raise NotKeptError("wide")
-            self.facts |= reads.facts
-        return every
+            self._facts |= reads.facts
+            self._surroundings.see(reads)
 
-    def grow(self) -> None:
+    def _grow(self) -> None:
         """Make room for rows that are new."""
         more = self._state.nodes.row_count - len(self.codes)
-        if more <= 0:
-            return
         self.codes = np.concatenate([self.codes, np.full(more, ABSENT, dtype=np.int64)])
         self.base = np.concatenate([self.base, np.full(more, NEVER, dtype=np.int64)])
         nothing = np.zeros(more, dtype=np.int64)
@@ -306,11 +394,6 @@ class RowPart:
             score.column = np.concatenate([score.column, nothing])
 
     # Answers
-
-    def are_feasible(self, rows: Column) -> npt.NDArray[np.bool_]:
-        """Return which of some rows no filter rejects."""
-        found: npt.NDArray[np.bool_] = self.base.take(rows) != NEVER
-        return found
 
     @property
     def normalizes(self) -> bool:

@@ -11,6 +11,7 @@ from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.evaluation import Evaluation
 from k8s_scheduler.core.engine.shapes.families import Answers, Family, Member
 from k8s_scheduler.core.engine.shapes.groups import TooManyGroupsError
+from k8s_scheduler.core.engine.shapes.row_parts import RowParts
 from k8s_scheduler.core.engine.shapes.tally import Tally
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
@@ -52,6 +53,7 @@ class ShapeCache:
         # In the order of their last use.
         self._order: dict[tuple[_FamilyKey, Answers], int] = {}
         self._bytes = 0
+        self._row_parts = RowParts(state, runtime)
         # Specs that were seen once; True for those that are not worth it.
         self._seen: dict[_FamilyKey, bool] = {}
         self._epoch = verdicts.epoch
@@ -63,21 +65,26 @@ class ShapeCache:
     @property
     def nbytes(self) -> int:
         """How much memory the evaluations take."""
-        return self._bytes
+        return self._bytes + self._row_parts.nbytes
 
     def clear(self) -> None:
         """Forget everything."""
         self._families.clear()
         self._order.clear()
         self._seen.clear()
+        self._row_parts.clear()
         self._bytes = 0
 
     def drop(self, profile: Profile, queued: QueuedPod) -> None:
-        """Forget the shape of a pod."""
+        """Forget the shape of a pod, with all that other shapes share with it."""
         key = (profile.scheduler_name, queued.shape.spec)
         family = self._families.get(key)
-        if family is not None:
-            self._forget(key, family.answers(self._state, queued))
+        if family is None:
+            return
+        answers = family.answers(self._state, queued)
+        if answers in family.members:
+            family.members[answers].evaluation.give_up()
+        self._forget(key, answers)
 
     def find(
         self, profile: Profile, queued: QueuedPod, watch: Watch | None = None
@@ -166,7 +173,12 @@ class ShapeCache:
     ) -> Member | None:
         try:
             evaluation = Evaluation(
-                self._state, self._runtime, profile, queued.view, family.questions
+                self._state,
+                self._runtime,
+                profile,
+                queued.view,
+                family.questions,
+                row_parts=self._row_parts,
             )
         except (NotKeptError, TooManyGroupsError, PluginError) as error:
             _count(self.tally.refused, error)
@@ -192,7 +204,7 @@ class ShapeCache:
         self._bytes = sum(self._order.values())
 
     def _make_room(self) -> None:
-        while self._bytes > self._max_bytes and len(self._order) > 1:
+        while self.nbytes > self._max_bytes and len(self._order) > 1:
             key, answers = next(iter(self._order))
             self._forget(key, answers)
             self.tally.dropped += 1

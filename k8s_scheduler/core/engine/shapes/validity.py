@@ -31,6 +31,30 @@ class _Prepared:
     reads: Reads
 
 
+class Surroundings:
+    """Objects and numbers that were read while rows were judged, whichever rows these were."""
+
+    def __init__(self, state: Cache) -> None:
+        self._state = state
+        self._reads = Reads()
+        self._facts = 0
+        self._stamp = _stamp_of(state)
+
+    def see(self, reads: Reads) -> None:
+        """Take note of what was read."""
+        self._reads.objects.update(reads.objects)
+        self._reads.scalars.update(reads.scalars)
+        self._facts |= _facts_behind(reads)
+
+    def are_same(self, seen: int) -> bool:
+        """Return whether all is as it was, given the facts that changed anywhere."""
+        stamp = _stamp_of(self._state)
+        if stamp == self._stamp and not seen & self._facts:
+            return True
+        self._stamp = stamp
+        return are_same(self._state, self._reads)
+
+
 class Inputs:
     """What an evaluation was made from, besides the rows themselves."""
 
@@ -40,9 +64,7 @@ class Inputs:
         self._prepared: list[_Prepared] = []
         self._wide_facts = 0
         self._presences: dict[tuple[Counter, str], bool] = {}
-        # Of what was read while rows were judged.
-        self._late = Reads()
-        self._stamp = self._stamp_now()
+        self._stamp = _stamp_of(state)
         # Whether, when last asked, anything had changed that is not of a row.
         self.moved = True
         # Terms that have become others, of filters that are asked group by group: nothing else was
@@ -56,39 +78,18 @@ class Inputs:
         self._prepared.append(_Prepared(index, said, reads))
         self._heed(reads)
 
-    def see(self, reads: Reads) -> None:
-        """Take note of what was read while rows were judged."""
-        self._late.objects.update(reads.objects)
-        self._late.scalars.update(reads.scalars)
-        self._heed(self._late)
-
     def _heed(self, reads: Reads) -> None:
-        self._wide_facts |= reads.wide_facts
+        self._wide_facts |= reads.wide_facts | _facts_behind(reads)
         self._presences.update(reads.presences)
-        if reads.objects:
-            self._wide_facts |= OBJECTS
-        if "node_count" in reads.scalars:
-            self._wide_facts |= NODE
-
-    def _stamp_now(self) -> tuple[int, int, int]:
-        """Return numbers that change with most of what is not noted as a fact."""
-        state = self._state
-        return (
-            state.pods.held_terms.version,
-            state.nodes.labels.value_count,
-            state.nodes.images.generation,
-        )
 
     def are_valid(self, seen: int, profile: Profile, pod: PodView, runtime: Runtime) -> bool:
         """Return whether all would be said again, given the facts that changed anywhere."""
-        stamp = self._stamp_now()
+        stamp = _stamp_of(self._state)
         self.moved = bool(seen & (OBJECTS | NODE)) or stamp != self._stamp
         here = are_present(self._presences)
         if here and stamp == self._stamp and not seen & self._wide_facts:
             return True
         self._stamp = stamp
-        if not self.are_same(self._late):
-            return False
         return all(
             (self.are_same(prepared.reads) and not seen & prepared.reads.wide_facts)
             or self._said_again(prepared, profile, pod, runtime)
@@ -96,38 +97,8 @@ class Inputs:
         )
 
     def are_same(self, reads: Reads) -> bool:
-        """Return whether the objects and numbers that were read are the same now."""
-        return (
-            all(self._object(read) is seen for read, seen in reads.objects.items())
-            and all(self._scalar(name) == seen for name, seen in reads.scalars.items())
-            and are_present(reads.presences)
-        )
-
-    def _object(self, read: ObjectRead) -> Any:
-        what, kind, namespace, name = read
-        objects = self._state.objects
-        match what:
-            case "get":
-                return objects.get(kind, namespace, name)
-            case "original":
-                return objects.original(kind, namespace, name)
-            case "list":
-                return objects.list(kind, namespace)
-        return objects.list_all(kind)
-
-    def _scalar(self, name: str) -> int:
-        state = self._state
-        match name:
-            case "held_terms":
-                return state.pods.held_terms.version
-            case "label_values":
-                return state.nodes.labels.value_count
-            case "node_count":
-                return len(state.nodes)
-        family, _, image = name.partition("/")
-        if family != "image":
-            raise KeyError(name)
-        return len(state.nodes.images.sizes(image))
+        """Return whether what was read of the cluster as a whole is the same now."""
+        return are_same(self._state, reads)
 
     def _said_again(
         self, prepared: _Prepared, profile: Profile, pod: PodView, runtime: Runtime
@@ -153,6 +124,57 @@ class Inputs:
             self.other_terms[step.name] = said
         prepared.said, prepared.reads = said, reads
         return True
+
+
+def are_same(state: Cache, reads: Reads) -> bool:
+    """Return whether the objects and numbers that were read are the same now."""
+    return (
+        all(_object(state, read) is seen for read, seen in reads.objects.items())
+        and all(_scalar(state, name) == seen for name, seen in reads.scalars.items())
+        and are_present(reads.presences)
+    )
+
+
+def _object(state: Cache, read: ObjectRead) -> Any:
+    what, kind, namespace, name = read
+    objects = state.objects
+    match what:
+        case "get":
+            return objects.get(kind, namespace, name)
+        case "original":
+            return objects.original(kind, namespace, name)
+        case "list":
+            return objects.list(kind, namespace)
+    return objects.list_all(kind)
+
+
+def _scalar(state: Cache, name: str) -> int:
+    match name:
+        case "held_terms":
+            return state.pods.held_terms.version
+        case "label_values":
+            return state.nodes.labels.value_count
+        case "node_count":
+            return len(state.nodes)
+    family, _, image = name.partition("/")
+    if family != "image":
+        raise KeyError(name)
+    return len(state.nodes.images.sizes(image))
+
+
+def _facts_behind(reads: Reads) -> int:
+    """Return the facts without whose change objects and numbers that were read stay the same."""
+    found = OBJECTS if reads.objects else 0
+    return found | NODE if "node_count" in reads.scalars else found
+
+
+def _stamp_of(state: Cache) -> tuple[int, int, int]:
+    """Return numbers that change with most of what is not noted as a fact."""
+    return (
+        state.pods.held_terms.version,
+        state.nodes.labels.value_count,
+        state.nodes.images.generation,
+    )
 
 
 def are_present(presences: Mapping[tuple[Counter, str], bool]) -> bool:

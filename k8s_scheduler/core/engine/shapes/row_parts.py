@@ -1,0 +1,52 @@
+"""What is kept row by row, shared by all shapes to which it is the same.
+
+Pods that differ in how they are spread, or in whom they want to be near to, but not in what they
+take nor in which nodes they want, are judged alike row by row. What plugins said at PreFilter and
+PreScore tells: equal terms on equal places make equal columns.
+"""
+
+from collections.abc import Sequence
+from weakref import WeakValueDictionary
+
+from k8s_scheduler.core.engine.shapes.row_part import RowPart
+from k8s_scheduler.core.framework.plugin import Term
+from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.state.cache import Cache
+
+
+class RowParts:
+    """The row parts that somebody uses."""
+
+    def __init__(self, state: Cache, runtime: Runtime) -> None:
+        self._state = state
+        self._runtime = runtime
+        self._parts: WeakValueDictionary[object, RowPart] = WeakValueDictionary()
+
+    def get(
+        self,
+        profile: Profile,
+        filters: Sequence[tuple[int, Term]],
+        scores: Sequence[tuple[int, Term]],
+    ) -> RowPart:
+        """Return one that is up to date; NotKeptError if it can't be kept."""
+        key = (profile.scheduler_name, tuple(filters), tuple(scores))
+        try:
+            known = self._parts.get(key)
+        except TypeError:
+            # A term that is no value can't be compared with others.
+            return RowPart(self._state, self._runtime, profile, filters, scores)
+        if known is not None and not known.is_lost:
+            known.catch_up(profile, None)
+            return known
+        made = self._parts[key] = RowPart(self._state, self._runtime, profile, filters, scores)
+        return made
+
+    def clear(self) -> None:
+        """Share nothing any more with those that are there."""
+        self._parts.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        return sum(part.nbytes for part in self._parts.values())
