@@ -18,7 +18,7 @@ from k8s_scheduler.core.messages.incoming import NodeChanged, PodChanged
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from tests.bench.core_workloads import ROOMY, make_shape
-from tests.bench.workloads import make_node, make_pod
+from tests.bench.workloads import Raw, make_node, make_pod
 
 _PAGE = 4096
 _NOW = 1000.0
@@ -32,6 +32,13 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
 
 
+def make_sized(shape: int) -> Raw:
+    """Return a pod of a shape; no two of them are of one size, so they share nothing."""
+    pod = make_shape(shape)
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = f"{100 + shape}m"
+    return pod
+
+
 def growth(*, nodes: int, pods: int, shapes: int) -> Iterator[tuple[str, int]]:
     """Yield what was added, and by how many bytes the process grew."""
     core = Scheduler(Setup(profiles=default_configuration(known_plugins()).profiles))
@@ -43,13 +50,13 @@ def growth(*, nodes: int, pods: int, shapes: int) -> Iterator[tuple[str, int]]:
     yield f"{nodes} nodes", after - before
     for number in range(pods):
         name = f"placed-{number}"
-        pod = make_pod(make_shape(number % shapes), name, node=f"node-{number % nodes}")
+        pod = make_pod(make_sized(number % shapes), name, node=f"node-{number % nodes}")
         core.handle(PodChanged(_NOW, PodUid(name), pod))
     before, after = after, resident_bytes()
     yield f"{pods} pods", after - before
     profile = next(iter(core._profiles.values()))
     for number in range(_ROUNDS * shapes):
-        raw = make_shape(number % shapes)
+        raw = make_sized(number % shapes)
         queued = QueuedPod(make_pod(raw, f"come-{number}"), timestamp=_NOW)
         core._cycle.decide(profile, queued)
     before, after = after, resident_bytes()

@@ -4,10 +4,11 @@
 
 A decision is: look at all nodes, choose, and assume the pod there; for `churn` also that another
 pod is gone, for `full` the message and the preemption that finds no victim. Reading the pod and the
-queue are not part of it. Workloads take turns in chunks, each between two runs of a calibration
-loop, so that a noisy machine is noisy for all of them: microseconds are scaled to a machine that
-runs the loop in 4.85 ms, and the median over the chunks counts. A sample of the decisions is made
-again from scratch and has to come out the same.
+queue are not part of it. Clusters of all sizes take turns in chunks, each between two runs of a
+calibration loop, so that a noisy machine is noisy for all of them: microseconds are scaled to a
+machine that runs the loop in 4.85 ms, and the median over the chunks counts. A sample of the
+decisions is made again from scratch and has to come out the same. One workload comes after the
+other: a scheduler has one cluster to look after, and the processor's caches to itself.
 """
 
 import argparse
@@ -181,13 +182,12 @@ def main() -> None:
     parser.add_argument("--workload", action="append", choices=list(CORE_WORKLOADS))
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    courses = [
-        Course(name, nodes, arguments.pods)
-        for nodes in arguments.nodes
-        for name in arguments.workload or CORE_WORKLOADS
-    ]
-    run(courses)
-    results = [course.result() for course in courses]
+    results: list[dict[str, Any]] = []
+    for name in arguments.workload or CORE_WORKLOADS:
+        courses = [Course(name, nodes, arguments.pods) for nodes in arguments.nodes]
+        run(courses)
+        results += [course.result() for course in courses]
+    results.sort(key=lambda result: result["nodes"])
     sys.stdout.write("\n".join(lines(results)) + "\n")
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")

@@ -13,7 +13,7 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.engine.checkpoints import _fill, take_checkpoint
 from k8s_scheduler.core.engine.judging import Judge, Judgement
-from k8s_scheduler.core.engine.shapes.evaluation import Evaluation
+from k8s_scheduler.core.engine.shapes.shape_cache import Known
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile, compile_profile
@@ -120,7 +120,7 @@ def total_by_name(names: Any, rows: Any, totals: Any) -> dict[str, int]:
     return {names[row]: int(totals[i]) for i, row in enumerate(rows.tolist())}
 
 
-def told(core: Scheduler, profile: Profile, kept: Evaluation) -> Answer:
+def told(core: Scheduler, profile: Profile, kept: Known) -> Answer:
     """Return what an evaluation says."""
     nodes = core._cache.nodes
     rows = nodes.present_rows()
@@ -167,16 +167,14 @@ def check(
     kept = core._shapes.find(profile, QueuedPod(pod, timestamp=0.0))
     if kept is not None:
         fresh = scratch.evaluate(other, pod)
-        _same("evaluation", told(core, profile, kept.evaluation), fresh)
-        _same_choice(core, kept.evaluation, fresh, profile, start)
+        _same("evaluation", told(core, profile, kept), fresh)
+        _same_choice(core, kept, fresh, profile, start)
     if judges or kept is None:
         _same("judgement", asked(lambda: core.judge(pod)), scratch.judge(other, pod))
     return kept is not None
 
 
-def _same_choice(
-    core: Scheduler, kept: Evaluation, fresh: Answer, profile: Profile, start: int
-) -> None:
+def _same_choice(core: Scheduler, kept: Known, fresh: Answer, profile: Profile, start: int) -> None:
     nodes = core._cache.nodes
     start %= nodes.row_count
     best = kept.best(profile, start=start)

@@ -149,6 +149,22 @@ def replica(template: Raw, name: str, number: int, *, scheduler: str, priority: 
     return pod
 
 
+def vary(rng: random.Random, pod: Raw, number: int) -> None:
+    """Make a pod one that is like no other, but akin to many: in size, or in the nodes it wants."""
+    if rng.random() < 0.7:
+        requests = pod["spec"]["containers"][0]["resources"]["requests"]
+        requests["cpu"] = f"{number % 900}m"
+    if rng.random() < 0.3:
+        pod["spec"]["overhead"] = {"memory": f"{number}Ki"}
+    if rng.random() < 0.4:
+        names = rng.sample([*NODES, "nobody"], k=rng.choice([1, 1, 2, 3]))
+        field = {"key": "metadata.name", "operator": "In", "values": names}
+        terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        _affinity(pod)["nodeAffinity"] = {REQUIRED: terms}
+    elif rng.random() < 0.3:
+        rng.choice([_want_affinity, _prefer_labels])(rng, pod)
+
+
 def _affinity(pod: Raw) -> Raw:
     found: Raw = pod["spec"].setdefault("affinity", {})
     return found

@@ -36,6 +36,7 @@ from tests.property.kept_pods import (
     random_template,
     replica,
     setup,
+    vary,
 )
 from tests.property.kept_tuning import TUNINGS, tuned
 from tests.property.saga_world import PV, PVC, TIME, Server, claim, volume
@@ -72,8 +73,11 @@ class History:
         has_twin: bool = False,
         verified_share: float = 0.0,
         max_bytes: int | None = None,
+        has_kin: bool = False,
     ) -> None:
         self.rng = random.Random(seed)
+        # Whether most pods are like no other, but akin to many.
+        self.has_kin = has_kin
         self.steps = steps
         self.volumes = volumes
         self.preempts = preempts
@@ -92,6 +96,7 @@ class History:
         ]
         self.now = 1000.0
         self.created = 0
+        self.varied = 0
         # How often something was asked, and how often it was answered from what is kept.
         self.checks = 0
         self.kept = 0
@@ -135,7 +140,8 @@ class History:
     def _count(self) -> None:
         """Add up what the core says of itself."""
         tally = self.core._shapes.tally
-        self.tally.update(answered=tally.answered, repeated=tally.repeated, made=tally.made)
+        counts = {"answered": tally.answered, "repeated": tally.repeated, "made": tally.made}
+        self.tally.update(counts, akin=tally.akin)
         self.reasons.update(tally.renewed)
         self.reasons.update(tally.refused)
 
@@ -179,13 +185,17 @@ class History:
     # Pods
 
     def replica_of(self, template: Raw, name: str, number: int) -> Raw:
-        return replica(
+        pod = replica(
             template,
             name,
             number,
             scheduler=self.rng.choice(self.schedulers),
             priority=self.rng.choice([0, 0, 1]),
         )
+        if self.has_kin and self.rng.random() < 0.8:
+            self.varied += 1
+            vary(self.rng, pod, self.varied)
+        return pod
 
     def create(self, template: Raw) -> Raw:
         self.created += 1

@@ -29,6 +29,15 @@ def test_what_is_kept_is_what_would_be_found(first):
     assert kept > 0.4 * asked
 
 
+@pytest.mark.parametrize("first", range(0, 432, CHUNK))
+def test_what_goes_for_all_kin_goes_for_each(first):
+    akin = 0
+    for seed in range(first, first + CHUNK):
+        history = run(seed, has_kin=True)
+        akin += history.tally["akin"]
+    assert akin > 4 * CHUNK
+
+
 @pytest.mark.parametrize("seed", range(100_000, 100_010))
 def test_long_histories(seed):
     history = run(seed, steps=60)

@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import pytest
 
-from k8s_scheduler.core.engine.shapes import families, groups, row_part, validity
-from k8s_scheduler.core.framework import reads, reasons
+from k8s_scheduler.core.engine.shapes import families, groups, kin, row_part, validity
+from k8s_scheduler.core.framework import pod_view, reads, reasons
 from k8s_scheduler.core.state import cache, counters, facts, held_terms, live_counters, objects
 from tests.property.kept_checks import StaleError
 from tests.property.kept_world import LOOKED_AT, run
@@ -110,6 +110,11 @@ def all_alike(answers: Any, self: Any, *args: Any) -> Any:
     return ()
 
 
+def as_at_first(feasible: Any, self: Any) -> Any:
+    self._known = (self.rows.version, self._state.nodes.present_rows())
+    return feasible(self)
+
+
 PLANTED: dict[str, Plant] = {
     # What changes is not noted.
     "a pod comes": silent(cache.Cache, "_place"),
@@ -149,14 +154,28 @@ PLANTED: dict[str, Plant] = {
     "rows that are new": replaced(row_part.RowPart, "_grow", nothing),
     "pods that answer otherwise": around(families.Family, "answers", all_alike),
 }
+# Mistakes that show where pods are akin, in what is kept of all of them.
+PLANTED_AMONG_KIN: dict[str, Plant] = {
+    "what kin differ in": replaced(pod_view.Questions, "differ_in_kin", frozen(0)),
+    "what changed": replaced(kin.Kin, "catch_up", nothing),
+    "which rows pass": around(kin.Kin, "feasible", as_at_first),
+}
 # Where a mistake that seldom shows is found; looked at first, to save time.
 HINTS = {"features of a node": 181, "a count, of new terms": 381}
 
 
-def hunt(seeds: tuple[int, ...]) -> None:
+def hunt(seeds: tuple[int, ...], **options: Any) -> None:
     """Run histories until one fails."""
     for seed in seeds:
-        run(seed)
+        run(seed, **options)
+
+
+@pytest.mark.parametrize("name", PLANTED_AMONG_KIN)
+def test_a_mistake_planted_among_kin_is_found(name, monkeypatch):
+    PLANTED_AMONG_KIN[name](monkeypatch)
+    # Rows that do not belong together may not even fit together.
+    with pytest.raises((StaleError, ValueError)):
+        hunt(tuple(SEEDS), has_kin=True)
 
 
 @pytest.mark.parametrize("name", PLANTED)

@@ -15,9 +15,8 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.sampling import Sampling
 from k8s_scheduler.core.engine.seeds import seed_of
-from k8s_scheduler.core.engine.shapes.evaluation import first_highest
-from k8s_scheduler.core.engine.shapes.families import Member
-from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
+from k8s_scheduler.core.engine.shapes.highest import first_highest
+from k8s_scheduler.core.engine.shapes.shape_cache import Known, ShapeCache
 from k8s_scheduler.core.engine.shapes.verification import Verifier
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.cycle_state import CycleState
@@ -35,8 +34,6 @@ from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.node_table import Rows
 
 _ALL = 100
-# Pods that are left with so few nodes before any is looked at are judged from scratch.
-_FEW = 64
 # A node that came to fit while extenders were asked; the change that did it wakes the pod.
 _NOT_ASKED = refusal("node(s) were not known to the extenders yet", resolvable=False)
 
@@ -111,9 +108,8 @@ class Cycle:
         if isinstance(found, NoNode):
             return found
         state, feasible = found.before.state, found.feasible
-        names = found.before.names
-        if names is not None and len(names) <= _FEW and self._shapes is not None:
-            self._shapes.pass_over(profile, queued)
+        if self._shapes is not None:
+            self._shapes.pass_over(profile, queued, found.before.names)
         if 0 < profile.percentage_of_nodes_to_score < _ALL:
             rows = self._state.nodes.present_rows()
             feasible = self.sampling.cut(rows, found, profile.percentage_of_nodes_to_score)
@@ -130,7 +126,7 @@ class Cycle:
 
     # From what is kept
 
-    def _kept(self, profile: Profile, queued: QueuedPod) -> Member | None:
+    def _kept(self, profile: Profile, queued: QueuedPod) -> Known | None:
         """Return what is known of the pod's shape; sampling and few nodes are not for that."""
         if self._shapes is None or 0 < profile.percentage_of_nodes_to_score < _ALL:
             return None
@@ -147,25 +143,24 @@ class Cycle:
         if self._verifier is None:
             return found
         epoch = self._verdicts.epoch
-        if self._verifier.approves(profile, queued, found.evaluation):
+        if self._verifier.approves(profile, queued, found):
             # Looking may have given codes another meaning.
             return found if self._verdicts.epoch == epoch else None
         self._shapes.drop(profile, queued)
         return None
 
     def _decide_as_kept(
-        self, profile: Profile, queued: QueuedPod, kept: Member
+        self, profile: Profile, queued: QueuedPod, kept: Known
     ) -> Placement | NoNode:
-        evaluation = kept.evaluation
         start = seed_of(queued.pod, attempt=queued.attempts) % self._state.nodes.row_count
         watch = self._watches.get(profile.scheduler_name)
         started = 0.0 if watch is None else watch.now()
-        row = evaluation.best(profile, start=start)
+        row = kept.best(profile, start=start)
         if row is not None:
             if watch is not None:
                 watch.ended(points.SCORE, points.SUCCESS, started)
-            return Placement(row, evaluation.state)
-        filtered = evaluation.filtered()
+            return Placement(row, kept.state)
+        filtered = kept.filtered()
         if kept.labels != queued.shape.labels:
             # Who makes room asks what nobody has asked before: of this pod, not of another one.
             before = self._runtime.run_pre_filters(profile, queued.view)

@@ -12,8 +12,7 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.preemption import Stuck
 from k8s_scheduler.core.engine.seeds import seed_of
-from k8s_scheduler.core.engine.shapes.evaluation import Evaluation
-from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
+from k8s_scheduler.core.engine.shapes.shape_cache import Known, ShapeCache
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.preemption import DryRunError, PreemptionPlugin, Victims
@@ -118,13 +117,13 @@ class Judge:
             diagnosis=None,
         )
 
-    def _kept(self, profile: Profile, pod: Pod) -> Evaluation | None:
+    def _kept(self, profile: Profile, pod: Pod) -> Known | None:
         """Return what is known of the pod's shape, if exactly its like is kept."""
         if self._shapes is None:
             return None
         queued = QueuedPod(pod, timestamp=0.0)
         found = self._shapes.find(profile, queued)
-        return None if found is None or found.labels != queued.shape.labels else found.evaluation
+        return None if found is None or found.labels != queued.shape.labels else found
 
     def _preemption(
         self, profile: Profile, pod: Pod, rows: Rows, filtered: Filtered, nominated: Nominated

@@ -28,7 +28,12 @@ class ShapeMeter:
         metrics.shapes.set(len(shapes))
         metrics.shape_bytes.set(shapes.nbytes)
         kept = tally.answered
-        answers = {"kept": kept, "not_kept": tally.repeated - kept, "new": tally.new}
+        answers = {
+            "kept": kept,
+            "not_kept": tally.repeated - kept,
+            "akin": tally.akin,
+            "new": tally.new - tally.akin,
+        }
         self._raise(metrics.shape_questions, answers)
         self._raise(metrics.shape_renewals, tally.renewed)
         self._raise(metrics.shape_refusals, tally.refused)

@@ -25,6 +25,9 @@ class Questions:
     # Whatever its labels are, its name.
     labels: bool = False
     name: bool = False
+    # What kin differ in: what it requests, and which nodes it demands or prefers.
+    requests: bool = False
+    node_affinity: bool = False
     # Which terms of placed pods pick it.
     terms: bool = False
     # Dicts stand for ordered sets.
@@ -33,25 +36,30 @@ class Questions:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """How many there are about labels and names."""
         flags = self.labels + self.name + self.terms
         return len(self.selectors) + len(self.pairs) + flags
+
+    @property
+    def differ_in_kin(self) -> bool:
+        """Whether kin may give different answers; their labels are the same."""
+        return self.requests or self.node_affinity or self.name
 
 
 class PodView:
     """The pod, as far as pods of one shape are alike."""
 
-    __slots__ = ("_pod", "_questions", "_terms", "requests")
+    __slots__ = ("_pod", "_questions", "_requests", "_terms")
 
     def __init__(self, pod: Pod, requests: Requests | None = None) -> None:
         """Take a pod, and its requests if they are known already."""
         self._pod = pod
-        self.requests: Requests = requests or pod_requests(pod)
+        self._requests: Requests = requests or pod_requests(pod)
         self._terms: tuple[PodTerm, ...] | None = None
         self._questions: Questions | None = None
 
     def asking(self, questions: "Questions") -> "_Asking":
-        """Return a context in which what is asked of the pod's labels is taken down."""
+        """Return a context in which what is asked is taken down, where pods may differ."""
         return _Asking(self, questions)
 
     # Who it is, as far as others select it
@@ -96,10 +104,19 @@ class PodView:
     # What it takes
 
     @property
+    def requests(self) -> Requests:
+        """What it requests."""
+        if self._questions is not None:
+            self._questions.requests = True
+        return self._requests
+
+    @property
     def container_requests(self) -> Requests:
         """What the containers request, without what is set for the pod as a whole."""
+        if self._questions is not None:
+            self._questions.requests = True
         if self._pod.spec.resources is None:
-            return self.requests
+            return self._requests
         return pod_requests(self._pod, with_pod_level=False)
 
     @property
@@ -135,6 +152,8 @@ class PodView:
     @property
     def node_affinity(self) -> NodeAffinity | None:
         """What the pod demands and prefers of nodes."""
+        if self._questions is not None:
+            self._questions.node_affinity = True
         affinity = self._pod.spec.affinity
         return None if affinity is None else affinity.node_affinity
 

@@ -6,13 +6,12 @@ integer per node instead; 0 means the node passed.
 """
 
 from dataclasses import dataclass
-from typing import NewType
+from typing import NamedTuple, NewType
 
 Code = NewType("Code", int)
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """Why a plugin rejects a node; `text` is kube-scheduler's wording, people grep for it."""
 
     code: str

@@ -35,7 +35,7 @@ from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep,
 from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.trial import Trial
-from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.framework.views import FEW, Codes, RowsView, Scores, extremes
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
@@ -215,7 +215,7 @@ class Runtime:
     ) -> Filtered:
         # Positions in `rows` that passed so far; None while these are all of them, so that views
         # of all nodes stay just that.
-        codes, passed, outside = self._within(before, rows)
+        codes, passed, outside = self.within(before, rows)
         for step in profile.filters:
             if step.name not in before.state.terms:
                 continue
@@ -238,7 +238,7 @@ class Runtime:
             passed = np.flatnonzero(codes == 0)
         return Filtered(codes, rows if passed is None else rows.take(passed), before, outside)
 
-    def _within(
+    def within(
         self, before: PreFiltered, rows: Rows
     ) -> tuple[Codes, npt.NDArray[np.intp] | None, int]:
         """Return codes that reject the rows in no node set, where the others are, and that code.
@@ -292,8 +292,13 @@ class Runtime:
         """Return one plugin's codes; a term that is a verdict stands for every row."""
         if isinstance(term, Verdict):
             return np.full(len(rows), self._verdicts.code(term), dtype=np.int64)
+        return self.filter_view(step, term, self.view(step, rows, delta, reads))
+
+    @staticmethod
+    def filter_view(step: FilterStep, term: Term, view: RowsView) -> Codes:
+        """Return one plugin's codes of what is in a view."""
         try:
-            return step.plugin.filter(term, self.view(step, rows, delta, reads))
+            return step.plugin.filter(term, view)
         except Exception as error:
             raise blame(error, step.name, "Filter") from error
 
@@ -349,7 +354,7 @@ class Runtime:
         terms = []
         for step in profile.scores:
             view = self.view(step, feasible)
-            term = self._pre_scored(step, pod, view)
+            term = self.pre_score_view(step, pod, view)
             if term is not SKIP:
                 terms.append((step, view, term))
                 if watch is not None:
@@ -357,7 +362,8 @@ class Runtime:
         return terms
 
     @staticmethod
-    def _pre_scored(step: ScoreStep, pod: PodView, view: RowsView) -> Term:
+    def pre_score_view(step: ScoreStep, pod: PodView, view: RowsView) -> Term:
+        """Return what a plugin says at PreScore of what is in a view."""
         try:
             return step.plugin.pre_score(pod, view)
         except Exception as error:
@@ -377,7 +383,7 @@ class Runtime:
 
     def pre_score(self, step: ScoreStep, pod: PodView, rows: Rows, reads: Reads) -> Term:
         """Return what a plugin says at PreScore."""
-        return self._pre_scored(step, pod, self.view(step, rows, reads=reads, wide=True))
+        return self.pre_score_view(step, pod, self.view(step, rows, reads=reads, wide=True))
 
     def raw_score(self, step: ScoreStep, term: Term, rows: Rows, reads: Reads) -> Scores:
         """Return a plugin's scores before they are normalised."""
@@ -395,7 +401,7 @@ class Runtime:
         self, step: ScoreStep, pod: PodView, rows: Rows, nodes: Scores, reads: Reads
     ) -> Term:
         """Return what a plugin says at PreScore of rows that stand for several nodes each."""
-        return self._pre_scored(step, pod, self.group_view(step, rows, nodes, reads))
+        return self.pre_score_view(step, pod, self.group_view(step, rows, nodes, reads))
 
     def score_view(self, step: ScoreStep, term: Term, view: RowsView) -> Scores:
         """Return a plugin's scores of what is in a view."""
@@ -408,9 +414,11 @@ class Runtime:
                 scores = step.normalize(scores)
             except Exception as error:
                 raise blame(error, step.name, "Score") from error
-        # As unsigned numbers the negative ones are the largest: one look is enough.
-        if np.maximum.reduce(scores.view(np.uint64)) > MAX_SCORE:
-            low, high = int(scores.min()), int(scores.max())
+        # As unsigned numbers the negative ones are the largest: one look at many is enough.
+        if len(scores) > FEW and np.maximum.reduce(scores.view(np.uint64)) <= MAX_SCORE:
+            return scores
+        low, high = extremes(scores)
+        if low < 0 or high > MAX_SCORE:
             raise PluginError(
                 step.name,
                 "Score",

@@ -1,7 +1,7 @@
 """What every view of rows has: what it shows, what it may show, and what was read through it."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,12 @@ Counts = npt.NDArray[np.int64]
 
 
 # Up to so many numbers Python's own functions are faster than numpy's.
-_FEW: Final = 16
+FEW: Final = 16
+
+
+# By counter and topology key: the domains of the rows in view. By counter, key and True: that all
+# domains were looked at.
+Settled: TypeAlias = dict[tuple[Counter, str | None] | tuple[Counter, str | None, bool], Counts]
 
 
 class UndeclaredReadError(Exception):
@@ -34,7 +39,7 @@ class UndeclaredReadError(Exception):
 
 def extremes(scores: Scores) -> tuple[int, int]:
     """Return the lowest and the highest of some scores."""
-    if len(scores) <= _FEW:
+    if len(scores) <= FEW:
         each = scores.tolist()
         return min(each), max(each)
     return int(np.minimum.reduce(scores)), int(np.maximum.reduce(scores))
@@ -51,6 +56,7 @@ class ViewBase:
         "_plugin",
         "_reads",
         "_rows",
+        "_settled",
         "_state",
         "_verdicts",
         "_wide",
@@ -83,6 +89,8 @@ class ViewBase:
         self._declared = declared
         self._verdicts = verdicts
         self._delta = delta
+        # What does not change any more; None if anything may.
+        self._settled: Settled | None = None
         # All nodes in view, and no row without one: columns are shown as they are, uncopied.
         self._is_whole = rows is state.nodes.all_rows
 
@@ -90,6 +98,15 @@ class ViewBase:
         if self._wide and self._reads is not None:
             self._reads.looked_at_rows = True
         return len(self._rows)
+
+    def settle(self) -> None:
+        """Take the labels of the rows in view for settled, and what was read once for taken down.
+
+        For whoever asks through one view again and again, and lets it go when a node comes, goes or
+        gets other labels.
+        """
+        if not self._is_whole:
+            self._settled = {}
 
     # What was read
 

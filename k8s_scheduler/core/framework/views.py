@@ -21,6 +21,7 @@ from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reads import NodeCount
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.view_base import (
+    FEW,
     Codes,
     Counts,
     Mask,
@@ -36,7 +37,16 @@ from k8s_scheduler.core.state.counters import Counted, Counter
 from k8s_scheduler.core.state.held_terms import PodTerm
 from k8s_scheduler.core.state.volume_users import VolumeUser
 
-__all__ = ["Codes", "Counts", "Mask", "RowsView", "Scores", "UndeclaredReadError", "extremes"]
+__all__ = [
+    "FEW",
+    "Codes",
+    "Counts",
+    "Mask",
+    "RowsView",
+    "Scores",
+    "UndeclaredReadError",
+    "extremes",
+]
 
 
 class RowsView(ViewBase):
@@ -256,13 +266,24 @@ class RowsView(ViewBase):
 
     def count_here(self, counter: Counter) -> Counts:
         """Return how many pods are on each row. Do not write to it."""
-        self._check_narrow(counter, None)
+        settled = self._settled
+        if settled is None:
+            self._check_narrow(counter, None)
+        elif (counter, None) not in settled:
+            self._check_narrow(counter, None)
+            settled[counter, None] = self._rows
         return self._cut(counter.by_row)
 
     def count_near(self, counter: Counter, key: str) -> Counts:
         """Return how many pods are in each row's domain of a topology; 0 where it is in none."""
-        self._check_narrow(counter, key)
-        return counter.near(key, self._cut(self._state.nodes.labels.column(key)))
+        settled = self._settled
+        ids = None if settled is None else settled.get((counter, key))
+        if ids is None:
+            self._check_narrow(counter, key)
+            ids = self._cut(self._state.nodes.labels.column(key))
+            if settled is not None:
+                settled[counter, key] = ids
+        return counter.near(key, ids)
 
     def count_everywhere(self, counter: Counter) -> Counts:
         """Return how many pods are on each node there is, in view or not."""
@@ -281,7 +302,12 @@ class RowsView(ViewBase):
 
     def count_in(self, counter: Counter, key: str, domains: npt.NDArray[np.int64]) -> Counts:
         """Return how many pods are in some domains, by the ids of the label's values."""
-        self._check_wide(counter, key)
+        settled = self._settled
+        if settled is None:
+            self._check_wide(counter, key)
+        elif (counter, key, True) not in settled:
+            self._check_wide(counter, key)
+            settled[counter, key, True] = self._rows
         return counter.near(key, domains)
 
     def count_any(self, counter: Counter, key: str) -> bool:

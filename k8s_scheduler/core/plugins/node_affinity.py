@@ -47,6 +47,8 @@ class AffinityTerm:
 
     labels: Mapping[str, str]
     required: NodeSelector | None
+    # The one node that it comes down to, as for a DaemonSet's pod.
+    only: NodeName | None = None
 
 
 class NodeAffinity:
@@ -68,7 +70,7 @@ class NodeAffinity:
         required = None if affinity is None else affinity.required
         if required is None and self._added_required is None and not pod.node_selector:
             return SKIP
-        term = AffinityTerm(pod.node_selector, required)
+        term = AffinityTerm(pod.node_selector, required, _only_node(required))
         names = _named_nodes(required)
         if names is None:
             return term
@@ -76,6 +78,8 @@ class NodeAffinity:
 
     def filter(self, term: AffinityTerm, rows: RowsView) -> Codes:
         """Reject what the profile, and then what the pod, does not pick."""
+        if term.only is not None and not term.labels and self._added_required is None:
+            return rows.where(~rows.mask_of(term.only), NOT_SELECTED, resolvable=False)
         picked = match_labels(term.labels, rows)
         if term.required is not None:
             picked &= match_selector(term.required, rows)
@@ -129,3 +133,18 @@ def _named_nodes(required: NodeSelector | None) -> tuple[NodeName, ...] | None:
         common = [name for name in lists[0] if all(name in others for others in lists[1:])]
         names.update((NodeName(name), None) for name in common)
     return tuple(sorted(names))
+
+
+def _only_node(required: NodeSelector | None) -> NodeName | None:
+    """Return the node that is demanded by name, if nothing else is demanded."""
+    terms = None if required is None else required.node_selector_terms
+    if not terms or len(terms) > 1 or terms[0].match_expressions:
+        return None
+    fields = terms[0].match_fields
+    if not fields or len(fields) > 1:
+        return None
+    field = fields[0]
+    values = field.values or ()
+    if field.key != NAME_FIELD or field.operator != "In" or len(values) != 1:
+        return None
+    return NodeName(values[0])

@@ -11,8 +11,8 @@ in integers rounded down (the last one: to the nearest); a resource the node doe
 out with its weight. Ties are left to the engine.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from k8s_scheduler.api.resources import (
     EPHEMERAL_STORAGE,
     MEMORY,
     PODS,
+    Requests,
     is_scalar,
 )
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
@@ -31,18 +32,19 @@ from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, Mask, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import (
-    Addends,
+    MASKS,
+    PerResource,
     Scratch,
     Strategy,
     broken_linear,
+    divided,
     least_allocated,
-    mean,
     most_allocated,
+    weighted_mean,
 )
 from k8s_scheduler.core.state.amounts import (
     OFFERED_AND_TAKEN,
     TAKEN_IN_SCORES,
-    Block,
 )
 
 TOO_MANY_PODS = Reason(code="NodeResourcesFit/TooManyPods", text="Too many pods")
@@ -74,6 +76,8 @@ def insufficient(resource: str) -> Reason:
 
 # No amount that is free is less.
 _NOT_ASKED_FOR = -(2**63)
+# All that every node has, in the order in which it lies there, so that nothing has to be gathered.
+_A_POD_SLOT = dict.fromkeys(_REASONS, _NOT_ASKED_FOR) | {PODS: 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +85,15 @@ class FitTerm:
     """What has to be free: a pod slot, and how much of which resources."""
 
     resources: tuple[str, ...]
-    amounts: tuple[int, ...]
-    # The same, as `RowsView.block` has them: [resource][0].
-    column: npt.NDArray[np.int64] = field(compare=False, repr=False)
+    asked: PerResource
 
     @staticmethod
-    def of(requested: dict[str, int]) -> "FitTerm":
+    def of(requested: Iterable[tuple[str, int]]) -> "FitTerm":
         """Return the term of a pod that requests so much."""
-        # All that every node has, in the order in which it lies there, so that nothing has to be
-        # gathered.
-        asked = dict.fromkeys(_REASONS, _NOT_ASKED_FOR) | {PODS: 1} | requested
+        asked = _A_POD_SLOT | dict(requested)
         while next(reversed(asked.values())) == _NOT_ASKED_FOR:
             asked.popitem()
-        amounts = tuple(asked.values())
-        return FitTerm(tuple(asked), amounts, np.array(amounts, dtype=np.int64)[:, np.newaxis])
+        return FitTerm(tuple(asked), PerResource(tuple(asked.values())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class ScoreTerm:
 
     resources: tuple[str, ...]
     weights: tuple[int, ...]
-    added: Addends
+    added: PerResource
 
 
 class NodeResourcesFit:
@@ -125,7 +124,9 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(args.get("ignoredResourceGroups") or ())
         strategy = args.get("scoringStrategy") or {}
         scored = strategy.get("resources") or [{"name": CPU}, {"name": MEMORY}]
-        self._scored = tuple((r["name"], int(r.get("weight") or 1)) for r in scored)
+        self._scored = tuple(str(r["name"]) for r in scored)
+        self._weights = tuple(int(r.get("weight") or 1) for r in scored)
+        self._has_scalars = any(is_scalar(name) for name in self._scored)
         kind = strategy.get("type") or LEAST_ALLOCATED
         # This one leaves resources out that score nothing, and rounds where the others cut.
         self._rounds = kind == REQUESTED_TO_CAPACITY_RATIO
@@ -136,16 +137,21 @@ class NodeResourcesFit:
     def prepare(self, pod: PodView, rows: RowsView) -> FitTerm:
         """Take what counts of the pod's requests. Never skips: every pod needs a pod slot."""
         requested = pod.requests.amounts
-        return FitTerm.of({name: value for name, value in requested if not self._ignores(name)})
+        if self._ignored or self._ignored_groups:
+            return FitTerm.of(asked for asked in requested if not self._ignores(asked[0]))
+        return FitTerm.of(requested)
 
     def filter(self, term: FitTerm, rows: RowsView) -> Codes:
         """Reject by everything that is short."""
-        offered, taken = rows.block(OFFERED_AND_TAKEN, term.resources, exact=True)
-        free = np.subtract(offered, taken, out=self._scratch.like(offered, *offered.shape))
-        short = np.greater(term.column, free)
+        block = rows.block(OFFERED_AND_TAKEN, term.resources)
+        offered, taken = block[0], block[1]
+        asked = term.asked.like(block)
+        shape = offered.shape
+        free = np.subtract(offered, taken, out=self._scratch.room(block.dtype.char, *shape))
+        short = np.greater(asked, free, out=self._scratch.room(MASKS, *shape))
         if not np.count_nonzero(short):
             return rows.passed()
-        hopeless = np.greater(term.column[1:], offered[1:])
+        hopeless = np.greater(asked[1:], offered[1:])
         return _codes(rows, short, np.logical_or.reduce(hopeless), term.resources)
 
     def _ignores(self, resource: str) -> bool:
@@ -161,51 +167,57 @@ class NodeResourcesFit:
         As upstream, requests of the pod as a whole do not count here, though they do in `filter`.
         """
         requests = pod.container_requests
-        non_zero = {
-            CPU: requests.non_zero_milli_cpu,
-            MEMORY: requests.non_zero_memory_bytes,
-        }
+        amounts = tuple([_amount_in_scores(requests, name) for name in self._scored])
+        if not self._has_scalars:
+            return ScoreTerm(self._scored, self._weights, PerResource(amounts))
         counted = [
             (name, weight, amount)
-            for name, weight in self._scored
-            if (amount := non_zero.get(name, requests.amount(name))) or not is_scalar(name)
+            for name, weight, amount in zip(self._scored, self._weights, amounts, strict=True)
+            if amount or not is_scalar(name)
         ]
         return ScoreTerm(
             resources=tuple(name for name, _, _ in counted),
             weights=tuple(weight for _, weight, _ in counted),
-            added=Addends.of(amount for _, _, amount in counted),
+            added=PerResource(tuple(amount for _, _, amount in counted)),
         )
 
     def score(self, term: ScoreTerm, rows: RowsView) -> Scores:
         """Return the weighted mean of the strategy's score of each resource."""
         if not term.resources:
             return np.zeros(len(rows), dtype=np.int64)
-        before, offered = rows.block(TAKEN_IN_SCORES, term.resources, exact=self._rounds)
-        taken = term.added.added_to(before, self._scratch.like(before, *before.shape))
-        if rows.is_everywhere(term.resources) and not self._rounds:
-            total = _weighed(self._strategy(taken, offered), term.weights)
-            return mean(total, sum(term.weights))
+        block = rows.block(TAKEN_IN_SCORES, term.resources, exact=self._rounds)
+        before, offered = block[0], block[1]
+        room = self._scratch.room(block.dtype.char, *before.shape)
+        taken = np.add(before, term.added.like(block), out=room)
+        if not self._rounds and rows.is_everywhere(term.resources):
+            return weighted_mean(self._strategy(taken, offered), term.weights, self._scratch)
         scores = self._strategy(taken, np.maximum(offered, 1))
+        if scores.dtype.kind == "f":
+            np.trunc(scores, out=scores)
         counts = offered > 0
         if self._rounds:
             counts &= scores > 0
         counted = np.where(counts, np.array(term.weights)[:, np.newaxis], 0)
         total = (scores * counted).sum(axis=0)
         weights = np.maximum(counted.sum(axis=0), 1)
-        # Half a one more: halves are rounded away from zero, and nothing here is negative.
-        return mean(total / weights + 0.5, 1) if self._rounds else mean(total, weights)
+        if self._rounds:
+            # Half a one more: halves are rounded away from zero, and nothing here is negative.
+            mean = total / weights + 0.5
+        elif total.dtype.kind == "f":
+            mean = total / weights
+        else:
+            mean = divided(total, weights)
+        found: Scores = mean.astype(np.int64)
+        return found
 
 
-def _weighed(scores: Block, weights: tuple[int, ...]) -> Block:
-    """Return the weighted sum of what every node has; uses up the scores."""
-    total: Block = scores[0]
-    for number, weight in enumerate(weights):
-        column = scores[number]
-        if weight != 1:
-            np.multiply(column, weight, out=column)
-        if number:
-            np.add(total, column, out=total)
-    return total
+def _amount_in_scores(requests: Requests, resource: str) -> int:
+    """Return what a pod adds to a resource, with defaults where there are any."""
+    if resource == CPU:
+        return requests.non_zero_milli_cpu
+    if resource == MEMORY:
+        return requests.non_zero_memory_bytes
+    return requests.amount(resource)
 
 
 def _strategy(kind: str, strategy: Mapping[str, Any]) -> Strategy:

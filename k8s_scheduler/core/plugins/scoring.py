@@ -5,8 +5,7 @@ returns 0..100 per row, in integers as kube-scheduler computes them.
 """
 
 import itertools
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,68 +26,101 @@ def default_normalize(scores: Scores, *, reverse: bool) -> Scores:
     return MAX_SCORE - scaled if reverse else scaled
 
 
+# Kinds of numbers (`dtype.char`).
+FLOATS: Final = np.dtype(np.float64).char
+SHORT: Final = np.dtype(np.int32).char
+MASKS: Final = np.dtype(np.bool_).char
+
+
 class Scratch:
     """Memory for what is worked out on the way, used again and again.
 
     A new piece for every decision would be new to the machine, too: it takes longer to get the
-    pages of a large one than to fill it. Never returned to anybody: the next call writes over it.
+    pages of a large one than to fill it. And it would lie across the lines that the machine reads
+    and writes at once, which takes twice as long. Never returned to anybody: the next call writes
+    over it.
     """
 
     # Of numbers; smaller pieces cost nothing to get.
     _LARGE: Final = 4096
+    # Pieces that were asked for, ready to be handed out again.
+    _PIECES: Final = 16
 
     def __init__(self) -> None:
-        self._memory = np.empty(0)
+        self._pieces: dict[tuple[str, int, int], Block] = {}
+        # By kind of numbers. What is of another kind is elsewhere.
+        self._memory: dict[str, Block] = {}
 
-    def like(self, numbers: Block, *shape: int) -> Block:
-        """Return room for numbers of the same kind, of any content."""
-        size = math.prod(shape)
-        if size <= self._LARGE:
-            return np.empty(shape, dtype=numbers.dtype)
-        if size > len(self._memory):
-            self._memory = np.empty(size)
-        # Integers and floats are of one size.
-        return self._memory[:size].view(numbers.dtype).reshape(shape)
+    def room(self, kind: str, width: int, length: int) -> Block:
+        """Return room for so many columns of numbers of a kind (`dtype.char`), of any content."""
+        if width * length <= self._LARGE:
+            return np.empty((width, length), dtype=kind)
+        piece = kind, width, length
+        found = self._pieces.get(piece)
+        if found is None:
+            found = self._cut(kind, width, length)
+            self._pieces[piece] = found
+        return found
+
+    def _cut(self, kind: str, width: int, length: int) -> Block:
+        # Every column begins where a line does.
+        line = _LINE // np.dtype(kind).itemsize
+        stride = -(-length // line) * line
+        memory = self._memory.get(kind)
+        if memory is None or width * stride > len(memory):
+            memory = self._memory[kind] = aligned(width * stride, kind)
+            self._pieces.clear()
+        elif len(self._pieces) >= self._PIECES:
+            self._pieces.clear()
+        return memory[: width * stride].reshape(width, stride)[:, :length]
 
 
-@dataclass(frozen=True, slots=True)
-class Addends:
-    """What a pod adds to some resources: one number for each, or one for each case to compare.
+# How many bytes the machine reads or writes at once.
+_LINE: Final = 64
 
-    Also as [resource][0], or [resource][case][0], in integers and in floats.
-    Floats do for amounts of any size: what is too large for them to be exact is more than any node
+
+def aligned(size: int, kind: str = FLOATS) -> Block:
+    """Return room for so many numbers that begins where a line of memory does."""
+    width = np.dtype(kind).itemsize
+    memory = np.empty(size * width + _LINE, dtype=np.uint8)
+    start = -memory.ctypes.data % _LINE
+    return memory[start : start + size * width].view(kind)
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class PerResource:
+    """One number for each of some resources, to be compared with or added to blocks of amounts.
+
+    Floats do for numbers of any size: what is too large for them to be exact is more than any node
     offers whose amounts they show.
     """
 
-    amounts: tuple[int | tuple[int, ...], ...]
-    integers: npt.NDArray[np.int64] = field(compare=False, repr=False)
-    floats: npt.NDArray[np.float64] = field(compare=False, repr=False)
+    numbers: tuple[int, ...]
+    _floats: npt.NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
+    _integers: npt.NDArray[np.int64] | None = field(default=None, compare=False, repr=False)
 
-    @staticmethod
-    def of(amounts: Iterable[int | tuple[int, ...]]) -> "Addends":
-        """Return the amounts of the resources, in this order."""
-        listed = tuple(amounts)
-        integers = np.array(listed, dtype=np.int64)[..., np.newaxis]
-        return Addends(listed, integers, integers.astype(np.float64))
-
-    def added_to(self, block: Block, out: Block) -> Block:
-        """Write the sums of a block and these to `out`.
-
-        Integers are added as such, whatever `out` makes of them.
-        """
-        addends = self.floats if block.dtype.kind == "f" else self.integers
-        return np.add(block, addends, out=out)
+    def like(self, block: Block) -> Block:
+        """Return them as [resource][0], in integers or floats as a block has them."""
+        if block.dtype.char == FLOATS:
+            if self._floats is None:
+                self._floats = np.array(self.numbers, dtype=np.float64)[:, np.newaxis]
+            return self._floats
+        if self._integers is None:
+            self._integers = np.array(self.numbers, dtype=np.int64)[:, np.newaxis]
+        return self._integers
 
 
 # Both are given in integers, or both in floats that are exact (`RowsView.block`). What comes back
-# may be in the place of what was requested.
+# may be in the place of what was requested. Of floats, only what is before the point counts.
 Strategy = Callable[[Block, Block], Block]
 
 
 def least_allocated(requested: Block, allocatable: Block) -> Block:
     """Return how much is left; nothing where more is requested than there is."""
     left = np.subtract(allocatable, requested, out=requested)
-    return _percent(np.maximum(left, 0, out=left), allocatable)
+    if left.size < _MANY or np.minimum.reduce(left, axis=None) < 0:
+        np.maximum(left, 0, out=left)
+    return _percent(left, allocatable)
 
 
 def most_allocated(requested: Block, allocatable: Block) -> Block:
@@ -96,33 +128,69 @@ def most_allocated(requested: Block, allocatable: Block) -> Block:
     return _percent(np.minimum(requested, allocatable, out=requested), allocatable)
 
 
+def cap(shares: Block, most: float) -> None:
+    """Cut off, in place, what is too much."""
+    if shares.size < _MANY or np.maximum.reduce(shares, axis=None) > most:
+        np.minimum(shares, most, out=shares)
+
+
+# From so many numbers on, looking whether there is anything to do is cheaper than doing it.
+_MANY: Final = 4096
+
+
 def _percent(part: Block, whole: Block) -> Block:
-    """Make part * 100 / whole of `part`, rounded down, for 0 <= part <= whole and 0 < whole."""
+    """Make part * 100 / whole of `part`, for 0 <= part <= whole and 0 < whole.
+
+    Division of floats is several times as fast as that of integers, and as exact for dividends
+    below 2^53: the quotient is rounded correctly, so what is before the point is right.
+    """
     np.multiply(part, MAX_SCORE, out=part)
+    if part.dtype.kind == "f":
+        return np.divide(part, whole, out=part)
     return divided(part, whole)
 
 
-def mean(totals: Block, weights: Block | int) -> Scores:
-    """Divide sums of scores, in place, towards zero."""
-    if totals.dtype.kind == "f":
-        np.divide(totals, weights, out=totals)
+def weighted_mean(scores: Block, weights: tuple[int, ...], scratch: Scratch) -> Scores:
+    """Return the mean of [resource][row] scores, everything rounded down; uses up the scores."""
+    weight = sum(weights)
+    if scores.dtype.kind != "f":
+        return divided(_weighed(scores, weights), weight).astype(np.int64)
+    if weight < _SMALL_WEIGHT:
+        # Half as long numbers take half the time.
+        whole = scratch.room(SHORT, *scores.shape)
+        # Cuts off what is behind the point.
+        np.copyto(whole, scores, casting="unsafe")
     else:
-        divided(totals, weights)
-    # Cuts off what is behind the point.
-    found: Scores = totals.astype(np.int64)
-    return found
+        whole = scores.astype(np.int64)
+    total = _weighed(whole, weights)
+    if weight & (weight - 1) == 0:
+        np.right_shift(total, weight.bit_length() - 1, out=total)
+    else:
+        np.floor_divide(total, weight, out=total)
+    return total.astype(np.int64)
+
+
+def _weighed(scores: Block, weights: tuple[int, ...]) -> Block:
+    """Return the weighted sum, in the place of the first column."""
+    total: Block = scores[0]
+    for number, weight in enumerate(weights):
+        column = scores[number]
+        if weight != 1:
+            np.multiply(column, weight, out=column)
+        if number:
+            np.add(total, column, out=total)
+    return total
+
+
+# Scores times less than this are far from what 32 bits hold.
+_SMALL_WEIGHT: Final = 2**20
 
 
 def divided(dividend: Block, divisor: Block | int) -> Block:
-    """Divide `dividend`, in place, by what is above 0; towards zero, as Go divides.
+    """Divide integers, in place, by what is above 0; towards zero, as Go divides.
 
-    Division of floats is several times as fast as that of integers, and as exact for dividends
-    below 2^53: the quotient is rounded correctly. A product of integers that was too large for 64
-    bits may be negative.
+    A product of integers that was too large for 64 bits may be negative.
     """
-    if dividend.dtype.kind == "f":
-        np.divide(dividend, divisor, out=dividend)
-        return np.trunc(dividend, out=dividend)
     np.subtract(dividend, np.fmod(dividend, divisor), out=dividend)
     return np.floor_divide(dividend, divisor, out=dividend)
 

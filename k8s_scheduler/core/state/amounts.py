@@ -33,6 +33,7 @@ Block: TypeAlias = npt.NDArray[Any]
 
 # A hundred times as much is below 2^53, so that percentages are exact too.
 EXACT_BELOW: Final = 2**46
+_EXACT_ABOVE: Final = -EXACT_BELOW
 
 _NON_ZERO, _ALLOCATABLE, _REQUESTED = range(3)
 _PLANES: Final = {NON_ZERO: _NON_ZERO, ALLOCATABLE: _ALLOCATABLE, REQUESTED: _REQUESTED}
@@ -97,9 +98,12 @@ class Amounts:
         self._keep(np.zeros(shape, dtype=np.int64), np.zeros(shape))
 
     def _keep(self, exact: npt.NDArray[np.int64], floats: npt.NDArray[np.float64]) -> None:
-        # Single numbers are read and written through these: they are the same memory.
-        self._exact = exact.data
-        self._floats = floats.data
+        # Single numbers are read and written through these, one after the other as they are in
+        # the block: they are the same memory.
+        self._exact = exact.reshape(-1).data
+        self._floats = floats.reshape(-1).data
+        self._slot_count: int = exact.shape[1]
+        self._capacity: int = exact.shape[2]
         self._arrays = exact, floats
         # Nobody can write to the state through what is shown.
         self._shown: tuple[Block, Block] = exact.view(), floats.view()
@@ -166,7 +170,7 @@ class Amounts:
 
     def pod_count(self, row: NodeRow) -> int:
         """Return how many pods are on a row."""
-        return int(self._exact[_REQUESTED, _POD_SLOT, row])
+        return int(self._exact[self._place(_REQUESTED, _POD_SLOT, row)])
 
     def _lay_out(self, resources: tuple[str, ...]) -> Layout:
         slots = [self._slots.get(resource, _NOTHING) for resource in resources]
@@ -190,10 +194,11 @@ class Amounts:
         changed = False
         for resource, slot in self._slots.items():
             amount = offered.get(resource, 0)
-            before = self._exact[_ALLOCATABLE, slot, row]
+            place = self._place(_ALLOCATABLE, slot, row)
+            before = self._exact[place]
             if before != amount:
                 changed = True
-                self._write(_ALLOCATABLE, slot, row, amount)
+                self._write(place, amount)
                 if (before > 0) != (amount > 0):
                     self._offering[slot] += 1 if amount > 0 else -1
                     self._layouts.clear()
@@ -205,20 +210,24 @@ class Amounts:
             self._node_count = count
             self._layouts.clear()
 
-    def take(self, row: NodeRow, requests: Requests, *, pods: int) -> None:
+    def take(self, row: NodeRow, requests: Requests, pods: int) -> None:
         """Count a pod that comes (1) or goes (-1)."""
+        scored, requested = self._place(_NON_ZERO, 0, row), self._place(_REQUESTED, 0, row)
+        capacity = self._capacity
         for resource, amount in requests.amounts:
             slot = self._slots.get(resource)
             if slot is None:
                 slot = self._slot(resource)
-            self._add(_REQUESTED, slot, row, pods * amount)
+                # The planes are elsewhere if there was no room for it.
+                scored, requested = self._place(_NON_ZERO, 0, row), self._place(_REQUESTED, 0, row)
+            self._add(requested + slot * capacity, pods * amount)
             if slot > _MEMORY_SLOT:
                 # There are no defaults for it.
-                self._add(_NON_ZERO, slot, row, pods * amount)
-        self._add(_NON_ZERO, _CPU_SLOT, row, pods * requests.non_zero_milli_cpu)
-        self._add(_NON_ZERO, _MEMORY_SLOT, row, pods * requests.non_zero_memory_bytes)
-        self._add(_REQUESTED, _POD_SLOT, row, pods)
-        self._add(_NON_ZERO, _POD_SLOT, row, pods)
+                self._add(scored + slot * capacity, pods * amount)
+        self._add(scored + _CPU_SLOT * capacity, pods * requests.non_zero_milli_cpu)
+        self._add(scored + _MEMORY_SLOT * capacity, pods * requests.non_zero_memory_bytes)
+        self._add(requested + _POD_SLOT * capacity, pods)
+        self._add(scored + _POD_SLOT * capacity, pods)
 
     def reserve(self, rows: int) -> None:
         """Make room for at least so many rows."""
@@ -249,23 +258,28 @@ class Amounts:
         wider_floats[:, :slots, :rows] = floats
         self._keep(wider, wider_floats)
 
-    def _add(self, plane: int, slot: int, row: int, amount: int) -> None:
-        place = plane, slot, row
-        total = self._exact[place] + amount
-        if -EXACT_BELOW < total < EXACT_BELOW:
-            self._exact[place] = total
+    def _place(self, plane: int, slot: int, row: int) -> int:
+        """Return where a number is, counted through the block."""
+        return (plane * self._slot_count + slot) * self._capacity + row
+
+    def _add(self, place: int, difference: int) -> None:
+        exact = self._exact
+        total = exact[place] + difference
+        if _EXACT_ABOVE < total < EXACT_BELOW:
+            exact[place] = total
             self._floats[place] = total
         else:
-            self._write(plane, slot, row, total)
+            self._write(place, total)
 
-    def _write(self, plane: int, slot: int, row: int, amount: int) -> None:
-        if not -EXACT_BELOW < amount < EXACT_BELOW:
+    def _write(self, place: int, amount: int) -> None:
+        if not _EXACT_ABOVE < amount < EXACT_BELOW:
             amount = wrapped(amount)
+            slot = place // self._capacity % self._slot_count
             if slot not in self._large:
                 self._large[slot] = None
                 self._layouts.clear()
-        self._exact[plane, slot, row] = amount
-        self._floats[plane, slot, row] = amount
+        self._exact[place] = amount
+        self._floats[place] = amount
 
 
 def is_amount(column: str) -> bool:

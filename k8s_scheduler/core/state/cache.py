@@ -15,12 +15,12 @@ may even name another node. Pods are known by uid, so a pod that was re-created 
 name is another pod.
 """
 
-from dataclasses import dataclass
+from typing import Final
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, is_terminating
-from k8s_scheduler.api.ports import HostPort, host_ports
+from k8s_scheduler.api.ports import host_ports
 from k8s_scheduler.api.resources import Requests, pod_requests
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
@@ -41,7 +41,7 @@ from k8s_scheduler.core.state.facts import (
 from k8s_scheduler.core.state.node_table import NodeTable
 from k8s_scheduler.core.state.nominations import Nominations
 from k8s_scheduler.core.state.objects import ObjectStore
-from k8s_scheduler.core.state.pod_index import PodIndex
+from k8s_scheduler.core.state.pod_index import Placed, PodIndex
 from k8s_scheduler.core.state.volume_users import VolumeUsers
 
 
@@ -49,15 +49,11 @@ class CacheError(Exception):
     """The cache was asked for a move that its state machine does not have."""
 
 
-@dataclass(slots=True)
-class _Placed:
-    """A pod that takes room."""
-
-    pod: Pod
-    row: NodeRow
-    requests: Requests
-    ports: tuple[HostPort, ...]
-    assumed: bool
+# Read once: an enum's members are slow to come by, and every pod is told of.
+_ADDED: Final = Change.ASSIGNED_POD_ADD
+_DELETED: Final = Change.ASSIGNED_POD_DELETE
+# So many distinct requests are remembered.
+_SHARED: Final = 4096
 
 
 class Cache:
@@ -73,10 +69,12 @@ class Cache:
         self.volumes = VolumeUsers()
         self.objects = ObjectStore(self.changes, self.facts)
         self.nominations = Nominations()
-        self._pods: dict[PodUid, _Placed] = {}
-        # Inner dicts stand for ordered sets.
-        self._by_row: dict[NodeRow, dict[PodUid, None]] = {}
+        self._pods: dict[PodUid, Placed] = {}
+        # The same, in the order they came.
+        self._by_row: dict[NodeRow, dict[PodUid, Placed]] = {}
         self._assumed_count = 0
+        # Pods that take the same share one record of it: replicas are many.
+        self._requests: dict[Requests, Requests] = {}
 
     # Nodes
 
@@ -102,11 +100,12 @@ class Cache:
         uid = PodUid(pod.metadata.uid)
         if uid in self._pods:
             raise CacheError(f"pod {uid} already takes room")
-        self._place(uid, pod, row, assumed=True, requests=requests)
+        requests = requests or pod_requests(pod)
+        self._place(uid, Placed(pod, row, requests, host_ports(pod), assumed=True))
 
     def announce(self, uid: PodUid) -> None:
         """Let others know of an assumed pod, once it is clear that it keeps its room."""
-        self.changes.note(self._pods[uid].row, Change.ASSIGNED_POD_ADD)
+        self.changes.note(self._pods[uid].row, _ADDED)
 
     def forget(self, uid: PodUid, *, quietly: bool = False) -> None:
         """Take an assumed pod's room back; quietly, if nobody was told that it had some."""
@@ -121,20 +120,17 @@ class Cache:
         Raises QuantityError, and leaves things as they were, if its requests cannot be read.
         """
         uid = PodUid(pod.metadata.uid)
-        requests = pod_requests(pod, from_status=True)
+        requests = self._shared(pod_requests(pod, from_status=True))
         name = NodeName(pod.spec.node_name)
         placed = self._pods.get(uid)
-        if placed is None:
-            row = self.nodes.claim_row(name)
-            self._place(uid, pod, row, assumed=False, requests=requests)
-            self.changes.note(row, Change.ASSIGNED_POD_ADD)
-        elif self.nodes.name_of(placed.row) != name:
-            self._displace(uid, placed)
-            row = self.nodes.claim_row(name)
-            self._place(uid, pod, row, assumed=False, requests=requests)
-            self.changes.note(row, Change.ASSIGNED_POD_ADD)
-        else:
+        if placed is not None and self.nodes.name_of(placed.row) == name:
             self._refresh(placed, pod, requests)
+            return
+        if placed is not None:
+            self._displace(uid, placed)
+        row = self.nodes.claim_row(name)
+        self._place(uid, Placed(pod, row, requests, host_ports(pod), assumed=False))
+        self.changes.note(row, _ADDED)
 
     def remove_pod(self, uid: PodUid) -> None:
         """Take a pod away, wherever it is; an unknown one is no error (the watch may repeat)."""
@@ -161,7 +157,7 @@ class Cache:
         self.nominations.remove(uid)
         row = self.nodes.row_of(node)
         if row is not None:
-            self.changes.note(row, Change.ASSIGNED_POD_DELETE)
+            self.changes.note(row, _DELETED)
 
     # Reading
 
@@ -186,8 +182,8 @@ class Cache:
 
     def pods_on(self, row: NodeRow) -> list[PlacedPod]:
         """Return the pods that take room on a row, in the order they came."""
-        found = (self._pods[uid] for uid in self._by_row.get(row, ()))
-        return [PlacedPod(p.pod, p.requests, p.ports) for p in found]
+        found = self._by_row.get(row, {})
+        return [PlacedPod(p.pod, p.requests, p.ports) for p in found.values()]
 
     def delta(self, row: NodeRow) -> Delta:
         """Return a row to try changes on."""
@@ -205,57 +201,59 @@ class Cache:
 
     # Moves
 
-    def _place(
-        self,
-        uid: PodUid,
-        pod: Pod,
-        row: NodeRow,
-        *,
-        assumed: bool,
-        requests: Requests | None = None,
-    ) -> None:
-        requests = requests or pod_requests(pod)
-        ports = host_ports(pod)
-        self.nodes.add_requests(row, requests)
-        if ports:
-            self.nodes.ports.add(row, ports)
-        self.pods.add(uid, pod, row)
-        if pod.spec.volumes:
-            self.volumes.add(row, pod)
-        self.end_nomination(uid)
+    def _shared(self, requests: Requests) -> Requests:
+        """Return equal requests that others have, or these."""
+        if len(self._requests) >= _SHARED:
+            self._requests.clear()
+        return self._requests.setdefault(requests, requests)
+
+    def _place(self, uid: PodUid, placed: Placed) -> None:
+        row, facts = placed.row, ROOM | PODS
+        self.nodes.amounts.take(row, placed.requests, 1)
+        if placed.ports:
+            self.nodes.ports.add(row, placed.ports)
+            facts |= PORTS
+        self.pods.add(placed)
+        if placed.pod.spec.volumes:
+            self.volumes.add(row, placed.pod)
+            facts |= VOLUMES
+        if self.nominations.node_of(uid) is not None:
+            self.end_nomination(uid)
         here = self._by_row.get(row)
         if here is None:
-            self._by_row[row] = {uid: None}
+            self._by_row[row] = {uid: placed}
         else:
-            here[uid] = None
-        self._pods[uid] = _Placed(pod, row, requests, ports, assumed)
-        self._assumed_count += assumed
-        self.facts.note(row, _pod_facts(pod, ports))
+            here[uid] = placed
+        self._pods[uid] = placed
+        self._assumed_count += placed.assumed
+        self.facts.note(row, facts)
 
-    def _displace(self, uid: PodUid, placed: _Placed, *, quietly: bool = False) -> None:
-        row, ports = placed.row, placed.ports
+    def _displace(self, uid: PodUid, placed: Placed, *, quietly: bool = False) -> None:
+        row, facts = placed.row, ROOM | PODS
         del self._pods[uid]
         self._assumed_count -= placed.assumed
-        self.nodes.remove_requests(row, placed.requests)
-        if ports:
-            self.nodes.ports.remove(row, ports)
-        self.pods.remove(uid)
+        self.nodes.amounts.take(row, placed.requests, -1)
+        if placed.ports:
+            self.nodes.ports.remove(row, placed.ports)
+            facts |= PORTS
+        self.pods.remove(placed)
         if placed.pod.spec.volumes:
             self.volumes.remove(row, uid)
+            facts |= VOLUMES
         here = self._by_row[row]
         del here[uid]
-        self.facts.note(row, _pod_facts(placed.pod, ports))
+        self.facts.note(row, facts)
         if not quietly:
-            self.changes.note(row, Change.ASSIGNED_POD_DELETE)
+            self.changes.note(row, _DELETED)
         if not here:
             del self._by_row[row]
             self.nodes.free_if_empty(row)
 
-    def _refresh(self, placed: _Placed, pod: Pod, requests: Requests) -> None:
+    def _refresh(self, placed: Placed, pod: Pod, requests: Requests) -> None:
         change = Change(0)
         if placed.requests != requests:
-            self.nodes.remove_requests(placed.row, placed.requests)
-            self.nodes.add_requests(placed.row, requests)
+            self.nodes.amounts.take(placed.row, placed.requests, -1)
+            self.nodes.amounts.take(placed.row, requests, 1)
             self.facts.note(placed.row, ROOM)
             if _shrank(placed.requests, requests):
                 change |= Change.ASSIGNED_POD_SCALE_DOWN
@@ -265,7 +263,7 @@ class Cache:
             change |= Change.ASSIGNED_POD_TERMINATING
         if _index_facts(placed.pod) != _index_facts(pod):
             uid = PodUid(pod.metadata.uid)
-            self.pods.update(uid, pod, placed.row)
+            self.pods.update(placed, pod)
             self.volumes.remove(placed.row, uid)
             self.volumes.add(placed.row, pod)
             self.facts.note(placed.row, PODS | VOLUMES)
@@ -288,11 +286,6 @@ def _changed_facts(before: Node | None, after: Node) -> int:
         (IMAGES, before.status.images, after.status.images),
     )
     return sum(fact for fact, old, new in pairs if old != new)
-
-
-def _pod_facts(pod: Pod, ports: tuple[HostPort, ...]) -> int:
-    """Return what changes on a row when a pod comes or goes."""
-    return ROOM | PODS | (PORTS if ports else 0) | (VOLUMES if pod.spec.volumes else 0)
 
 
 def _index_facts(pod: Pod) -> tuple[object, ...]:

@@ -111,7 +111,11 @@ class ChangeLog:
     def note(self, row: NodeRow, change: Change) -> None:
         """Note what happened to a row."""
         self.count += 1
-        self._note(row, change, self.count)
+        changes = self._changes
+        rows = changes.rows
+        known = rows.get(row)
+        rows[row] = change if known is None else _joined(known, change)
+        changes.row_numbers[row] = self.count
 
     def note_object(self, kind: Kind, change: ObjectChange) -> None:
         """Note what happened to an object."""
@@ -123,8 +127,10 @@ class ChangeLog:
 
     def take_back(self, changes: Changes) -> None:
         """Note again what was drained and not dealt with."""
+        rows, numbers = self._changes.rows, self._changes.row_numbers
         for row, change in changes.rows.items():
-            self._note(row, change, changes.row_numbers[row])
+            rows[row] = _joined(rows.get(row, change), change)
+            numbers[row] = max(changes.row_numbers[row], numbers.get(row, 0))
         for kind, happened in changes.objects.items():
             self._note_object(kind, happened, changes.object_numbers[kind])
 
@@ -143,15 +149,12 @@ class ChangeLog:
         changes, self._changes = self._changes, Changes()
         return changes
 
-    def _note(self, row: NodeRow, change: Change, number: int) -> None:
-        rows, numbers = self._changes.rows, self._changes.row_numbers
-        # Flags are slow to combine, and mostly there is nothing to combine.
-        known = rows.get(row)
-        rows[row] = change if known is None or known is change else known | change
-        if number > numbers.get(row, 0):
-            numbers[row] = number
-
     def _note_object(self, kind: Kind, change: ObjectChange, number: int) -> None:
         objects, numbers = self._changes.objects, self._changes.object_numbers
         objects[kind] = objects.get(kind, ObjectChange(0)) | change
         numbers[kind] = max(number, numbers.get(kind, 0))
+
+
+def _joined(known: Change, change: Change) -> Change:
+    # Flags are slow to combine, and mostly there is nothing to combine.
+    return known if known is change else known | change

@@ -76,10 +76,11 @@ class FactLog:
 
     def note(self, row: int, facts: int) -> None:
         """Note that facts of a row, or of no row, changed."""
-        self._rows.append(row)
+        rows = self._rows
+        rows.append(row)
         self._facts.append(facts)
-        if len(self._rows) > 2 * self.LIMIT:
-            del self._rows[: self.LIMIT]
+        if len(rows) > 2 * self.LIMIT:
+            del rows[: self.LIMIT]
             del self._facts[: self.LIMIT]
             self._first += self.LIMIT
 

@@ -6,8 +6,9 @@ and for those that demand no pair. Which pods hold which terms is one id per pod
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import msgspec
 
@@ -121,17 +122,23 @@ def _term(term: PodAffinityTerm, namespace: str, kind: TermKind, *, weight: int)
     )
 
 
+# Told of a holder with its first pod: (id, terms).
+Born: TypeAlias = Callable[[int, tuple[PodTerm, ...]], None]
+# Told of a holder without pods.
+Gone: TypeAlias = Callable[[int], None]
+
+
 class HeldTerms:
     """The distinct terms of placed pods, and who holds them.
 
-    A holder is a tuple of terms that some pods have in common; id 0 holds none. Ids are used
-    again once their last pod is gone.
+    A holder is a tuple of terms that some pods have in common; id 0 holds none, and is not
+    counted. Ids are used again once their last pod is gone.
     """
 
     def __init__(self) -> None:
         self._holder_ids: dict[tuple[PodTerm, ...], int] = {(): NO_TERMS}
         self._holders: list[tuple[PodTerm, ...]] = [()]
-        self._uses: list[int] = [1]
+        self._uses: list[int] = [0]
         self._free: list[int] = []
         # Another number with every change in which terms are held.
         self.version = 0
@@ -144,6 +151,12 @@ class HeldTerms:
         self._by_term: dict[PodTerm, dict[int, int]] = {}
         # By a pair every picked pod must have; None for terms that demand no pair.
         self._by_pair: dict[_Pair | None, dict[PodTerm, None]] = {}
+        self._born: Born | None = None
+        self._gone: Gone | None = None
+
+    def listen(self, born: Born, gone: Gone) -> None:
+        """Tell somebody of holders that come and go from now on."""
+        self._born, self._gone = born, gone
 
     def acquire_for(self, pod: Pod) -> int:
         """Return the holder of a pod's readable terms and count one more pod.
@@ -152,7 +165,6 @@ class HeldTerms:
         """
         affinity = pod.spec.affinity
         if affinity is None or affinity.pod_affinity is affinity.pod_anti_affinity is None:
-            self._uses[NO_TERMS] += 1
             return NO_TERMS
         parts = (pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity)
         spelling = _encode(parts)
@@ -161,24 +173,30 @@ class HeldTerms:
             self._uses[found] += 1
             return found
         found = self.acquire(readable_terms_of(pod))
+        if found == NO_TERMS:
+            return found
         spellings = self._spellings.setdefault(found, [])
-        if found != NO_TERMS and len(spellings) < _SPELLINGS:
+        if len(spellings) < _SPELLINGS:
             spellings.append(spelling)
             self._by_spelling[spelling] = found
         return found
 
     def acquire(self, terms: tuple[PodTerm, ...]) -> int:
         """Return the holder of these terms and count one more pod."""
+        if not terms:
+            return NO_TERMS
         found = self._holder_ids.get(terms)
         if found is None:
-            found = self._lay_out(terms)
+            return self._lay_out(terms)
         self._uses[found] += 1
         return found
 
     def release(self, holder: int) -> None:
         """Count one pod less; the last one forgets the holder."""
+        if holder == NO_TERMS:
+            return
         uses = self._uses[holder] = self._uses[holder] - 1
-        if uses or holder == NO_TERMS:
+        if uses:
             return
         terms = self._holders[holder]
         del self._holder_ids[terms]
@@ -196,6 +214,8 @@ class HeldTerms:
                 del self._by_pair[pair][term]
                 if not self._by_pair[pair]:
                     del self._by_pair[pair]
+        if self._gone is not None:
+            self._gone(holder)
 
     def picking(
         self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
@@ -214,27 +234,21 @@ class HeldTerms:
         """Return holder -> how often it has the term, for the holders that have it."""
         return self._by_term.get(term, {})
 
-    def terms_of_holder(self, holder: int) -> tuple[PodTerm, ...]:
-        """Return the terms that a holder has."""
-        return self._holders[holder]
-
-    def uses(self, holder: int) -> int:
-        """Return how many pods are this holder."""
-        return self._uses[holder]
-
     @property
     def id_count(self) -> int:
         """Return how many ids there are, unused ones included."""
         return len(self._holders)
 
     def _lay_out(self, terms: tuple[PodTerm, ...]) -> int:
+        """Give an id to a holder and count its first pod."""
         if self._free:
             found = self._free.pop()
             self._holders[found] = terms
+            self._uses[found] = 1
         else:
             found = len(self._holders)
             self._holders.append(terms)
-            self._uses.append(0)
+            self._uses.append(1)
         self._holder_ids[terms] = found
         for term in terms:
             if term not in self._by_term:
@@ -243,6 +257,8 @@ class HeldTerms:
             holders = self._by_term.setdefault(term, {})
             holders[found] = holders.get(found, 0) + 1
             self._by_pair.setdefault(_pair_of(term), {})[term] = None
+        if self._born is not None:
+            self._born(found, terms)
         return found
 
 

@@ -6,7 +6,8 @@ once their last pod is gone.
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,14 @@ from k8s_scheduler.core.state.columns import Columns
 from k8s_scheduler.core.state.labels import LabelColumns
 
 Mask = npt.NDArray[np.bool_]
-_Key = tuple[str, tuple[tuple[str, str], ...]]
+# Told of a set with its first pod: (id, namespace, labels).
+Born: TypeAlias = Callable[[int, str, Labels], None]
+# Told of a set without pods.
+Gone: TypeAlias = Callable[[int], None]
+# The namespace, and the labels in no order.
+_Key: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 _NAMESPACE = "namespace"
+_NO_LABELS: Labels = {}
 
 
 class LabelSets:
@@ -34,6 +41,12 @@ class LabelSets:
         self._uses: list[int] = []
         self._free: list[int] = []
         self._namespaces: dict[str, int] = {}
+        self._born: Born | None = None
+        self._gone: Gone | None = None
+
+    def listen(self, born: Born, gone: Gone) -> None:
+        """Tell somebody of sets that come and go from now on."""
+        self._born, self._gone = born, gone
 
     def __len__(self) -> int:
         """Return how many ids there are, unused ones included."""
@@ -41,30 +54,27 @@ class LabelSets:
 
     def acquire(self, namespace: str, labels: Labels | None) -> int:
         """Return the id and count one more pod."""
-        key = (namespace, tuple(sorted((labels or {}).items())))
+        labels = labels or _NO_LABELS
+        key = namespace, frozenset(labels.items())
         found = self._ids.get(key)
         if found is None:
-            found = self._ids[key] = self._lay_out(key)
-            self._columns[_NAMESPACE][found] = self._namespace_id(namespace)
-            self._labels.put(NodeRow(found), labels)
+            return self._lay_out(key, namespace, labels)
         self._uses[found] += 1
         return found
 
     def release(self, set_id: int) -> None:
         """Count one pod less; the last one frees the id."""
-        self._uses[set_id] -= 1
+        uses = self._uses[set_id] = self._uses[set_id] - 1
         key = self._keys[set_id]
-        if self._uses[set_id] or key is None:
+        if uses or key is None:
             return
         del self._ids[key]
         self._keys[set_id] = None
         self._columns[_NAMESPACE][set_id] = -1
         self._labels.put(NodeRow(set_id), None)
         heapq.heappush(self._free, set_id)
-
-    def uses(self, set_id: int) -> int:
-        """Return how many pods have these labels."""
-        return self._uses[set_id]
+        if self._gone is not None:
+            self._gone(set_id)
 
     def match(self, namespaces: Iterable[str] | None, requirements: Requirements | None) -> Mask:
         """Return, for each id, whether it is picked; `namespaces` of None are all of them."""
@@ -91,15 +101,23 @@ class LabelSets:
         found: Mask = ids == wanted[0] if len(wanted) == 1 else np.isin(ids, wanted)
         return found if requirement.operator == IN else ~found
 
-    def _lay_out(self, key: _Key) -> int:
+    def _lay_out(self, key: _Key, namespace: str, labels: Labels) -> int:
+        """Give an id to a set and count its first pod."""
         if self._free:
             found = heapq.heappop(self._free)
             self._keys[found] = key
-            return found
-        self._keys.append(key)
-        self._uses.append(0)
-        self._columns.reserve(len(self._keys))
-        return len(self._keys) - 1
+            self._uses[found] = 1
+        else:
+            found = len(self._keys)
+            self._keys.append(key)
+            self._uses.append(1)
+            self._columns.reserve(len(self._keys))
+        self._ids[key] = found
+        self._columns[_NAMESPACE][found] = self._namespace_id(namespace)
+        self._labels.put(NodeRow(found), labels)
+        if self._born is not None:
+            self._born(found, namespace, labels)
+        return found
 
     def _namespace_id(self, namespace: str) -> int:
         return self._namespaces.setdefault(namespace, len(self._namespaces))

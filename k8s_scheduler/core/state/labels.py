@@ -5,7 +5,7 @@ on; keys nobody asks for cost nothing. Equal values have equal ids across keys.
 """
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from k8s_scheduler.core.state.columns import AnyColumn, Columns
 ABSENT = -1
 UNKNOWN = -2
 PREFIX = "label/"
+_NO_LABELS: Labels = {}
 
 # Told of every change in a column: (key, row, id before, id now).
 Moved: TypeAlias = Callable[[str, NodeRow, int, int], None]
@@ -34,6 +35,8 @@ class LabelColumns:
         self._holders: dict[str, int] = {}
         self._ids: dict[str, int] = {}
         self._values: list[str] = []
+        # By key: its column, to read single numbers from.
+        self._cells: dict[str, memoryview] = {}
         # By key: the ids that some node has; gone as soon as a node gets another one.
         self._in_use: dict[str, npt.NDArray[np.int64]] = {}
         self._moved: Moved | None = None
@@ -45,24 +48,27 @@ class LabelColumns:
 
     def put(self, row: NodeRow, labels: Labels | None) -> None:
         """Take a node's labels; None takes them away."""
-        for key in self._labels.pop(row, ()):
-            self._holders[key] -= 1
-            if not self._holders[key]:
-                del self._holders[key]
+        holders = self._holders
+        known = self._labels.pop(row, _NO_LABELS)
+        for key in known:
+            count = holders[key] - 1
+            if count:
+                holders[key] = count
+            else:
+                del holders[key]
         if labels:
             self._labels[row] = labels
             for key in labels:
-                if key not in self._holders and self._appeared and not self.has_column(key):
+                count = holders.get(key, 0)
+                if not count and self._appeared and not self.has_column(key):
                     self._appeared(key)
-                self._holders[key] = self._holders.get(key, 0) + 1
+                holders[key] = count + 1
+        else:
+            labels = _NO_LABELS
         for key in self._keys:
-            column = self._columns[PREFIX + key]
-            before, after = int(column[row]), self._id_of((labels or {}).get(key))
-            if before != after:
-                column[row] = after
-                self._in_use.pop(key, None)
-                if self._moved is not None:
-                    self._moved(key, row, before, after)
+            value = labels.get(key)
+            if value != known.get(key):
+                self._move(key, row, value)
 
     def column(self, key: str) -> AnyColumn:
         """Return the value ids of a key, ABSENT where a node does not have it.
@@ -81,9 +87,15 @@ class LabelColumns:
 
     def id_at(self, row: int, key: str) -> int:
         """Return what the column of a key says of a row."""
-        labels = self._labels.get(NodeRow(row))
-        value = None if labels is None else labels.get(key)
-        return ABSENT if value is None else self._ids[value]
+        cells = self._cells.get(key)
+        # A column that has grown is another one.
+        if cells is None or len(cells) != self._columns.capacity:
+            # numpy's stubs call an array a buffer from Python 3.12 on.
+            buffer: Any = self.column(key)
+            cells = memoryview(buffer)
+            if self.has_column(key):
+                self._cells[key] = cells
+        return cells[row]
 
     def has_column(self, key: str) -> bool:
         """Return whether a key has a column, whose changes are told."""
@@ -121,6 +133,14 @@ class LabelColumns:
     def value(self, value_id: int) -> str:
         """Return the value with an id."""
         return self._values[value_id]
+
+    def _move(self, key: str, row: NodeRow, value: str | None) -> None:
+        column = self._columns[PREFIX + key]
+        before, after = int(column[row]), self._id_of(value)
+        column[row] = after
+        self._in_use.pop(key, None)
+        if self._moved is not None:
+            self._moved(key, row, before, after)
 
     def _id_of(self, value: str | None) -> int:
         if value is None:

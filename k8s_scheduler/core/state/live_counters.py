@@ -3,7 +3,9 @@
 A pod that comes or goes concerns the counters that pick its labels and those of the terms it holds.
 Both are looked up by the id of its label set and of its holder; that is worked out when such an id,
 or a counter, is born. A new label set asks only counters that it may concern: they are found by
-namespace and by one label pair that they demand.
+namespace and by one label pair that they demand. What came out is remembered by those labels that
+any counter looks at: sets that differ in others alone, as those of a StatefulSet's pods do, concern
+the same counters.
 
 At most `LIMIT` counters are kept up to date; the one that was not asked for longest is dropped, and
 comes back when it is asked again. As long as somebody has a counter, there is no second one for the
@@ -28,6 +30,9 @@ Mask = npt.NDArray[np.bool_]
 # By what a label set finds the counters that may pick it: a namespace and a label pair, None where
 # a counter demands no particular one.
 _Door: TypeAlias = tuple[str | None, tuple[str, str] | None]
+# A namespace and the labels that counters look at.
+_Seen: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+_Concerned: TypeAlias = tuple[Counter, ...]
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -45,6 +50,8 @@ class Counters:
     """All counters of one state."""
 
     LIMIT: Final = 1024
+    # So many distinct looks of label sets are remembered.
+    SEEN: Final = 1024
 
     def __init__(
         self,
@@ -62,11 +69,18 @@ class Counters:
         self._placed = placed
         self._live: dict[Counted, Counter] = {}
         self._known: WeakValueDictionary[Counted, Counter] = WeakValueDictionary()
-        # Inner dicts of counters stand for ordered sets; ids that concern no counter are not there.
-        self._by_set: dict[int, dict[Counter, None]] = {}
+        # By label set: the counters that pick it. Ids that concern no counter are not there, and
+        # need not be counted; those that concern the same counters share one tuple of them.
+        self.concerned: dict[int, _Concerned] = {}
+        self._seen: dict[_Seen, _Concerned] = {}
+        # By key of a label: the counters that look at it.
+        # Inner dicts of counters stand for ordered sets.
+        self._by_key: dict[str, dict[Counter, None]] = {}
         self._by_holder: dict[int, dict[Counter, int]] = {}
         self._by_door: dict[_Door, dict[Counter, None]] = {}
         labels.listen(self._move, self._meet_key)
+        label_sets.listen(self.meet_set, self.forget_set)
+        held_terms.listen(self.meet_holder, self.forget_holder)
 
     def get(self, counted: Counted) -> Counter:
         """Return the counter for a question."""
@@ -81,11 +95,12 @@ class Counters:
 
     # Pods
 
-    def count(self, facts: CountedFacts, difference: int) -> None:
+    def count(
+        self, row: int, label_set: int, holder: int, terminating: bool, difference: int
+    ) -> None:
         """Count pods of these facts more or less."""
-        row, label_set, holder, terminating = facts
-        for counter in self._by_set.get(label_set, ()):
-            if counter.counts_terminating or not terminating:
+        for counter in self.concerned.get(label_set, ()):
+            if not terminating or counter.counts_terminating:
                 counter.change(row, difference)
         if holder != NO_TERMS:
             for counter, times in self._by_holder.get(holder, _NO_TIMES).items():
@@ -94,8 +109,8 @@ class Counters:
     def recount(self, before: CountedFacts, after: CountedFacts) -> None:
         """Count a pod with other facts; whom that makes no difference to is left alone."""
         if before.row != after.row:
-            self.count(before, -1)
-            self.count(after, 1)
+            self.count(*before, -1)
+            self.count(*after, 1)
             return
         differences = {counter: -times for counter, times in self._concerned(before)}
         for counter, times in self._concerned(after):
@@ -106,29 +121,38 @@ class Counters:
 
     def _concerned(self, facts: CountedFacts) -> Iterator[tuple[Counter, int]]:
         """Yield the counters that count a pod of these facts, and how often."""
-        for counter in self._by_set.get(facts.label_set, ()):
+        for counter in self.concerned.get(facts.label_set, ()):
             if counter.counts_terminating or not facts.terminating:
                 yield counter, 1
         yield from self._by_holder.get(facts.holder, _NO_TIMES).items()
 
     def meet_set(self, label_set: int, namespace: str, labels: Mapping[str, str]) -> None:
         """Find out which counters a new label set concerns."""
-        by_door = self._by_door
-        if not by_door:
+        if not self._by_door:
             return
-        found: dict[Counter, None] = {}
-        for pair in (None, *labels.items()):
-            for space in (None, namespace):
-                for counter in by_door.get((space, pair), ()):
-                    counted = counter.counted
-                    if isinstance(counted, Matching) and counted.picks(namespace, labels):
-                        found[counter] = None
+        by_key = self._by_key
+        seen = namespace, tuple([pair for pair in labels.items() if pair[0] in by_key])
+        found = self._seen.get(seen)
+        if found is None:
+            if len(self._seen) >= self.SEEN:
+                self._seen.clear()
+            found = self._seen[seen] = self._picking(namespace, labels)
         if found:
-            self._by_set[label_set] = found
+            self.concerned[label_set] = found
+
+    def _picking(self, namespace: str, labels: Mapping[str, str]) -> _Concerned:
+        """Return the counters that pick a label set."""
+        return tuple(
+            counter
+            for pair in (None, *labels.items())
+            for space in (None, namespace)
+            for counter in self._by_door.get((space, pair), ())
+            if isinstance(counter.counted, Matching) and counter.counted.picks(namespace, labels)
+        )
 
     def forget_set(self, label_set: int) -> None:
         """Take note that a label set has no pods any more."""
-        self._by_set.pop(label_set, None)
+        self.concerned.pop(label_set, None)
 
     def meet_holder(self, holder: int, terms: Iterable[PodTerm]) -> None:
         """Find out which counters a new holder concerns."""
@@ -154,10 +178,11 @@ class Counters:
         self._live[counted] = counter
         if isinstance(counted, Matching):
             picked = self._sets_picked(counted)
-            for label_set in np.flatnonzero(picked).tolist():
-                self._by_set.setdefault(label_set, {})[counter] = None
+            self._concern(picked, lambda known: (*known, counter))
             for door in _doors(counted):
                 self._by_door.setdefault(door, {})[counter] = None
+            for key in _keys(counted):
+                self._by_key.setdefault(key, {})[counter] = None
             counter.fill(self._count_matching(picked, counted))
         else:
             holders = self._held_terms.holders_of(counted.term)
@@ -169,14 +194,32 @@ class Counters:
         counted = counter.counted
         del self._live[counted]
         if isinstance(counted, Matching):
-            for label_set in np.flatnonzero(self._sets_picked(counted)).tolist():
-                _take_out(self._by_set, label_set, counter)
+            self._concern(
+                self._sets_picked(counted),
+                lambda known: tuple(other for other in known if other is not counter),
+            )
             for door in _doors(counted):
                 _take_out(self._by_door, door, counter)
+            for key in _keys(counted):
+                _take_out(self._by_key, key, counter)
         else:
             for holder in self._held_terms.holders_of(counted.term):
                 _take_out(self._by_holder, holder, counter)
         counter.drop()
+
+    def _concern(self, picked: Mask, change: Callable[[_Concerned], _Concerned]) -> None:
+        """Change which counters some label sets concern."""
+        self._seen.clear()
+        concerned = self.concerned
+        # Who shared counters before shares them from now on.
+        changed: dict[_Concerned, _Concerned] = {}
+        for label_set in np.flatnonzero(picked).tolist():
+            known = concerned.pop(label_set, ())
+            found = changed.get(known)
+            if found is None:
+                found = changed[known] = change(known)
+            if found:
+                concerned[label_set] = found
 
     def _sets_picked(self, counted: Matching) -> Mask:
         picked = self._label_sets.match(None, ())
@@ -224,6 +267,15 @@ def _doors(counted: Matching) -> list[_Door]:
             if requirement.operator == IN and len(requirement.values) == 1:
                 pair = pair or (requirement.key, requirement.values[0])
     return [(space, pair)]
+
+
+def _keys(counted: Matching) -> dict[str, None]:
+    """Return the keys of the labels that a counter looks at."""
+    return {
+        requirement.key: None
+        for _, requirements in counted.selections
+        for requirement in requirements or ()
+    }
 
 
 def _take_out(where: dict[_Key, dict[Counter, _Value]], key: _Key, counter: Counter) -> None:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.node import Node
-from k8s_scheduler.api.resources import Requests, allocatable
+from k8s_scheduler.api.resources import allocatable
 from k8s_scheduler.api.taints import Taint
 from k8s_scheduler.core.state.amounts import Amounts
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
@@ -157,16 +157,6 @@ class NodeTable:
         del self._rows[name]
         self._names[row] = None
         heapq.heappush(self._free, row)
-
-    # Pods
-
-    def add_requests(self, row: NodeRow, requests: Requests) -> None:
-        """Count one more pod on a row."""
-        self.amounts.take(row, requests, pods=1)
-
-    def remove_requests(self, row: NodeRow, requests: Requests) -> None:
-        """Count one pod less on a row."""
-        self.amounts.take(row, requests, pods=-1)
 
     # Checkpoints
 

@@ -1,20 +1,22 @@
 """Placed pods as columns: where each is, its labels, its terms, whether it is on its way out.
 
 The columns are dense: the last pod moves into the place of one that leaves, so counting is a
-pass over whole arrays without holes. Nobody but the cache keeps a position. What was counted once
-is kept up to date (`counters`).
+pass over whole arrays without holes. A pod's record says where in the columns it is, and nobody
+but the index reads that. What was counted once is kept up to date (`counters`).
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
-from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod, is_terminating
+from k8s_scheduler.api.ports import HostPort
+from k8s_scheduler.api.resources import Requests
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
-from k8s_scheduler.core.state.held_terms import HeldTerms
+from k8s_scheduler.core.state.held_terms import NO_TERMS, HeldTerms
 from k8s_scheduler.core.state.label_sets import LabelSets
 from k8s_scheduler.core.state.labels import LabelColumns
 from k8s_scheduler.core.state.live_counters import CountedFacts, Counters
@@ -29,6 +31,18 @@ _COLUMNS: Final[Mapping[str, type[np.generic]]] = {
 }
 
 
+class Placed(msgspec.Struct, eq=False, gc=False):
+    """A pod that takes room. There is one for every pod of the cluster, so it is a small one."""
+
+    pod: Pod
+    row: NodeRow
+    requests: Requests
+    ports: tuple[HostPort, ...]
+    assumed: bool
+    # Where the index has it.
+    position: int = -1
+
+
 class PodIndex:
     """All placed pods, in no particular order."""
 
@@ -40,8 +54,8 @@ class PodIndex:
         for name, dtype in _COLUMNS.items():
             self._columns.add(name, dtype)
         self._keep_cells()
-        self._positions: dict[PodUid, int] = {}
-        self._uids: list[PodUid] = []
+        # By position.
+        self._placed: list[Placed] = []
         # By priority: how many pods have it.
         self._priorities: dict[int, int] = {}
         self.counters = Counters(
@@ -52,55 +66,80 @@ class PodIndex:
         )
 
     def __len__(self) -> int:
-        return len(self._uids)
+        return len(self._placed)
 
-    def add(self, uid: PodUid, pod: Pod, row: NodeRow) -> None:
+    def add(self, placed: Placed) -> None:
         """Take in a pod."""
-        facts = self._acquire(pod, row)
-        position = len(self._uids)
-        self._uids.append(uid)
-        self._positions[uid] = position
+        pod, row = placed.pod, placed.row
+        metadata, spec = pod.metadata, pod.spec
+        label_set = self.label_sets.acquire(metadata.namespace, metadata.labels)
+        holder = NO_TERMS if spec.affinity is None else self.held_terms.acquire_for(pod)
+        terminating = is_terminating(pod)
+        priority = spec.priority or 0
+        position = placed.position = len(self._placed)
+        self._placed.append(placed)
         if position >= self._columns.capacity:
             self._columns.reserve(position + 1)
             self._keep_cells()
-        priority = pod.spec.priority or 0
-        self._write(position, facts, priority)
-        self.counters.count(facts, 1)
-        self._count_priority(priority, 1)
+        rows, label_sets, holders, leaving, priorities = self._cells
+        rows[position] = row
+        label_sets[position] = label_set
+        holders[position] = holder
+        leaving[position] = terminating
+        priorities[position] = priority
+        if holder != NO_TERMS or label_set in self.counters.concerned:
+            self.counters.count(row, label_set, holder, terminating, 1)
+        self._priorities[priority] = self._priorities.get(priority, 0) + 1
 
-    def remove(self, uid: PodUid) -> None:
+    def remove(self, placed: Placed) -> None:
         """Let a pod go."""
-        position = self._positions.pop(uid)
-        facts = self._facts_at(position)
-        self._count_priority(self._priority_cells[position], -1)
-        last = len(self._uids) - 1
-        moved = self._uids.pop()
-        if position != last:
-            self._uids[position] = moved
-            self._positions[moved] = position
+        position = placed.position
+        rows, label_sets, holders, leaving, priorities = self._cells
+        row, label_set, holder = rows[position], label_sets[position], holders[position]
+        terminating = bool(leaving[position])
+        self._uncount_priority(priorities[position])
+        moved = self._placed.pop()
+        if moved is not placed:
+            self._placed[position] = moved
+            moved.position = position
+            last = len(self._placed)
             for cells in self._cells:
                 cells[position] = cells[last]
-        self.counters.count(facts, -1)
-        self._release(facts)
+        if holder != NO_TERMS or label_set in self.counters.concerned:
+            self.counters.count(row, label_set, holder, terminating, -1)
+        self.label_sets.release(label_set)
+        self.held_terms.release(holder)
 
-    def update(self, uid: PodUid, pod: Pod, row: NodeRow) -> None:
+    def update(self, placed: Placed, pod: Pod) -> None:
         """Take a pod's new facts."""
-        position = self._positions[uid]
-        before, after = self._facts_at(position), self._acquire(pod, row)
+        position = placed.position
+        metadata = pod.metadata
+        rows, label_sets, holders, leaving, priorities = self._cells
+        before = CountedFacts(
+            rows[position], label_sets[position], holders[position], bool(leaving[position])
+        )
+        after = CountedFacts(
+            placed.row,
+            self.label_sets.acquire(metadata.namespace, metadata.labels),
+            self.held_terms.acquire_for(pod),
+            is_terminating(pod),
+        )
         priority = pod.spec.priority or 0
-        self._count_priority(self._priority_cells[position], -1)
-        self._count_priority(priority, 1)
-        self._write(position, after, priority)
+        self._uncount_priority(priorities[position])
+        self._priorities[priority] = self._priorities.get(priority, 0) + 1
+        for cells, value in zip(self._cells, (*after, priority), strict=True):
+            cells[position] = value
         if after != before:
             self.counters.recount(before, after)
-        self._release(before)
+        self.label_sets.release(before.label_set)
+        self.held_terms.release(before.holder)
 
     def has_lesser(self, priority: int) -> bool:
         """Return whether any pod is less important than that."""
         return any(each < priority for each in self._priorities)
 
-    def _count_priority(self, priority: int, difference: int) -> None:
-        count = self._priorities.get(priority, 0) + difference
+    def _uncount_priority(self, priority: int) -> None:
+        count = self._priorities[priority] - 1
         if count:
             self._priorities[priority] = count
         else:
@@ -108,43 +147,10 @@ class PodIndex:
 
     def column(self, name: str) -> AnyColumn:
         """Return one column, all pods. Do not write to it."""
-        return self._columns[name][: len(self._uids)]
+        return self._columns[name][: len(self._placed)]
 
     def _keep_cells(self) -> None:
         """Look at the columns anew, once they have grown: single numbers are fast this way."""
         # numpy's stubs call an array a buffer from Python 3.12 on.
         buffers: list[Any] = [self._columns[name] for name in _COLUMNS]
         self._cells: list[memoryview] = [memoryview(buffer) for buffer in buffers]
-        self._priority_cells = self._cells[-1]
-
-    def _write(self, position: int, facts: CountedFacts, priority: int) -> None:
-        rows, label_sets, holders, terminating, priorities = self._cells
-        rows[position] = facts.row
-        label_sets[position] = facts.label_set
-        holders[position] = facts.holder
-        terminating[position] = facts.terminating
-        priorities[position] = priority
-
-    def _facts_at(self, position: int) -> CountedFacts:
-        rows, label_sets, holders, terminating, _ = self._cells
-        return CountedFacts(
-            rows[position], label_sets[position], holders[position], bool(terminating[position])
-        )
-
-    def _acquire(self, pod: Pod, row: NodeRow) -> CountedFacts:
-        metadata = pod.metadata
-        label_set = self.label_sets.acquire(metadata.namespace, metadata.labels)
-        if self.label_sets.uses(label_set) == 1:
-            self.counters.meet_set(label_set, metadata.namespace, metadata.labels or {})
-        holder = self.held_terms.acquire_for(pod)
-        if holder and self.held_terms.uses(holder) == 1:
-            self.counters.meet_holder(holder, self.held_terms.terms_of_holder(holder))
-        return CountedFacts(row, label_set, holder, is_terminating(pod))
-
-    def _release(self, facts: CountedFacts) -> None:
-        self.label_sets.release(facts.label_set)
-        if not self.label_sets.uses(facts.label_set):
-            self.counters.forget_set(facts.label_set)
-        self.held_terms.release(facts.holder)
-        if facts.holder and not self.held_terms.uses(facts.holder):
-            self.counters.forget_holder(facts.holder)

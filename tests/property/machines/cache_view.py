@@ -95,17 +95,17 @@ def _index(cache: Cache) -> dict[str, Any]:
         name: index.column(name).tolist()
         for name in ("row", "label_set", "holder", "terminating", "priority")
     }
-    assert index._positions == {uid: position for position, uid in enumerate(index._uids)}
+    assert [placed.position for placed in index._placed] == list(range(len(index)))
     return {
         "pods": {
-            uid: (
+            placed.pod.metadata.uid: (
                 names[NodeRow(columns["row"][i])],
                 sets._keys[columns["label_set"][i]],
                 terms._holders[columns["holder"][i]],
                 columns["terminating"][i],
                 columns["priority"][i],
             )
-            for uid, i in index._positions.items()
+            for i, placed in enumerate(index._placed)
         },
         "label sets": Counter({key: sets._uses[found] for key, found in sets._ids.items()}),
         "terms": {

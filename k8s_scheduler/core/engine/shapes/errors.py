@@ -1,5 +1,11 @@
-"""Why an evaluation is not kept."""
+"""Why something is not kept."""
 
 
 class NotKeptError(Exception):
-    """An evaluation can't be kept, or not any longer; the message says why, for a metric."""
+    """What plugins said can't be kept, or not any longer; the text is a reason for metrics."""
+
+
+def count_error(reasons: dict[str, int], error: Exception) -> None:
+    """Count an error under its reason."""
+    reason = str(error) if isinstance(error, NotKeptError) else "plugin_error"
+    reasons[reason] = reasons.get(reason, 0) + 1

@@ -12,6 +12,7 @@ import numpy as np
 
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.group_part import GroupPart
+from k8s_scheduler.core.engine.shapes.highest import first_highest
 from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column
 from k8s_scheduler.core.engine.shapes.row_parts import RowParts
 from k8s_scheduler.core.engine.shapes.validity import Inputs
@@ -38,6 +39,7 @@ class Evaluation:
         pod: PodView,
         questions: Questions,
         *,
+        labels: bytes,
         row_parts: RowParts,
     ) -> None:
         """Judge all nodes; NotKeptError if that can't be kept.
@@ -47,6 +49,9 @@ class Evaluation:
         """
         self._state = state
         self._runtime = runtime
+        # Of the pod that it was made for: only for those are its terms exactly right when plugins
+        # ask something new.
+        self.labels = labels
         # What the log of facts had said when this was last right.
         self.cursor = state.facts.position
         self._inputs = Inputs(state, questions)
@@ -211,7 +216,7 @@ class Evaluation:
 
     def _filter(self) -> Filtered:
         present = self._state.nodes.present_rows()
-        codes = self._rows.codes.take(present)
+        codes = self._rows.codes.take(present).astype(np.int64)
         passed = codes == 0
         groups = self._active_groups
         if groups is not None and passed.any():
@@ -230,15 +235,6 @@ class Evaluation:
         for part in by_plugin.values():
             totals += part
         return Scored(totals, by_plugin)
-
-
-def first_highest(totals: Column, *, start: int) -> int:
-    """Return where the highest total is first found at or after `start`, wrapping around."""
-    if not 0 < start < len(totals):
-        return int(totals.argmax())
-    after = start + int(totals[start:].argmax())
-    before = int(totals[:start].argmax())
-    return before if totals[before] > totals[after] else after
 
 
 def _flipped(noted: list[int], base: Column) -> tuple[list[int], list[int]]:

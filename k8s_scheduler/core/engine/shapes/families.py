@@ -23,21 +23,11 @@ _REMEMBERED: Final = 256
 
 
 @dataclass(slots=True)
-class Member:
-    """A shape: pods of one spec that give the same answers."""
-
-    evaluation: Evaluation
-    # The labels of the pod that it was made for: only for those are its terms exactly right when
-    # plugins ask something new.
-    labels: bytes
-
-
-@dataclass(slots=True)
 class Family:
     """The shapes of one spec."""
 
     questions: Questions = field(default_factory=Questions)
-    members: dict[Answers, Member] = field(default_factory=dict)
+    members: dict[Answers, Evaluation] = field(default_factory=dict)
     # Answers that were given once; the second time a shape is worth keeping.
     seen: dict[Answers, int] = field(default_factory=dict)
     # As many questions the answers are to.

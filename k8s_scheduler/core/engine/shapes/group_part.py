@@ -6,30 +6,28 @@ good as long as no counter, no group and nothing else that was read has changed.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from k8s_scheduler.core.engine.shapes.groups import Groups
+from k8s_scheduler.core.engine.shapes.groups import Asked, Groups
 from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column
-from k8s_scheduler.core.engine.shapes.validity import Inputs, are_present
+from k8s_scheduler.core.engine.shapes.validity import Inputs
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.plugin import SKIP, Same, Term
 from k8s_scheduler.core.framework.pod_view import PodView, Questions
-from k8s_scheduler.core.framework.profile import Profile, ScoreStep
+from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.reads import NodeCount, Reads
+from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counters import Counter
 from k8s_scheduler.core.state.facts import NODE
 
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """Groups that are asked about, and a row of each."""
-
-    groups: list[int]
-    members: Column
+# Looking these up in the enumeration takes its time.
+_ALL: Final = NodeCount.ALL
+_EACH: Final = NodeCount.EACH
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +37,24 @@ class _Prepared:
     term: Term
     reads: Reads
     groups: list[int]
-    nodes: Column
+    # For how many nodes the groups stood, each and together.
+    each: list[int]
+    total: int
     # Counters of which more was read than what groups are made of, and their versions.
     counters: list[Counter]
     versions: list[int]
 
-    def is_valid(self, groups: list[int], nodes: Column) -> bool:
-        """Return whether it would be said again; objects and numbers are looked at elsewhere."""
+    def is_valid(self, asked: Asked) -> bool:
+        """Return whether it would be said again, where what was read of the cluster is the same."""
         reads = self.reads
         if not reads.looked_at_rows:
-            return are_present(reads.presences)
+            return True
         counts = reads.counts_nodes
         return (
-            groups == self.groups
-            and (counts is not NodeCount.ALL or _total(nodes) == _total(self.nodes))
-            and (counts is not NodeCount.EACH or np.array_equal(nodes, self.nodes))
+            asked.groups == self.groups
+            and (counts is not _ALL or asked.total == self.total)
+            and (counts is not _EACH or asked.each == self.each)
             and _versions(self.counters) == self.versions
-            and are_present(reads.presences)
         )
 
 
@@ -80,14 +79,16 @@ class GroupPart:
         # What filters and scores have read; and what was said at PreScore, with what was read then.
         self._reads = Reads()
         self._prepared: dict[int, _Prepared] = {}
+        # What the last answer depends on that changes often.
+        self._versions: list[int] = []
         self._stamp: object = None
-        # By group: the code of the filter that rejects it, and the sum of the weighted scores,
-        # NEVER where one rejects; each score's part by its place.
-        self._codes: list[int] = []
+        # What filters said that reject groups: these, and their codes.
+        self._rejected: list[tuple[list[int], list[int]]] = []
+        # By group: the sum of the weighted scores, NEVER where a filter rejects.
         self._addend: Column = np.zeros(0, dtype=np.int64)
-        self._parts: dict[int, Column] = {}
-        # The groups that scores were asked about.
+        # The groups that scores were asked about; each score and its weight, by its place.
         self._asked: list[int] = []
+        self._parts: dict[int, tuple[Column, int]] = {}
         # Whether there was a row to ask the scores about; and whether all were asked, and none had
         # anything to say or looked at any row.
         self._has_asked = False
@@ -97,7 +98,10 @@ class GroupPart:
         self.is_idle = False
         # Whether rows that have to be placed have changed in counts alone.
         self._only_counts = False
+        # All that was read; the facts of all rows and the presences in it.
         self._every_reads: tuple[Reads, ...] = ()
+        self._wide_facts = 0
+        self._presences: list[tuple[Counter, str, bool]] = []
         self._counters: list[Counter] = []
         self._counts_nodes: NodeCount | None = None
 
@@ -121,12 +125,13 @@ class GroupPart:
     ) -> None:
         """Ask one row of each group; again, as long as that brings up something new to go by."""
         while True:
-            news = self._reads.news
+            reads = self._reads
+            before = (reads.news, reads.wide_facts, reads.counts_nodes)
             self._has_new_keys = False
             self._ask(profile, pod, terms, watch)
-            if self._reads.news != news:
+            if (reads.news, reads.wide_facts, reads.counts_nodes) != before:
                 self._has_new_reads = True
-                self._has_new_keys |= self._groups.add_keys(self._reads.narrow)
+                self._has_new_keys |= self._groups.add_keys(reads.narrow)
             if not self._has_new_keys:
                 break
             self._prepared.clear()
@@ -135,70 +140,85 @@ class GroupPart:
             self._look_back()
         said = self._filters or self._parts or self._looks
         self.is_idle = self._has_asked and not said
+        self._versions = _versions(self._counters)
         self._stamp = self._stamp_now()
 
     def _ask(
         self, profile: Profile, pod: PodView, terms: dict[str, Term], watch: Watch | None
     ) -> None:
         groups = self._groups
-        alive = [number for number, count in enumerate(groups.counts) if count]
-        members = np.array([groups.member(number) for number in alive], dtype=np.int64)
-        self._codes = [0] * len(groups)
+        asked = groups.asked()
+        self._rejected = []
         self._parts = {}
         for index in self._filters:
+            alive = asked.groups
             if not alive:
                 break
             step = profile.filters[index]
             if watch is not None:
                 watch.asked(points.FILTER, step.name, len(alive))
-            codes = self._runtime.filter(step, terms[step.name], members, reads=self._reads)
-            found = codes.tolist()
+            found = self._filter(index, step, terms[step.name], asked).tolist()
             if any(found):
-                for number, code in zip(alive, found, strict=True):
-                    self._codes[number] = code
-                passed = [place for place, code in enumerate(found) if not code]
-                alive = [alive[place] for place in passed]
-                members = members.take(passed)
+                self._rejected.append((alive, found))
+                asked = asked.left(found)
+        self._asked = alive = asked.groups
         self._has_asked = bool(alive)
-        scores = self._ask_scores(profile, pod, _Asked(alive, members), watch) if alive else ()
-        addend = [NEVER] * len(groups)
-        for number, score in zip(alive, np.asarray(scores).tolist(), strict=True):
-            addend[number] = score
-        self._addend = np.array(addend, dtype=np.int64)
+        total = self._ask_scores(profile, pod, asked, watch) if alive else None
+        self._addend = asked.addend(total, len(groups))
+
+    def _filter(self, index: int, step: FilterStep, term: Term, asked: Asked) -> Column:
+        """Return one plugin's codes of some groups."""
+        if isinstance(term, Verdict):
+            return self._runtime.filter(step, term, asked.members)
+        views = asked.views(self._reads)
+        view = views.get(index)
+        if view is None:
+            view = views[index] = self._runtime.view(step, asked.members, None, self._reads)
+            view.settle()
+        return self._runtime.filter_view(step, term, view)
 
     def _ask_scores(
-        self, profile: Profile, pod: PodView, asked: "_Asked", watch: Watch | None
-    ) -> Column:
-        """Return the sum of the weighted scores of some groups."""
-        counts = self._groups.counts
-        nodes = np.array([counts[number] for number in asked.groups], dtype=np.int64)
+        self, profile: Profile, pod: PodView, asked: Asked, watch: Watch | None
+    ) -> Column | None:
+        """Return the sum of the weighted scores of some groups; None if there is no score."""
+        asked.count(self._groups.counts, self._groups.count_changes)
         total: Column | None = None
-        self._asked = asked.groups
+        prepared = self._prepared
         for index in self._scores:
-            step = profile.scores[index]
-            term = self._pre_score(index, step, pod, asked, nodes)
+            known = prepared.get(index)
+            if known is not None and known.is_valid(asked):
+                term = known.term
+            else:
+                term = self._pre_score(index, profile.scores[index], pod, asked)
             if term is SKIP:
                 continue
-            view = self._runtime.group_view(step, asked.members, nodes, self._reads)
+            step = profile.scores[index]
             if watch is not None:
-                watch.asked(points.SCORE, step.name, len(nodes))
-            scores = (
-                np.full(len(nodes), term.score, dtype=np.int64)
-                if isinstance(term, Same)
-                else self._runtime.score_view(step, term, view)
-            )
-            part = self._parts[index] = scores if step.weight == 1 else scores * step.weight
+                watch.asked(points.SCORE, step.name, len(asked.groups))
+            scores = self._score(index, step, term, asked)
+            weight = step.weight
+            self._parts[index] = (scores, weight)
+            part = scores if weight == 1 else scores * weight
             total = part if total is None else total + part
-        return np.zeros(len(nodes), dtype=np.int64) if total is None else total
+        return total
 
-    def _pre_score(
-        self, index: int, step: ScoreStep, pod: PodView, asked: "_Asked", nodes: Column
-    ) -> Term:
-        """Return what a plugin says at PreScore; as the last time, if all it read is the same."""
-        known = self._prepared.get(index)
-        if known is not None and known.is_valid(asked.groups, nodes):
-            return known.term
+    def _score(self, index: int, step: ScoreStep, term: Term, asked: Asked) -> Column:
+        """Return one plugin's scores of some groups, whose rows have been counted."""
+        if isinstance(term, Same):
+            return np.full(len(asked.groups), term.score, dtype=np.int64)
+        views = asked.views(self._reads)
+        # Filters have the places from 0 on.
+        view = views.get(~index)
+        if view is None:
+            view = self._runtime.group_view(step, asked.members, asked.nodes, self._reads)
+            view.settle()
+            views[~index] = view
+        return self._runtime.score_view(step, term, view)
+
+    def _pre_score(self, index: int, step: ScoreStep, pod: PodView, asked: Asked) -> Term:
+        """Return what a plugin says at PreScore, and keep it."""
         reads = Reads()
+        nodes = asked.nodes.copy()
         with pod.asking(self._questions):
             term = self._runtime.group_pre_score(step, pod, asked.members, nodes, reads)
         # Groups that are not made by all of it are made anew, and all is asked again.
@@ -206,7 +226,9 @@ class GroupPart:
         self._has_new_reads = True
         counters = self._not_told_apart(reads)
         versions = _versions(counters)
-        self._prepared[index] = _Prepared(term, reads, asked.groups, nodes, counters, versions)
+        self._prepared[index] = _Prepared(
+            term, reads, asked.groups, asked.each, asked.total, counters, versions
+        )
         return term
 
     def _not_told_apart(self, reads: Reads) -> list[Counter]:
@@ -227,6 +249,11 @@ class GroupPart:
         self._counters = list(dict.fromkeys(counters))
         wanted = [reads.counts_nodes for reads in every if reads.counts_nodes is not None]
         self._counts_nodes = max(wanted, default=None)
+        self._wide_facts = 0
+        for reads in every:
+            self._wide_facts |= reads.wide_facts
+        presences = ((*read, seen) for reads in every for read, seen in reads.presences.items())
+        self._presences = list(dict.fromkeys(presences))
         self._looks = any(map(_looks, every))
         self._has_new_reads = False
 
@@ -239,14 +266,25 @@ class GroupPart:
 
         What was said at PreScore is forgotten where it may not be right any more.
         """
+        if inputs.moved or seen & self._wide_facts or not self._are_present():
+            return self._is_valid_yet(seen, inputs)
+        return _versions(self._counters) == self._versions and self._stamp_now() == self._stamp
+
+    def _are_present(self) -> bool:
+        """Return whether the same counters count anybody as before, for whoever asked."""
+        return not self._presences or all(
+            (counter.total(key) > 0) is seen for counter, key, seen in self._presences
+        )
+
+    def _is_valid_yet(self, seen: int, inputs: Inputs) -> bool:
+        """Look at everything."""
         count = len(self._prepared)
         for index, prepared in list(self._prepared.items()):
             reads = prepared.reads
-            same = inputs.are_same(reads) if inputs.moved else are_present(reads.presences)
-            if seen & reads.wide_facts or not same:
+            if seen & reads.wide_facts or not inputs.are_same(reads):
                 del self._prepared[index]
         reads = self._reads
-        if not (inputs.are_same(reads) if inputs.moved else are_present(reads.presences)):
+        if not inputs.are_same(reads):
             # What is not read any more shall not be compared for ever.
             self._reads = Reads()
             self._has_new_reads = True
@@ -254,47 +292,44 @@ class GroupPart:
         return (
             len(self._prepared) == count
             and not seen & reads.wide_facts
+            and _versions(self._counters) == self._versions
             and self._stamp_now() == self._stamp
         )
 
     def _stamp_now(self) -> object:
-        """Return something that is equal as long as the same would be said of the same groups."""
-        counts = self._groups.counts
-        nodes: object = [number for number, count in enumerate(counts) if count]
-        if self._counts_nodes is NodeCount.EACH:
-            nodes = counts.copy()
-        elif self._counts_nodes is NodeCount.ALL:
-            nodes = nodes, sum(counts)
-        return _versions(self._counters), nodes
+        """Return something that is equal as long as the same groups stand for as many nodes.
+
+        As far as anybody wanted to know.
+        """
+        wanted = self._counts_nodes
+        if wanted is _EACH:
+            return self._groups.counts.copy()
+        alive = self._groups.asked().groups
+        return (alive, sum(self._groups.counts)) if wanted is _ALL else alive
 
     def stale_rows(self, rows: list[int], facts: list[int]) -> list[int] | None:
         """Return the rows that may have come into another group; None if any may have."""
         wanted = self._groups.facts | NODE
-        others = [row for row, fact in zip(rows, facts, strict=True) if row >= 0 and fact & wanted]
+        others = [row for row, fact in zip(rows, facts, strict=True) if fact & wanted and row >= 0]
         found = self._groups.stale_rows(have_moved=bool(others))
         self._only_counts = not others
-        return None if found is None else list(dict.fromkeys(found + others))
+        if found is None:
+            return None
+        if others:
+            found = found + others
+        return list(dict.fromkeys(found)) if len(found) > 1 else found
 
     def place(self, rows: list[int], counted: list[bool]) -> None:
         """Put rows into the groups they belong to now; those that are counted stay counted."""
-        of_row, counts = self._groups.of_row, self._groups.counts
-        before = of_row.take(rows).tolist()
         if self._only_counts:
-            self._groups.place_by_counts(rows)
+            self._groups.place_by_counts(rows, counted)
         else:
-            self._groups.place(rows)
-        for group, after, counts_here in zip(
-            before, of_row.take(rows).tolist(), counted, strict=True
-        ):
-            if counts_here and after != group:
-                counts[group] -= 1
-                counts[after] += 1
+            self._groups.place(rows, counted)
 
     def count(self, rows: list[int], *, feasible: bool) -> None:
         """Take note of rows that have become feasible, or are not any longer."""
-        of_row, counts = self._groups.of_row, self._groups.counts
-        for row in rows:
-            counts[of_row[row]] += 1 if feasible else -1
+        if rows:
+            self._groups.count(rows, feasible=feasible)
 
     def grow(self) -> None:
         """Make room for rows that are new."""
@@ -308,20 +343,22 @@ class GroupPart:
         if len(self._addend) == 1:
             return base + int(self._addend[0])
         # A row without a node finds some group; it is never chosen all the same.
-        return base + self._addend.take(self._groups.of_row, mode="wrap")
+        return self._groups.add_to(base, self._addend)
 
     def codes_of(self, rows: Column) -> Column:
         """Return the codes of rows that no row filter rejects."""
-        codes = np.array(self._codes, dtype=np.int64)
+        codes = np.zeros(len(self._groups), dtype=np.int64)
+        for groups, found in self._rejected:
+            codes[groups] = found
         return codes.take(self._groups.of_row.take(rows))
 
     def parts_of(self, rows: Column) -> list[tuple[int, Column]]:
         """Return each score of feasible rows, weighted, by its place among the scores."""
         groups = self._groups.of_row.take(rows)
         found = []
-        for index, part in self._parts.items():
+        for index, (scores, weight) in self._parts.items():
             by_group = np.zeros(len(self._groups), dtype=np.int64)
-            by_group[self._asked] = part
+            by_group[self._asked] = scores * weight
             found.append((index, by_group.take(groups)))
         return found
 
@@ -338,7 +375,3 @@ def _looks(reads: Reads) -> bool:
 
 def _versions(counters: list[Counter]) -> list[int]:
     return [counter.version for counter in counters]
-
-
-def _total(nodes: Column) -> int:
-    return int(np.add.reduce(nodes))

@@ -6,12 +6,15 @@ nearly every node is a domain of its own, the count itself is the value.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.core.framework.reads import NarrowRead
+from k8s_scheduler.core.engine.shapes.errors import NotKeptError
+from k8s_scheduler.core.engine.shapes.row_part import NEVER
+from k8s_scheduler.core.framework.reads import NarrowRead, Reads
+from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.counters import Counter
@@ -22,10 +25,6 @@ Values = npt.NDArray[np.int64]
 NO_GROUP: Final = -1
 
 
-class TooManyGroupsError(Exception):
-    """Nearly every row is different: nothing is won by asking one for others."""
-
-
 @dataclass(slots=True)
 class Limits:
     """Where grouping ends; tests make them small."""
@@ -33,6 +32,8 @@ class Limits:
     # A topology with as many domains at most is told apart by its domains, others by their counts.
     few_domains: int = 32
     groups: int = 512
+    # For so many ways to reject groups it is known what is left.
+    choices: int = 64
 
 
 LIMITS: Final = Limits()
@@ -103,8 +104,9 @@ class _Key:
         if counter is None:
             raise ValueError(f"{self.name} is no count")
         if topology is None:
-            return int(counter.by_row[row])
-        return int(counter.by_domain(topology)[self._labels()[row]])
+            return int(counter.by_row.item(row))
+        domain = self._state.nodes.labels.id_at(row, topology)
+        return int(counter.by_domain(topology).item(domain))
 
     def _column(self, name: str) -> Values:
         family, _, key = name.partition("/")
@@ -141,6 +143,87 @@ class _Key:
         return near
 
 
+class Asked:
+    """Some groups that are asked about, and a row of each.
+
+    It stays the same object as long as these groups have feasible rows and no others do, their
+    members are in them, and no node came, went or got other labels: views may be kept with it.
+    """
+
+    __slots__ = (
+        "_addend",
+        "_as_of",
+        "_left",
+        "_reads",
+        "_views",
+        "each",
+        "groups",
+        "members",
+        "nodes",
+        "total",
+    )
+
+    def __init__(self, groups: list[int], members: Values) -> None:
+        self.groups = groups
+        self.members = members
+        # How many feasible rows each group has and all together, as of the last `count`; `nodes` is
+        # written to, since views look at it.
+        self.each: list[int] = []
+        self.nodes = np.zeros(len(groups), dtype=np.int64)
+        self.total = 0
+        self._as_of = -1
+        # What shows the members to plugins, and where they take down what is read.
+        self._views: dict[int, RowsView] = {}
+        self._reads: Reads | None = None
+        # What is left of them, by the codes they are given.
+        self._left: dict[tuple[int, ...], Asked] = {}
+        # By group, of these and others.
+        self._addend: Values = members[:0]
+
+    def left(self, codes: list[int]) -> "Asked":
+        """Return the groups that pass, by their codes."""
+        key = tuple(codes)
+        found = self._left.get(key)
+        if found is None:
+            if len(self._left) >= LIMITS.choices:
+                self._left.clear()
+            places = [place for place, code in enumerate(codes) if not code]
+            groups = [self.groups[place] for place in places]
+            found = self._left[key] = Asked(groups, self.members.take(places))
+        return found
+
+    def addend(self, scores: Values | None, size: int) -> Values:
+        """Return, for as many groups as there are, the scores of these; NEVER for others.
+
+        Do not write to it.
+        """
+        if scores is not None and len(scores) == size:
+            return scores
+        if len(self._addend) != size:
+            self._addend = np.full(size, NEVER, dtype=np.int64)
+            self._addend[self.groups] = 0
+        if scores is None:
+            return self._addend
+        found = self._addend.copy()
+        found[self.groups] = scores
+        return found
+
+    def views(self, reads: Reads) -> dict[int, RowsView]:
+        """Return the views that take down in `reads` what is read, by whom they are for."""
+        if reads is not self._reads:
+            self._reads = reads
+            self._views = {}
+        return self._views
+
+    def count(self, counts: list[int], as_of: int) -> None:
+        """Count the feasible rows, if they have changed."""
+        if self._as_of != as_of:
+            self._as_of = as_of
+            self.each = each = [counts[group] for group in self.groups]
+            self.nodes[:] = each
+            self.total = sum(each)
+
+
 class Groups:
     """Which row is in which group, and how many feasible rows each has."""
 
@@ -156,9 +239,17 @@ class Groups:
         # By group: the values that its rows have in common, and one of them.
         self._values: list[tuple[int, ...]] = []
         self._members: list[int] = []
-        # By row, and by group.
+        # By row; and the same memory, for single numbers.
         self.of_row = np.zeros(0, dtype=np.intp)
+        self._cells = _cells(self.of_row)
+        # By group; and a number that is another one when they are.
         self.counts: list[int] = []
+        self.count_changes = 0
+        # What was last added by group; and by row, if it was the same several times.
+        self._by_group: list[int] = []
+        self._by_row: Values | None = None
+        # The groups that have feasible rows; None if that has to be found out.
+        self._asked: Asked | None = None
         self.facts = 0
 
     def __len__(self) -> int:
@@ -167,7 +258,7 @@ class Groups:
     @property
     def nbytes(self) -> int:
         """How much memory the columns take."""
-        return int(self.of_row.nbytes)
+        return 2 * int(self.of_row.nbytes)
 
     def is_told_apart(self, read: NarrowRead) -> bool:
         """Return whether rows with different counts are in different groups."""
@@ -204,8 +295,9 @@ class Groups:
         ids = _dense(mixed)
         count = int(ids.max(initial=-1)) + 1
         if count > LIMITS.groups:
-            raise TooManyGroupsError(f"{count} groups")
-        self.of_row = np.full(self._state.nodes.row_count, NO_GROUP, dtype=np.intp)
+            # Nearly every row is different: nothing is won by asking one for others.
+            raise NotKeptError("many_groups")
+        self._take(np.full(self._state.nodes.row_count, NO_GROUP, dtype=np.intp))
         self.of_row[present] = ids
         first = np.zeros(count, dtype=np.int64)
         first[ids[::-1]] = np.arange(len(present) - 1, -1, -1)
@@ -216,12 +308,21 @@ class Groups:
         self._ids = {values: number for number, values in enumerate(self._values)}
         counted = self.of_row[feasible[: len(self.of_row)]]
         self.counts = np.bincount(counted, minlength=count).tolist()
+        self.count_changes += 1
+
+    def _take(self, of_row: npt.NDArray[np.intp]) -> None:
+        self.of_row = of_row
+        self._cells = _cells(of_row)
+        self._asked = None
+        self._by_row = None
 
     def stale_rows(self, *, have_moved: bool) -> list[int] | None:
         """Return the rows that may be in another group since counters changed; None: any may.
 
         `have_moved` says that nodes came, went or got other labels.
         """
+        if have_moved:
+            self._asked = None
         found: list[int] = []
         for _, key in self._count_keys:
             if have_moved:
@@ -229,45 +330,77 @@ class Groups:
             rows = key.catch_up()
             if rows is None:
                 return None
-            found += rows
+            found = found + rows if found else rows
         return found
 
-    def place(self, rows: list[int]) -> None:
-        """Put rows where they belong now: those that hold no node any more, nowhere."""
-        there = self._state.nodes.node_at
-        gone = [row for row in rows if there(NodeRow(row)) is None]
-        if gone:
-            self.of_row[gone] = NO_GROUP
-            rows = [row for row in rows if there(NodeRow(row)) is not None]
-        array = np.array(rows, dtype=np.int64)
-        columns = [key.values(array).tolist() for key in self._keys.values()]
-        values = zip(*columns, strict=True) if columns else [()] * len(rows)
-        for row, value in zip(rows, values, strict=True):
-            self._put(row, value)
+    def place(self, rows: list[int], counted: list[bool]) -> None:
+        """Put rows where they belong now: those that hold no node any more, nowhere.
 
-    def place_by_counts(self, rows: list[int]) -> None:
+        Those that are counted stay counted.
+        """
+        there = self._state.nodes.node_at
+        here = []
+        for row, counts_here in zip(rows, counted, strict=True):
+            if there(NodeRow(row)) is None:
+                self._put(row, NO_GROUP, counts_here=counts_here)
+            else:
+                here.append((row, counts_here))
+        array = np.array([row for row, _ in here], dtype=np.int64)
+        columns = [key.values(array).tolist() for key in self._keys.values()]
+        values = zip(*columns, strict=True) if columns else [()] * len(here)
+        for (row, counts_here), value in zip(here, values, strict=True):
+            self._put(row, self._group_of(value, row), counts_here=counts_here)
+
+    def place_by_counts(self, rows: list[int], counted: list[bool]) -> None:
         """Put rows where they belong now, if nothing but counts has changed."""
-        of_row = self.of_row
-        for row in rows:
-            group = int(of_row[row])
+        for row, counts_here in zip(rows, counted, strict=True):
+            group = self._cells[row]
             if group == NO_GROUP:
                 # It holds no node.
                 continue
             values = list(self._values[group])
             for position, key in self._count_keys:
                 values[position] = key.count_at(row)
-            self._put(row, tuple(values))
+            self._put(row, self._group_of(tuple(values), row), counts_here=counts_here)
 
-    def _put(self, row: int, values: tuple[int, ...]) -> None:
+    def _group_of(self, values: tuple[int, ...], row: int) -> int:
+        """Return the group of rows with these values; the row is its first, if there is none."""
         group = self._ids.get(values)
-        if group is None:
-            group = self._found(values, row)
-        self.of_row[row] = group
+        return self._found(values, row) if group is None else group
+
+    def _put(self, row: int, group: int, *, counts_here: bool) -> None:
+        before = self._cells[row]
+        if group == before:
+            return
+        self._cells[row] = group
+        if self._by_row is not None:
+            if 0 <= group < len(self._by_group):
+                self._by_row[row] = self._by_group[group]
+            else:
+                self._by_row = None
+        if before != NO_GROUP and self._members[before] == row:
+            self._asked = None
+        if counts_here:
+            self._add(before, -1)
+            self._add(group, 1)
+
+    def count(self, rows: list[int], *, feasible: bool) -> None:
+        """Take note of rows that have become feasible, or are not any longer."""
+        for row in rows:
+            self._add(self._cells[row], 1 if feasible else -1)
+
+    def _add(self, group: int, difference: int) -> None:
+        counts = self.counts
+        before = counts[group]
+        counts[group] = after = before + difference
+        self.count_changes += 1
+        if not before or not after:
+            self._asked = None
 
     def _found(self, values: tuple[int, ...], member: int) -> int:
         """Found a group."""
         if len(self.counts) >= LIMITS.groups:
-            raise TooManyGroupsError(f"{len(self.counts)} groups")
+            raise NotKeptError("many_groups")
         group = self._ids[values] = len(self.counts)
         self._values.append(values)
         self.counts.append(0)
@@ -277,12 +410,34 @@ class Groups:
     def grow(self, rows: int) -> None:
         """Make room for rows that are new."""
         more = np.full(rows - len(self.of_row), NO_GROUP, dtype=np.intp)
-        self.of_row = np.concatenate([self.of_row, more])
+        self._take(np.concatenate([self.of_row, more]))
+
+    def add_to(self, base: Values, by_group: Values) -> Values:
+        """Return what rows have themselves and by their groups; by any, where there is no node."""
+        each = by_group.tolist()
+        if each == self._by_group:
+            if self._by_row is None:
+                self._by_row = by_group.take(self.of_row, mode="clip")
+            return base + self._by_row
+        # What is another each time is not worth keeping.
+        self._by_group, self._by_row = each, None
+        found = by_group.take(self.of_row, mode="clip")
+        found += base
+        return found
+
+    def asked(self) -> Asked:
+        """Return the groups that have feasible rows."""
+        found = self._asked
+        if found is None:
+            alive = [number for number, count in enumerate(self.counts) if count]
+            members = np.array([self.member(number) for number in alive], dtype=np.int64)
+            found = self._asked = Asked(alive, members)
+        return found
 
     def member(self, group: int) -> int:
         """Return a row of a group that has any."""
         row = self._members[group]
-        if self.of_row[row] != group:
+        if self._cells[row] != group:
             row = self._members[group] = int((self.of_row == group).argmax())
         return row
 
@@ -295,3 +450,9 @@ def _dense(values: Values) -> Values:
         return np.unique(values, return_inverse=True)[1].reshape(-1)
     used = np.bincount(values) > 0
     return (np.cumsum(used) - 1)[values]
+
+
+def _cells(of_row: npt.NDArray[np.intp]) -> memoryview:
+    # numpy's stubs call an array a buffer from Python 3.12 on.
+    buffer: Any = of_row
+    return memoryview(buffer)

@@ -7,7 +7,7 @@ looked at share one of these; what one of them caught up, all have.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.validity import Surroundings
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.plugin import Same, Skip, Term
-from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.profile import Profile, ScoreStep
 from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.framework.watch import Watch
@@ -26,6 +26,7 @@ from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.facts import LIVELY, NODE, OBJECTS, FactLog
 
 Column = npt.NDArray[np.int64]
+AnyColumn = npt.NDArray[Any]
 # Less than any total, also when two of them are added.
 NEVER: Final = -(2**61)
 # The code of a row that holds no node.
@@ -40,15 +41,18 @@ _CALM: Final = ~(LIVELY | OBJECTS)
 
 
 class _Score:
-    """One plugin's scores: weighted, or raw where they are normalised later."""
+    """One plugin's scores: from 0 to 100, or raw where they are normalised later."""
 
-    __slots__ = ("column", "index", "is_lively", "reads", "term")
+    __slots__ = ("column", "index", "is_lively", "reads", "term", "weight")
 
-    def __init__(self, index: int, term: Term, column: Column) -> None:
+    def __init__(self, index: int, step: ScoreStep, term: Term, rows: int) -> None:
         self.index = index
         self.term = term
+        self.weight = step.weight
         self.reads = Reads()
-        self.column = column
+        self.column: AnyColumn = np.zeros(
+            rows, dtype=np.uint8 if step.normalize is None else np.int64
+        )
         # Whether pods that come and go change it; not known before it was first asked.
         self.is_lively: bool | None = None
 
@@ -92,7 +96,7 @@ class RowPart:
         self._stages: dict[int, int] = {}
         self._lively_from = 0
         rows = state.nodes.row_count
-        self.codes: Column = np.full(rows, ABSENT, dtype=np.int64)
+        self.codes: npt.NDArray[np.int32] = np.full(rows, ABSENT, dtype=np.int32)
         # The sum of the weighted scores; NEVER where a filter rejects. `_calm` is the part of it
         # that only nodes change.
         self.base: Column = np.full(rows, NEVER, dtype=np.int64)
@@ -100,12 +104,13 @@ class RowPart:
         self._constants: dict[int, int] = {}
         self._scores: list[_Score] = []
         self._raw_scores: list[_Score] = []
-        # Those of them that pods change.
+        # Those of the former that pods change; and the columns of all that pods change.
         self._lively: list[_Score] = []
-        self._lively_raw: list[_Score] = []
+        self._lively_columns: list[AnyColumn] = []
         # What was said of rows with certain amounts, where it follows from amounts alone: the code,
-        # and the scores that pods change. None where it does not.
-        self._said: dict[bytes, tuple[int, tuple[int, ...]]] | None = None
+        # the weighted sum of the scores that pods change, and each of these. None where it does
+        # not.
+        self._said: dict[bytes, tuple[int, int, tuple[int, ...]]] | None = None
         self._news = -1
         # Whether a plugin was asked since its reads were last looked at.
         self._has_judged = True
@@ -124,9 +129,8 @@ class RowPart:
         if isinstance(term, Same):
             self._constants[index] = term.score * step.weight
             return
-        column: Column = np.zeros(len(self.codes), dtype=np.int64)
         scores = self._scores if step.normalize is None else self._raw_scores
-        scores.append(_Score(index, term, column))
+        scores.append(_Score(index, step, term, len(self.codes)))
 
     # Catching up
 
@@ -135,7 +139,7 @@ class RowPart:
         if self._is_lost:
             raise NotKeptError("rows")
         facts = self._state.facts
-        if facts.position == self._cursor:
+        if facts.position == self._cursor and self._surroundings.are_same(0):
             return
         try:
             self._follow(profile, watch, facts.since(self._cursor))
@@ -180,8 +184,12 @@ class RowPart:
             raise NotKeptError("many_rows")
         self.version += 1
         if renewed:
-            touched = {row: None for row in touched if row not in renewed}
-        self._judge_and_compare(profile, list(touched), list(renewed))
+            others = [row for row in touched if row not in renewed]
+            self._judge_and_compare(profile, others, list(renewed))
+        elif self._said is not None and len(touched) <= _FEW:
+            self._repeat(profile, list(touched), self._said)
+        else:
+            self._judge_and_compare(profile, list(touched), [])
         self._learn()
 
     def _judge_and_compare(self, profile: Profile, touched: list[int], renewed: list[int]) -> None:
@@ -224,50 +232,57 @@ class RowPart:
                 for row, code in zip(rows, codes.tolist(), strict=True)
                 if not code or (code != ABSENT and stages[code] >= start)
             ]
-        few = self._said is not None and len(rows) <= _FEW
-        if few:
-            rows = [row for row in rows if not self._recall(row)]
         if rows:
             self._judge(profile, np.array(rows, dtype=np.int64), start=start, anew=False)
             self._has_judged = True
-            if few:
-                self._remember(rows)
 
     # What was said before of a row that looks the same
 
-    def _recall(self, row: int) -> bool:
-        """Take over what was said of a row with the same amounts; return whether there is one."""
-        said = self._said
-        found = None if said is None else said.get(self._state.nodes.amounts.at(row))
-        if found is None:
-            return False
-        code, scores = found
-        if code:
-            self.base[row] = NEVER
-        else:
-            if self.base[row] == NEVER:
-                # What only nodes change was never worked out.
-                return False
-            total = int(self._calm[row])
-            for score, value in zip(self._lively, scores, strict=False):
-                score.column[row] = value
-                total += value
-            for score, value in zip(self._lively_raw, scores[len(self._lively) :], strict=True):
-                score.column[row] = value
-            self.base[row] = total
-        self.codes[row] = code
-        return True
+    def _repeat(
+        self,
+        profile: Profile,
+        rows: list[int],
+        said: dict[bytes, tuple[int, int, tuple[int, ...]]],
+    ) -> None:
+        """Take over what was said of rows with the same amounts; judge the others, and remember."""
+        amounts, codes, base = self._state.nodes.amounts, self.codes, self.base
+        others: list[int] = []
+        for row in rows:
+            known = int(codes[row])
+            if known and (known == ABSENT or self._stages[known] < self._lively_from):
+                # Pods don't change that.
+                continue
+            found = said.get(amounts.at(row))
+            if found is None or (known and not found[0]):
+                # The latter: what only nodes change was never worked out.
+                others.append(row)
+                continue
+            code, total, scores = found
+            if code:
+                if not known:
+                    base[row] = NEVER
+                    self.flips.note(row, 0)
+                codes[row] = code
+            else:
+                base[row] = int(self._calm[row]) + total
+                for column, value in zip(self._lively_columns, scores, strict=True):
+                    column[row] = value
+        if others:
+            self._judge_and_compare(profile, others, [])
+            self._remember(others, said)
 
-    def _remember(self, rows: list[int]) -> None:
-        said, amounts = self._said, self._state.nodes.amounts
-        if said is None:
-            return
+    def _remember(
+        self, rows: list[int], said: dict[bytes, tuple[int, int, tuple[int, ...]]]
+    ) -> None:
         if len(said) >= _REMEMBERED:
             said.clear()
-        scores = (*self._lively, *self._lively_raw)
+        amounts = self._state.nodes.amounts
         for row in rows:
-            values = tuple(int(score.column[row]) for score in scores)
-            said[amounts.at(row)] = int(self.codes[row]), values
+            values = tuple(int(column[row]) for column in self._lively_columns)
+            weights = (score.weight for score in self._lively)
+            # Those that are normalised come last, and are not part of the sum.
+            total = sum(w * value for w, value in zip(weights, values, strict=False))
+            said[amounts.at(row)] = int(self.codes[row]), total, values
 
     def _judge(self, profile: Profile, rows: Column, *, start: int, anew: bool) -> None:
         passed: npt.NDArray[np.intp] | None = None
@@ -334,10 +349,10 @@ class RowPart:
             step = profile.scores[score.index]
             self._ask(step.name, len(rows))
             found = self._runtime.score(step, score.term, rows, score.reads)
-            if step.weight != 1:
-                found = found * step.weight
             score.column[places] = found
             score.check()
+            if step.weight != 1:
+                found = found * step.weight
             if not score.is_lively:
                 self._calm[places] += found
                 total = self._calm[places] if total.base is self._calm else total + found
@@ -367,10 +382,11 @@ class RowPart:
                 self._lively_from = position
                 break
         self._lively = [score for score in self._scores if score.is_lively]
-        self._lively_raw = [score for score in self._raw_scores if score.is_lively]
+        lively = [*self._lively, *(score for score in self._raw_scores if score.is_lively)]
+        self._lively_columns = [score.column for score in lively]
         repeated = (
             *self._filter_reads[self._lively_from :],
-            *(score.reads for score in (*self._lively, *self._lively_raw)),
+            *(score.reads for score in lively),
         )
         follows = all(
             isinstance(read, str) and is_amount(read) for reads in repeated for read in reads.narrow
@@ -386,12 +402,16 @@ class RowPart:
     def _grow(self) -> None:
         """Make room for rows that are new."""
         more = self._state.nodes.row_count - len(self.codes)
-        self.codes = np.concatenate([self.codes, np.full(more, ABSENT, dtype=np.int64)])
+        self.codes = np.concatenate([self.codes, np.full(more, ABSENT, dtype=np.int32)])
         self.base = np.concatenate([self.base, np.full(more, NEVER, dtype=np.int64)])
         nothing = np.zeros(more, dtype=np.int64)
         self._calm = np.concatenate([self._calm, nothing])
         for score in (*self._scores, *self._raw_scores):
-            score.column = np.concatenate([score.column, nothing])
+            score.column = np.concatenate([score.column, nothing.astype(score.column.dtype)])
+        # Columns are others now: what is to be written to is looked up anew.
+        self._news = -1
+        self._has_judged = True
+        self._learn()
 
     # Answers
 
@@ -406,7 +426,7 @@ class RowPart:
             return
         for score in self._raw_scores:
             step = profile.scores[score.index]
-            raw = score.column.take(feasible)
+            raw: Column = score.column.take(feasible)
             yield score.index, self._runtime.normalized(step, raw) * step.weight
 
     def parts(self, profile: Profile, feasible: Column) -> Iterator[tuple[int, Column]]:
@@ -414,14 +434,15 @@ class RowPart:
         for index, constant in self._constants.items():
             yield index, np.full(len(feasible), constant, dtype=np.int64)
         for score in self._scores:
-            yield score.index, score.column.take(feasible)
+            yield score.index, score.column.take(feasible).astype(np.int64) * score.weight
         yield from self.normalized(profile, feasible)
 
     @property
     def nbytes(self) -> int:
         """How much memory the columns take."""
-        columns = [score.column for score in (*self._scores, *self._raw_scores)]
-        return sum(column.nbytes for column in (self.codes, self.base, self._calm, *columns))
+        scores = (*self._scores, *self._raw_scores)
+        columns: list[AnyColumn] = [self.codes, self.base, self._calm]
+        return sum(column.nbytes for column in (*columns, *(score.column for score in scores)))
 
 
 def _places(rows: Column) -> Column | slice:

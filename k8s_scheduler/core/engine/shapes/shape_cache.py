@@ -5,12 +5,14 @@ memory, and one that can't be kept is not tried again for a while. Whatever goes
 made or caught up, the plain evaluation decides: it knows better, or fails in the right words.
 """
 
-from typing import Final
+from typing import Final, TypeAlias
 
-from k8s_scheduler.core.engine.shapes.errors import NotKeptError
+from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.core.engine.shapes.errors import NotKeptError, count_error
 from k8s_scheduler.core.engine.shapes.evaluation import Evaluation
-from k8s_scheduler.core.engine.shapes.families import Answers, Family, Member
-from k8s_scheduler.core.engine.shapes.groups import TooManyGroupsError
+from k8s_scheduler.core.engine.shapes.families import Answers, Family
+from k8s_scheduler.core.engine.shapes.kin_cache import KinCache
+from k8s_scheduler.core.engine.shapes.one_off import OneOff
 from k8s_scheduler.core.engine.shapes.row_parts import RowParts
 from k8s_scheduler.core.engine.shapes.tally import Tally
 from k8s_scheduler.core.framework.plugin_errors import PluginError
@@ -26,12 +28,14 @@ DEFAULT_BYTES: Final = 128 * 1024 * 1024
 _SEEN: Final = 4096
 # Families without a kept shape are forgotten when there are so many.
 _FAMILIES: Final = 4096
+# Pods that plugins narrow to so few nodes are not worth it.
+_FEW: Final = 64
 # Pods of a shape that can't be kept come and go before it is tried again.
 _PATIENCE: Final = 256
 
 _FamilyKey = tuple[str, bytes]
-# For metrics.
-_REASONS: Final = {TooManyGroupsError: "many_groups", PluginError: "plugin_error"}
+# What is known of a pod: all of it kept, or as much as goes for all its kin.
+Known: TypeAlias = Evaluation | OneOff
 
 
 class ShapeCache:
@@ -58,6 +62,7 @@ class ShapeCache:
         self._seen: dict[_FamilyKey, bool] = {}
         self._epoch = verdicts.epoch
         self.tally = Tally()
+        self._kins = KinCache(state, runtime, self._row_parts, self.tally)
 
     def __len__(self) -> int:
         return len(self._order)
@@ -72,24 +77,25 @@ class ShapeCache:
         self._families.clear()
         self._order.clear()
         self._seen.clear()
+        self._kins.clear()
         self._row_parts.clear()
         self._bytes = 0
 
     def drop(self, profile: Profile, queued: QueuedPod) -> None:
-        """Forget the shape of a pod, with all that other shapes share with it."""
+        """Forget what is known of a pod, with all that other shapes share with it."""
+        self._kins.drop(profile, queued)
         key = (profile.scheduler_name, queued.shape.spec)
         family = self._families.get(key)
         if family is None:
             return
         answers = family.answers(self._state, queued)
         if answers in family.members:
-            family.members[answers].evaluation.give_up()
+            family.members[answers].give_up()
         self._forget(key, answers)
 
-    def find(
-        self, profile: Profile, queued: QueuedPod, watch: Watch | None = None
-    ) -> Member | None:
-        """Return the up-to-date evaluation of a pod's shape; None if it is not kept."""
+    def find(self, profile: Profile, queued: QueuedPod, watch: Watch | None = None) -> Known | None:
+        """Return what is known of a pod, up to date; None if it has to be judged from scratch."""
+        self._verdicts.forget()
         if self._verdicts.epoch != self._epoch:
             # Codes have got another meaning.
             self.clear()
@@ -97,29 +103,37 @@ class ShapeCache:
         key = (profile.scheduler_name, queued.shape.spec)
         family = self._families.get(key) or self._found(key)
         if family is None:
-            self.tally.new += 1
-            return None
+            return self._of_kin(key, profile, queued, watch)
         answers = family.answers(self._state, queued)
-        member = family.members.get(answers)
-        if member is None:
+        known = family.members.get(answers)
+        if known is None:
             return self._admit(key, family, answers, profile, queued)
         self.tally.repeated += 1
-        known = family.questions.count
+        asked = family.questions.count
         try:
-            member.evaluation.catch_up(profile, queued.view, watch)
-        except (NotKeptError, TooManyGroupsError, PluginError) as error:
-            _count(self.tally.renewed, error)
+            known.catch_up(profile, queued.view, watch)
+        except (NotKeptError, PluginError) as error:
+            count_error(self.tally.renewed, error)
             self._forget(key, answers)
             return self._make(key, family, profile, queued)
         self.tally.answered += 1
-        if family.questions.count != known:
+        if family.questions.count != asked:
             # Of the pods that share it, only this one is known to answer what was asked just now.
-            member.labels = queued.shape.labels
-            self._file(key, family, member, queued)
-            return member
+            known.labels = queued.shape.labels
+            self._file(key, family, known, queued)
+            return known
         place = (key, answers)
         self._order[place] = self._order.pop(place)
-        return member
+        return known
+
+    def _of_kin(
+        self, key: _FamilyKey, profile: Profile, queued: QueuedPod, watch: Watch | None
+    ) -> OneOff | None:
+        self.tally.new += 1
+        found = self._kins.find(profile, queued, watch)
+        if found is not None and _is_few(found.node_names):
+            self._remember(key, is_not_worth_it=True)
+        return found
 
     def _found(self, key: _FamilyKey) -> Family | None:
         """Found a family for the second pod of a spec; the first is only remembered."""
@@ -134,8 +148,12 @@ class ShapeCache:
         family = self._families[key] = Family()
         return family
 
-    def pass_over(self, profile: Profile, queued: QueuedPod) -> None:
-        """Take note that a pod's spec leaves so few nodes that nothing is won by keeping it."""
+    def pass_over(
+        self, profile: Profile, queued: QueuedPod, names: frozenset[NodeName] | None
+    ) -> None:
+        """Take note of the nodes that a pod names: of few, nothing is won by keeping it."""
+        if not _is_few(names):
+            return
         key = (profile.scheduler_name, queued.shape.spec)
         if key not in self._families:
             self._remember(key, is_not_worth_it=True)
@@ -152,7 +170,7 @@ class ShapeCache:
         answers: Answers,
         profile: Profile,
         queued: QueuedPod,
-    ) -> Member | None:
+    ) -> Evaluation | None:
         """Make an evaluation, unless these answers are new or have shown not to be worth it."""
         waiting = family.seen.get(answers)
         # Before anything was asked, the second pod of a spec is the second of its shape.
@@ -170,7 +188,7 @@ class ShapeCache:
 
     def _make(
         self, key: _FamilyKey, family: Family, profile: Profile, queued: QueuedPod
-    ) -> Member | None:
+    ) -> Evaluation | None:
         try:
             evaluation = Evaluation(
                 self._state,
@@ -178,33 +196,35 @@ class ShapeCache:
                 profile,
                 queued.view,
                 family.questions,
+                labels=queued.shape.labels,
                 row_parts=self._row_parts,
             )
-        except (NotKeptError, TooManyGroupsError, PluginError) as error:
-            _count(self.tally.refused, error)
+        except (NotKeptError, PluginError) as error:
+            count_error(self.tally.refused, error)
             family.seen[family.answers(self._state, queued)] = _PATIENCE
             return None
-        member = Member(evaluation, queued.shape.labels)
-        self._file(key, family, member, queued)
+        self._file(key, family, evaluation, queued)
         self.tally.made += 1
         self._make_room()
-        return member
+        return evaluation
 
-    def _file(self, key: _FamilyKey, family: Family, member: Member, queued: QueuedPod) -> None:
-        """Keep a member under what the pod answers; whom the family has forgotten is gone."""
+    def _file(self, key: _FamilyKey, family: Family, made: Evaluation, queued: QueuedPod) -> None:
+        """Keep an evaluation under what the pod answers; whom the family has forgotten is gone."""
         answers = family.answers(self._state, queued)
-        family.members[answers] = member
+        family.members[answers] = made
         self._order = {
             place: size
             for place, size in self._order.items()
             if place[0] != key or place[1] in family.members
         }
         self._order.pop((key, answers), None)
-        self._order[key, answers] = member.evaluation.nbytes
+        self._order[key, answers] = made.nbytes
         self._bytes = sum(self._order.values())
 
     def _make_room(self) -> None:
-        while self.nbytes > self._max_bytes and len(self._order) > 1:
+        while self.nbytes > self._max_bytes and (self._kins or len(self._order) > 1):
+            if self._kins.drop_oldest():
+                continue
             key, answers = next(iter(self._order))
             self._forget(key, answers)
             self.tally.dropped += 1
@@ -216,6 +236,6 @@ class ShapeCache:
             family.members.pop(answers, None)
 
 
-def _count(reasons: dict[str, int], error: Exception) -> None:
-    reason = str(error) if isinstance(error, NotKeptError) else _REASONS[type(error)]
-    reasons[reason] = reasons.get(reason, 0) + 1
+def _is_few(names: frozenset[NodeName] | None) -> bool:
+    """Return whether so few nodes come into question that nothing is won by keeping anything."""
+    return names is not None and len(names) <= _FEW

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from k8s_scheduler.core.engine.seeds import seed_of
-from k8s_scheduler.core.engine.shapes.evaluation import Evaluation
+from k8s_scheduler.core.engine.shapes.shape_cache import Known
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -57,7 +57,7 @@ class Verifier:
         self._tell = tell
         self._count = count
 
-    def approves(self, profile: Profile, queued: QueuedPod, kept: Evaluation) -> bool:
+    def approves(self, profile: Profile, queued: QueuedPod, kept: Known) -> bool:
         """Return whether a kept evaluation may decide: it is not looked at, or it is right."""
         if seed_of(queued.pod, attempt=queued.attempts) >= self._threshold:
             return True
@@ -68,9 +68,7 @@ class Verifier:
         self._tell(self._log(profile, queued, kept))
         return False
 
-    def differences(
-        self, profile: Profile, view: PodView, kept: Evaluation
-    ) -> Iterator[Difference]:
+    def differences(self, profile: Profile, view: PodView, kept: Known) -> Iterator[Difference]:
         """Yield the nodes of which something else is kept than would be found from scratch."""
         rows = self._state.nodes.present_rows()
         epoch = self._verdicts.epoch
@@ -86,7 +84,7 @@ class Verifier:
             yield from self._other_scores(profile, view, kept, fresh.feasible)
 
     def _other_scores(
-        self, profile: Profile, view: PodView, kept: Evaluation, feasible: Any
+        self, profile: Profile, view: PodView, kept: Known, feasible: Any
     ) -> Iterator[Difference]:
         fresh = self._runtime.run_scores(profile, view, feasible)
         known = kept.scored(profile, feasible)
@@ -101,7 +99,7 @@ class Verifier:
     def _said(self, code: int) -> str:
         return "fits" if not code else str(self._verdicts[code])
 
-    def _log(self, profile: Profile, queued: QueuedPod, kept: Evaluation) -> Log:
+    def _log(self, profile: Profile, queued: QueuedPod, kept: Known) -> Log:
         found = list(self.differences(profile, queued.view, kept))
         shown = [self._shown(difference) for difference in found[:_SHOWN]]
         return Log(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import Mask, RowsView
+from k8s_scheduler.core.framework.views import FEW, Mask, RowsView
 from k8s_scheduler.core.plugins.inter_pod_affinity.domains import NO_COUNTS, DomainCounts
 from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
     Newcomer,
@@ -69,12 +69,21 @@ class RequiredTerm:
         if not self.affinity:
             return None
         lonely: Mask | None = None
+        meets_somebody = False
         for key in self.near.by_key:
-            alone: Mask = self.near.at(key, rows) <= 0
+            counts = self.near.at(key, rows)
+            if len(counts) <= FEW:
+                each = counts.tolist()
+                # Whoever is near to somebody knows that there is somebody.
+                meets_somebody |= max(each, default=0) > 0
+                if min(each, default=1) > 0:
+                    continue
+            alone: Mask = counts <= 0
             lonely = alone if lonely is None else lonely | alone
-        if lonely is None or not np.count_nonzero(lonely):
+        # Of few it is known already.
+        if lonely is None or (len(lonely) > FEW and not np.count_nonzero(lonely)):
             return None
-        if not self.picks_itself or not self.near.is_empty(rows):
+        if meets_somebody or not self.picks_itself or not self.near.is_empty(rows):
             return lonely
         homeless = np.zeros(len(rows), dtype=np.bool_)
         for key in self.near.by_key:
@@ -128,6 +137,12 @@ def _any_counted(counts: DomainCounts, rows: RowsView) -> Mask | None:
         return None
     found: Mask | None = None
     for key in counts.topology_keys():
-        here: Mask = counts.at(key, rows) > 0
+        counted = counts.at(key, rows)
+        if len(counted) <= FEW and max(counted.tolist(), default=0) <= 0:
+            continue
+        here: Mask = counted > 0
         found = here if found is None else found | here
-    return None if found is None or not np.count_nonzero(found) else found
+    # Of few it is known already.
+    if found is None or (len(found) > FEW and not np.count_nonzero(found)):
+        return None
+    return found

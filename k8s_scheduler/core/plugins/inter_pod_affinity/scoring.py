@@ -14,7 +14,7 @@ import numpy as np
 
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import RowsView, Scores, extremes
+from k8s_scheduler.core.framework.views import FEW, RowsView, Scores, extremes
 from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
     Newcomer,
     counter_of,
@@ -92,6 +92,10 @@ def scaled_between_extremes(scores: Scores) -> Scores:
     if low == high:
         return np.zeros(len(scores), dtype=np.int64)
     # In Go's order of operations: the fraction first, cut off at the end.
-    share = (scores - low) / float(high - low)
+    span = float(high - low)
+    if len(scores) <= FEW:
+        shares = [int(MAX_SCORE * ((score - low) / span)) for score in scores.tolist()]
+        return np.array(shares, dtype=np.int64)
+    share = (scores - low) / span
     scaled: Scores = (MAX_SCORE * share).astype(np.int64)
     return scaled

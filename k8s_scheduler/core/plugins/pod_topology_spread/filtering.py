@@ -12,7 +12,7 @@ import numpy as np
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.remembered import Remembered
-from k8s_scheduler.core.framework.views import Codes, Counts, Mask, RowsView
+from k8s_scheduler.core.framework.views import FEW, Codes, Counts, RowsView
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import Constraint
 from k8s_scheduler.core.plugins.pod_topology_spread.domains import (
     Census,
@@ -84,16 +84,14 @@ class Spread:
     # The paths with the changes, if there are any.
     paths: CriticalPaths | None = None
 
-    def skewed(self, rows: RowsView) -> Mask:
-        """Return where the newcomer would make its domain too full."""
+    def measured(self, rows: RowsView) -> tuple[Counts, int]:
+        """Return the count of each row's domain, and from where on the newcomer is too much."""
         counts = self.census.near(rows)
         if self.changes:
             ids = rows.label(self.constraint.key)
             for domain, difference in self.changes.items():
                 counts[ids == domain] += difference
-        threshold = self.constraint.max_skew + self._minimum(rows) - self.self_match
-        found: Mask = counts > threshold
-        return found
+        return counts, self.constraint.max_skew + self._minimum(rows) - self.self_match
 
     def plus(self, domain: int, difference: int, rows: RowsView) -> "Spread":
         """Return the spread with pods more or less in a domain.
@@ -179,9 +177,14 @@ class HardTerm:
         """Return a code per row: of the first constraint that it does not meet, or 0."""
         codes = rows.passed()
         for spread in reversed(self.spreads):
-            crowded = spread.skewed(rows)
-            if np.count_nonzero(crowded):
-                codes[crowded] = rows.code((skewed,), resolvable=True)
+            counts, limit = spread.measured(rows)
+            if len(counts) <= FEW:
+                crowded = [place for place, count in enumerate(counts.tolist()) if count > limit]
+                code = rows.code((skewed,), resolvable=True) if crowded else 0
+                for place in crowded:
+                    codes[place] = code
+            elif np.count_nonzero(mask := counts > limit):
+                codes[mask] = rows.code((skewed,), resolvable=True)
             key = spread.constraint.key
             if rows.is_label_on_all_nodes(key):
                 continue

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import Mask, RowsView, Scores, extremes
+from k8s_scheduler.core.framework.views import FEW, Counts, Mask, RowsView, Scores, extremes
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint
 from k8s_scheduler.core.plugins.pod_topology_spread.domains import (
     Census,
@@ -43,20 +43,29 @@ class SoftSpread:
     # By domain; or, where each node is one, by node, and whatever the policies say.
     census: Census | Counter
 
-    def part(self, rows: RowsView) -> tuple[npt.NDArray[np.float64], Mask | None]:
-        """Return this constraint's part of the score, and the rows with the key; None if all."""
-        census = self.census
+    def counts(self, rows: RowsView) -> tuple[Counts, Mask | None]:
+        """Return the count of each row's domain, and the rows with the key; None if all."""
+        census, key = self.census, self.constraint.key
         found = census.near(rows) if isinstance(census, Census) else rows.count_here(census)
-        part = np.multiply(found, self.weight, dtype=np.float64)
-        constraint = self.constraint
-        if constraint.max_skew != 1:
-            part += float(constraint.max_skew - 1)
-        if rows.is_label_on_all_nodes(constraint.key):
-            return part, None
-        has_key = mask_of_keys([constraint.key], rows)
+        return found, None if rows.is_label_on_all_nodes(key) else mask_of_keys([key], rows)
+
+    def part(self, counts: Counts, has_key: Mask | None) -> npt.NDArray[np.float64]:
+        """Return this constraint's part of the score."""
+        part = np.multiply(counts, self.weight, dtype=np.float64)
+        if self.constraint.max_skew != 1:
+            part += float(self.constraint.max_skew - 1)
         if has_key is not None:
             part[~has_key] = 0.0
-        return part, has_key
+        return part
+
+    def add_few(self, sums: list[float], counts: Counts) -> list[float]:
+        """Add the same to what other constraints' parts come to, where all rows have the key."""
+        # In the order in which arrays are added, so that the sums are the same to the last bit.
+        weight, more = self.weight, float(self.constraint.max_skew - 1)
+        each = counts.tolist()
+        if not sums:
+            return [count * weight + more for count in each]
+        return [one + (count * weight + more) for one, count in zip(sums, each, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +101,20 @@ class SoftTerm:
 
     def score(self, rows: RowsView) -> Scores:
         """Return the weighted counts of each row's domains."""
-        total, has_keys = self.spreads[0].part(rows)
-        for spread in self.spreads[1:]:
-            part, has_key = spread.part(rows)
-            total += part
+        total: npt.NDArray[np.float64] | None = None
+        has_keys: Mask | None = None
+        sums: list[float] = []
+        for spread in self.spreads:
+            counts, has_key = spread.counts(rows)
+            if has_key is None and total is None and len(counts) <= FEW:
+                sums = spread.add_few(sums, counts)
+                continue
+            if total is None:
+                total = np.array(sums) if sums else np.zeros(len(counts))
+            total += spread.part(counts, has_key)
             has_keys = both(has_keys, has_key)
+        if total is None:
+            return np.array([int(one + 0.5) for one in sums], dtype=np.int64)
         # Halves away from zero, and nothing here is negative.
         total += 0.5
         scores = total.astype(np.int64)
@@ -108,6 +126,11 @@ class SoftTerm:
 def scaled(scores: Scores) -> Scores:
     """Turn few into much, and ignored into nothing."""
     lowest, highest = extremes(scores)
+    if lowest > IGNORED and highest > 0 and len(scores) <= FEW:
+        top = highest + lowest
+        return np.array(
+            [(top - score) * MAX_SCORE // highest for score in scores.tolist()], dtype=np.int64
+        )
     ignored = None if lowest > IGNORED else scores == IGNORED
     if ignored is not None:
         counted = scores[~ignored]

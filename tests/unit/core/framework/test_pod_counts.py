@@ -144,3 +144,37 @@ def test_what_selects_a_pod():
     assert pod.has_labels({"app": "web"})
     assert not pod.has_labels({"app": "web", "tier": "y"})
     assert not PodView(make_pod("q").obj()).has_labels({"app": "web"})
+
+
+class TestSettled:
+    """A view that is asked again and again shows counts as they are now."""
+
+    def test_counts_are_read_anew_and_taken_down_once(self, cache):
+        reads = Reads()
+        shown = view(cache, "pods/", "label/", rows=[2, 0], reads=reads)
+        shown.settle()
+        counter = shown.counter(LIVELY)
+        domains = shown.domains("zone")
+        for more in range(3):
+            assert shown.count_near(counter, "zone").tolist() == [0, 1 + more]
+            assert shown.count_here(counter).tolist() == [0, 1 + more]
+            assert sorted(shown.count_in(counter, "zone", domains).tolist()) == [0, 1 + more]
+            cache.put_bound(make_pod(f"m{more}").label(app="web").on("a1").obj())
+        assert list(reads.narrow) == [(counter, "zone"), (counter, None)]
+        assert list(reads.wide_counters) == [counter]
+
+    def test_a_view_of_all_nodes_never_settles(self, cache):
+        shown = view(cache, "pods/", "label/", rows=None)
+        shown.settle()
+        counter = shown.counter(LIVELY)
+        assert shown.count_near(counter, "zone").tolist() == [1, 1, 0, 0]
+        cache.put_node(make_node("b1").label(zone="a", host="b1").obj())
+        assert shown.count_near(counter, "zone").tolist() == [1, 1, 1, 0]
+
+    @pytest.mark.parametrize("read", ["count_near", "count_in"])
+    def test_what_is_not_declared_is_not_shown(self, cache, read):
+        shown = view(cache, "pods/labels", "pods/terminating", rows=[2, 0])
+        shown.settle()
+        more = (np.array([0]),) if read == "count_in" else ()
+        with pytest.raises(UndeclaredReadError, match="label/zone"):
+            getattr(shown, read)(cache.pods.counters.get(LIVELY), "zone", *more)

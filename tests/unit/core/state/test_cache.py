@@ -153,3 +153,12 @@ def test_a_promised_pod_with_other_labels_is_news(cache):
     nominate(cache, "n0", app="y")
     assert news(cache) == {"n0": Change.ASSIGNED_POD_DELETE}
     assert cache.nominations.on(NodeName("n0"))["uid-vip"].metadata.labels == {"app": "y"}
+
+
+def test_pods_that_take_the_same_share_one_record_of_it(cache):
+    for name in ("p", "q"):
+        cache.put_bound(make_pod(name).request(cpu="100m").on("n0").obj())
+    cache.put_bound(make_pod("r").request(cpu="200m").on("n0").obj())
+    first, second, other = cache.pods_on(cache.nodes.row_of(NodeName("n0")))
+    assert first.requests is second.requests
+    assert first.requests != other.requests

@@ -163,3 +163,55 @@ def test_new_labels_ask_only_counters_that_they_may_concern(namespace, monkeypat
     bench.cache.put_bound(pod)
     here = [apps("a7")] if namespace == "default" else []
     assert asked == [apps("a7", namespaces=None), *here]
+
+
+def of_set(number, **more):
+    return make_pod(f"db-{number}").label(app="db", index=str(number), **more).on("n0").obj()
+
+
+def test_labels_that_no_counter_looks_at_are_not_asked_about_again(monkeypatch):
+    bench = Bench()
+    everybody = bench.counters.get(apps("db"))
+    assert everybody.by_row[0] == 0
+    asked = []
+    picks = Matching.picks
+    monkeypatch.setattr(
+        Matching, "picks", lambda spec, *about: asked.append(spec) or picks(spec, *about)
+    )
+    for number in range(5):
+        bench.cache.put_bound(of_set(number))
+    assert everybody.by_row[0] == 5
+    assert asked == [apps("db")]
+
+
+def test_a_counter_that_looks_at_another_label_tells_sets_apart(monkeypatch):
+    monkeypatch.setattr(Counters, "LIMIT", 2)
+    bench = Bench()
+    third = Matching(((("default",), pairs_of({"index": "3"})),), with_terminating=True)
+    everybody, one = bench.counters.get(apps("db")), bench.counters.get(third)
+    assert everybody.by_row[0] == 0
+    for number in range(4):
+        bench.cache.put_bound(of_set(number))
+    assert (everybody.by_row[0], one.by_row[0]) == (4, 1)
+    for number in (3, 4):
+        bench.cache.put_bound(of_set(number, more="x"))
+    bench.cache.remove_pod(PodUid(of_set(0).metadata.uid))
+    assert (everybody.by_row[0], one.by_row[0]) == (4, 1)
+    # Makes room for itself: the first is no longer kept up to date.
+    assert bench.counters.get(apps("web")).by_row[0] == 0
+    bench.cache.put_bound(of_set(5))
+    bench.cache.remove_pod(PodUid(of_set(3).metadata.uid))
+    assert (everybody.is_live, one.is_live) == (False, True)
+    assert (one.by_row[0], everybody.by_row[0]) == (0, 4)
+
+
+def test_few_looks_of_label_sets_are_remembered(monkeypatch):
+    monkeypatch.setattr(Counters, "SEEN", 2)
+    bench = Bench()
+    names = [f"a{number}" for number in range(5)]
+    found = [bench.counters.get(apps(name)) for name in names]
+    assert [counter.by_row[0] for counter in found] == [0] * 5
+    for name in names:
+        bench.place(name, "n0", app=name)
+    assert [counter.by_row[0] for counter in found] == [1] * 5
+    assert len(bench.counters._seen) <= 2

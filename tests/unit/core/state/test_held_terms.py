@@ -139,7 +139,22 @@ def test_who_holds_a_term():
     x, y = terms(selecting(app="x"), selecting(app="y"))
     both, one = held.acquire((x, y)), held.acquire((y,))
     assert (held.holders_of(x), held.holders_of(y)) == ({both: 1}, {both: 1, one: 1})
-    assert held.terms_of_holder(both) == (x, y)
+
+
+def test_somebody_is_told_of_holders_that_come_and_go():
+    held = HeldTerms()
+    told = []
+    held.listen(lambda *born: told.append(born), told.append)
+    x, y = terms(selecting(app="x"), selecting(app="y"))
+    both = held.acquire((x, y))
+    assert held.acquire((x, y)) == both
+    assert held.acquire(()) == NO_TERMS
+    assert told == [(both, (x, y))]
+    held.release(both)
+    held.release(NO_TERMS)
+    assert told == [(both, (x, y))]
+    held.release(both)
+    assert told == [(both, (x, y)), both]
 
 
 def test_the_version_says_whether_the_same_terms_are_held():
@@ -165,8 +180,9 @@ def test_pods_that_write_their_terms_alike_are_one_holder():
     holder = held.acquire_for(first)
     assert held.acquire_for(second) == holder
     assert held.acquire_for(elsewhere) != holder
-    assert held.uses(holder) == 2
-    assert held.terms_of_holder(holder) == terms_of(first)
+    assert held.holders_of(*terms_of(first)) == {holder: 1}
+    held.release(holder)
+    assert held.holders_of(*terms_of(first)) == {holder: 1}, "the other pod is there"
 
 
 def test_what_was_read_of_a_holder_is_forgotten_with_it():
@@ -176,7 +192,7 @@ def test_what_was_read_of_a_holder_is_forgotten_with_it():
     taken = held.acquire_for(other)
     found = held.acquire_for(pod)
     assert found != taken
-    assert held.terms_of_holder(found) == terms_of(pod)
+    assert held.holders_of(*terms_of(pod)) == {found: 1}
 
 
 def test_a_pod_with_node_affinity_alone_holds_nothing():

@@ -110,3 +110,15 @@ def test_many_sets():
     ids = [sets.acquire(f"n{i % 3}", {"i": str(i)}) for i in range(300)]
     assert ids == list(range(300))
     assert picked(sets, ["n1"], req("i", "In", "298", "299", "1")) == [1, 298]
+
+
+def test_somebody_is_told_of_sets_that_come_and_go():
+    sets = LabelSets()
+    told = []
+    sets.listen(lambda *born: told.append(born), told.append)
+    found = sets.acquire("a", {"x": "1"})
+    assert sets.acquire("a", {"x": "1"}) == found
+    sets.release(found)
+    assert told == [(found, "a", {"x": "1"})]
+    sets.release(found)
+    assert told[1:] == [found]

@@ -1,0 +1,157 @@
+"""What plugins say of all kin, kept; for each of them, only what they differ in is asked.
+
+Kin are pods that differ in what they request, or in the nodes they demand or prefer, and in nothing
+else: pods of all sizes, or a DaemonSet's, each made for one node. No two of them are of one shape,
+so nothing is won by keeping what is said of one. But most plugins never ask for what they differ
+in: what these say is kept, row by row, as if they were the whole profile.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from k8s_scheduler.core.engine.shapes.errors import NotKeptError
+from k8s_scheduler.core.engine.shapes.row_part import NEVER, RowPart
+from k8s_scheduler.core.engine.shapes.row_parts import RowParts
+from k8s_scheduler.core.engine.shapes.validity import Inputs
+from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Same, Skip, Term
+from k8s_scheduler.core.framework.pod_view import PodView, Questions
+from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
+from k8s_scheduler.core.framework.reads import Reads
+from k8s_scheduler.core.framework.reasons import Verdict
+from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.framework.watch import Watch
+from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.node_table import Rows
+
+_NO_VERSION: Final = -1
+
+
+@dataclass(slots=True)
+class Asked:
+    """The plugins that have to be asked for each pod.
+
+    Those that ask for what kin differ in; filters that come after one of these, and whatever looks
+    beyond the row, because what they say depends on which rows others let pass.
+    """
+
+    pre_filters: list[FilterStep]
+    filters: list[FilterStep]
+    scores: list[tuple[int, ScoreStep]]
+
+
+class Kin:
+    """What is said of all kin."""
+
+    def __init__(
+        self,
+        state: Cache,
+        runtime: Runtime,
+        profile: Profile,
+        pod: PodView,
+        *,
+        row_parts: RowParts,
+    ) -> None:
+        """Ask all plugins about one of them; NotKeptError if what they say can't be kept."""
+        self._state = state
+        self._runtime = runtime
+        # What the log of facts had said when this was last right.
+        self.cursor = state.facts.position
+        # What plugins ask that say the same of all kin.
+        self._questions = Questions()
+        self._inputs = Inputs(state, self._questions)
+        self.asked = Asked([], [], [])
+        self.terms: dict[str, Term] = {}
+        self.names = frozenset(step.name for step in profile.pre_filters)
+        self._prepare(profile, pod)
+        filters = self._sort_filters(profile)
+        scores = self._sort_scores(profile, pod)
+        self.rows: RowPart = row_parts.get(profile, filters, scores)
+        # The rows that it lets pass, as of a version and a layout of nodes.
+        self._feasible: Rows = state.nodes.present_rows()
+        self._known = (_NO_VERSION, self._feasible)
+
+    # Building
+
+    def _prepare(self, profile: Profile, pod: PodView) -> None:
+        everywhere = self._state.nodes.present_rows()
+        for index, step in enumerate(profile.pre_filters):
+            reads, questions = Reads(), Questions()
+            with pod.asking(questions):
+                prepared = self._runtime.prepare(step, pod, everywhere, reads)
+            if questions.differ_in_kin:
+                self.asked.pre_filters.append(step)
+                continue
+            if isinstance(prepared, Reject | Narrow | Verdict):
+                raise NotKeptError("pre_filter")
+            self._inputs.add(index, prepared, reads)
+            if prepared is not SKIP:
+                self.terms[step.name] = prepared
+
+    def _sort_filters(self, profile: Profile) -> list[tuple[int, Term]]:
+        """Return those that are kept, with their terms."""
+        asked = [step.name for step in self.asked.pre_filters]
+        kept: list[tuple[int, Term]] = []
+        for index, step in enumerate(profile.filters):
+            if step.name in asked or step.by_group or self.asked.filters:
+                # The first filter that rejects a row has the word: those that are kept come first.
+                self.asked.filters.append(step)
+            elif step.name in self.terms:
+                kept.append((index, self.terms[step.name]))
+        return kept
+
+    def _sort_scores(self, profile: Profile, pod: PodView) -> list[tuple[int, Term]]:
+        """Return those that are kept, with what was said at PreScore."""
+        present = self._state.nodes.present_rows()
+        kept: list[tuple[int, Term]] = []
+        for index, step in enumerate(profile.scores):
+            reads, questions = Reads(), Questions()
+            with pod.asking(questions):
+                term = self._runtime.pre_score(step, pod, present, reads)
+            says_nothing = not reads.looked_at_rows and isinstance(term, Same | Skip)
+            if (
+                questions.differ_in_kin
+                or reads.looked_at_rows
+                or (step.by_group and not says_nothing)
+            ):
+                self.asked.scores.append((index, step))
+                continue
+            self._inputs.add(len(profile.pre_filters) + index, term, reads)
+            kept.append((index, term))
+        return kept
+
+    # Catching up
+
+    def catch_up(self, profile: Profile, pod: PodView, watch: Watch | None) -> None:
+        """Judge again what changed; NotKeptError if that can't be done."""
+        facts = self._state.facts
+        self.rows.catch_up(profile, watch)
+        since = facts.since(self.cursor)
+        if since is None:
+            raise NotKeptError("log")
+        self.cursor = facts.position
+        seen = 0
+        for fact in since[1]:
+            seen |= fact
+        inputs = self._inputs
+        if not inputs.are_valid(seen, profile, pod, self._runtime) or inputs.other_terms:
+            raise NotKeptError("inputs")
+        if self._questions.differ_in_kin:
+            # A plugin has begun to ask for what it did not ask for before.
+            raise NotKeptError("questions")
+
+    def give_up(self) -> None:
+        """Let nobody go by this any more, nor by what others share with it."""
+        self.rows.give_up()
+
+    def feasible(self) -> Rows:
+        """Return the rows that all that is kept lets pass, ascending."""
+        version, present = self._known
+        now = self._state.nodes.present_rows()
+        if version != self.rows.version or present is not now:
+            self._known = (self.rows.version, now)
+            found = np.flatnonzero(self.rows.base != NEVER)
+            # The same object stands for all nodes: views of all of them are at hand.
+            self._feasible = now if len(found) == len(now) else found
+        return self._feasible

@@ -1,0 +1,124 @@
+"""What is kept of kin: of which, and for how long.
+
+As with shapes: from the second pod on, the least recently used is dropped when there are too many,
+and what can't be kept is not tried again for a while.
+"""
+
+from typing import Final
+
+from k8s_scheduler.core.engine.shapes.errors import NotKeptError, count_error
+from k8s_scheduler.core.engine.shapes.kin import Kin
+from k8s_scheduler.core.engine.shapes.one_off import NowhereError, OneOff
+from k8s_scheduler.core.engine.shapes.row_parts import RowParts
+from k8s_scheduler.core.engine.shapes.tally import Tally
+from k8s_scheduler.core.framework.plugin_errors import PluginError
+from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.framework.watch import Watch
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.state.cache import Cache
+
+_KINS: Final = 64
+# As many that were seen once, or can't be kept, are remembered.
+_SEEN: Final = 4096
+# Pods of kin that can't be kept come and go before it is tried again.
+_PATIENCE: Final = 256
+
+_Key = tuple[str, bytes, bytes]
+
+
+class KinCache:
+    """The kin that keep coming."""
+
+    def __init__(self, state: Cache, runtime: Runtime, row_parts: RowParts, tally: Tally) -> None:
+        self._state = state
+        self._runtime = runtime
+        self._row_parts = row_parts
+        self._tally = tally
+        # In the order of their last use.
+        self._kins: dict[_Key, Kin] = {}
+        # How many more are passed over before one is kept.
+        self._seen: dict[_Key, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._kins)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._kins.clear()
+        self._seen.clear()
+
+    def drop(self, profile: Profile, queued: QueuedPod) -> None:
+        """Forget the kin of a pod, with all that others share with them."""
+        kin = self._kins.pop(_key(profile, queued), None)
+        if kin is not None:
+            kin.give_up()
+
+    def drop_oldest(self) -> bool:
+        """Forget those that were not asked about for longest; return whether there were any."""
+        if not self._kins:
+            return False
+        del self._kins[next(iter(self._kins))]
+        return True
+
+    def find(self, profile: Profile, queued: QueuedPod, watch: Watch | None) -> OneOff | None:
+        """Return what is said of a pod; None if its kin are not known, or no node takes it."""
+        key = _key(profile, queued)
+        try:
+            kin = self._caught_up(key, profile, queued, watch) or self._made(key, profile, queued)
+            if kin is None:
+                return None
+            found = OneOff(
+                self._state,
+                self._runtime,
+                queued.view,
+                labels=queued.shape.labels,
+                kin=kin,
+                watch=watch,
+            )
+        except (NotKeptError, PluginError) as error:
+            count_error(self._tally.refused, error)
+            self._kins.pop(key, None)
+            self._remember(key, _PATIENCE)
+            return None
+        except NowhereError:
+            return None
+        self._tally.akin += 1
+        return found
+
+    def _caught_up(
+        self, key: _Key, profile: Profile, queued: QueuedPod, watch: Watch | None
+    ) -> Kin | None:
+        """Return what is kept of a pod's kin; None if that is to be made anew."""
+        kin = self._kins.pop(key, None)
+        if kin is None:
+            return None
+        try:
+            kin.catch_up(profile, queued.view, watch)
+        except (NotKeptError, PluginError) as error:
+            count_error(self._tally.renewed, error)
+            self._seen[key] = 0
+            return None
+        self._kins[key] = kin
+        return kin
+
+    def _made(self, key: _Key, profile: Profile, queued: QueuedPod) -> Kin | None:
+        wait = self._seen.get(key)
+        if wait is None or wait:
+            self._remember(key, 0 if wait is None else wait - 1)
+            return None
+        kin = Kin(self._state, self._runtime, profile, queued.view, row_parts=self._row_parts)
+        self._kins[key] = kin
+        if len(self._kins) > _KINS:
+            self.drop_oldest()
+        return kin
+
+    def _remember(self, key: _Key, wait: int) -> None:
+        self._seen[key] = wait
+        if len(self._seen) > _SEEN:
+            del self._seen[next(iter(self._seen))]
+
+
+def _key(profile: Profile, queued: QueuedPod) -> _Key:
+    shape = queued.shape
+    return profile.scheduler_name, shape.kin, shape.labels

@@ -1,0 +1,183 @@
+"""What a profile says of a single pod: what goes for all its kin is at hand, the rest is asked."""
+
+import numpy as np
+
+from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.core.engine.shapes.highest import first_highest
+from k8s_scheduler.core.engine.shapes.kin import Kin
+from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column
+from k8s_scheduler.core.framework import watch as points
+from k8s_scheduler.core.framework.cycle_state import CycleState
+from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Same, Term
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.runtime import Filtered, PreFiltered, Runtime, Scored
+from k8s_scheduler.core.framework.watch import Watch
+from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.node_table import Rows
+
+
+class NowhereError(Exception):
+    """No node takes the pod: why is found out from scratch."""
+
+
+class OneOff:
+    """One pod, now. Good until anything changes."""
+
+    def __init__(
+        self,
+        state: Cache,
+        runtime: Runtime,
+        pod: PodView,
+        *,
+        labels: bytes,
+        kin: Kin,
+        watch: Watch | None = None,
+    ) -> None:
+        """Find the nodes that take the pod; NowhereError if none does. Raises PluginError."""
+        self._state = state
+        self._runtime = runtime
+        self._pod = pod
+        self._kin = kin
+        self._watch = watch
+        self.labels = labels
+        self.cursor = kin.cursor
+        self._terms = dict(kin.terms)
+        # The only nodes that come into question, if plugins name them, and those plugins.
+        self._names: frozenset[NodeName] | None = None
+        self._narrowed_by: list[str] = []
+        self._prepare()
+        self._feasible = self._filter(self._candidates())
+        if not len(self._feasible):
+            raise NowhereError
+
+    # Building
+
+    def _prepare(self) -> None:
+        runtime, pod, watch = self._runtime, self._pod, self._watch
+        everywhere = self._state.nodes.present_rows()
+        for step in self._kin.asked.pre_filters:
+            prepared = runtime.prepare(step, pod, everywhere)
+            if prepared is SKIP:
+                continue
+            if watch is not None:
+                watch.asked(points.PRE_FILTER, step.name)
+            if isinstance(prepared, Reject):
+                raise NowhereError
+            if isinstance(prepared, Narrow):
+                self._narrow(step.name, prepared)
+            else:
+                self._terms[step.name] = prepared
+
+    def _narrow(self, plugin: str, prepared: Narrow) -> None:
+        names = frozenset(prepared.names)
+        self._narrowed_by.append(plugin)
+        self._names = names if self._names is None else self._names & names
+        self._terms[plugin] = prepared.term
+
+    def _candidates(self) -> Rows:
+        """Return the rows that are let pass by all that is kept."""
+        if self._names is None:
+            return self._kin.feasible()
+        nodes, base = self._state.nodes, self._kin.rows.base
+        found = (nodes.row_of(name) for name in sorted(self._names))
+        passed = [row for row in found if row is not None and base[row] != NEVER]
+        return np.array(sorted(passed), dtype=np.int64)
+
+    def _filter(self, rows: Rows) -> Rows:
+        """Return those of the rows that pass the filters that have to be asked."""
+        for step in self._kin.asked.filters:
+            if step.name not in self._terms:
+                continue
+            if not len(rows):
+                break
+            if self._watch is not None:
+                self._watch.asked(points.FILTER, step.name, len(rows))
+            codes = self._runtime.filter(step, self._terms[step.name], rows)
+            if np.count_nonzero(codes):
+                rows = rows[codes == 0]
+        return rows
+
+    # Answers
+
+    @property
+    def node_names(self) -> frozenset[NodeName] | None:
+        """The only nodes that come into question, if the pod names them."""
+        return self._names
+
+    @property
+    def state(self) -> CycleState:
+        """What the filters prepared: the state of an attempt that begins."""
+        return CycleState(self._terms, self._kin.names)
+
+    def best(self, profile: Profile, *, start: int) -> NodeRow:
+        """Return the first row of the highest total at or after `start`, wrapping around."""
+        rows = self._feasible
+        if len(rows) == 1:
+            return NodeRow(int(rows[0]))
+        totals = self._sum(profile)
+        return NodeRow(int(rows[first_highest(totals, start=int(rows.searchsorted(start)))]))
+
+    def _sum(self, profile: Profile) -> Column:
+        """Return the totals of the feasible rows."""
+        kept, rows = self._kin.rows, self._feasible
+        totals = kept.base if len(rows) == len(kept.base) else kept.base.take(rows)
+        for _, part in kept.normalized(profile, rows):
+            totals = totals + part
+        for _, asked in self._asked_scores():
+            totals = totals + asked
+        return totals
+
+    def _asked_scores(self) -> list[tuple[int, Column | int]]:
+        """Return the weighted scores of feasible rows that had to be asked for, by their places."""
+        found: list[tuple[int, Column | int]] = []
+        watch, rows, runtime = self._watch, self._feasible, self._runtime
+        for index, step in self._kin.asked.scores:
+            view = runtime.view(step, rows)
+            term: Term = runtime.pre_score_view(step, self._pod, view)
+            if term is SKIP:
+                continue
+            if watch is not None:
+                watch.asked(points.PRE_SCORE, step.name)
+                watch.asked(points.SCORE, step.name, len(rows))
+            if isinstance(term, Same):
+                found.append((index, term.score * step.weight))
+                continue
+            scores = runtime.score_view(step, term, view)
+            found.append((index, scores if step.weight == 1 else scores * step.weight))
+        return found
+
+    # Answers, all of them: for those who look closely
+
+    def totals(self, profile: Profile) -> Column:
+        """Return the total of each row; negative where the pod can't go."""
+        totals = np.full(len(self._kin.rows.base), NEVER, dtype=np.int64)
+        totals[self._feasible] = self._sum(profile)
+        return totals
+
+    def filtered(self) -> Filtered:
+        """Return the verdict on every node, as the filters would give it."""
+        before = PreFiltered(self.state, None, self._names, tuple(sorted(self._narrowed_by)))
+        present = self._state.nodes.present_rows()
+        codes, places, outside = self._runtime.within(before, present)
+        if places is None:
+            places = np.arange(len(present))
+        codes[places] = self._kin.rows.codes.take(present.take(places))
+        for step in self._kin.asked.filters:
+            if step.name in self._terms:
+                places = places[codes.take(places) == 0]
+                rows = present.take(places)
+                if len(rows):
+                    codes[places] = self._runtime.filter(step, self._terms[step.name], rows)
+        return Filtered(codes, present[codes == 0], before, outside)
+
+    def scored(self, profile: Profile, feasible: Column) -> Scored:
+        """Return every plugin's part of the totals of the feasible rows, weighted."""
+        parts: dict[int, Column | int] = dict(self._kin.rows.parts(profile, feasible))
+        parts.update(self._asked_scores())
+        by_plugin = {profile.scores[index].name: parts[index] for index in sorted(parts)}
+        totals = np.zeros(len(feasible), dtype=np.int64)
+        for part in by_plugin.values():
+            totals += part
+        return Scored(totals, by_plugin)

@@ -1,0 +1,155 @@
+"""What shapes and kin share, and that nobody goes by what was given up."""
+
+from k8s_scheduler.core.messages.outgoing import Bind, Log
+from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
+from tests.builders import make_node, make_pod
+from tests.unit.core.engine.shapes.test_shape_cache import NODES, harness, place
+from tests.unit.core.harness import only
+
+ZONE = "topology.kubernetes.io/zone"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def spread(name, app, *, cpu="100m"):
+    pod = make_pod(name).uid(name).label(app=app).request(cpu=cpu)
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": app}},
+    }
+    pod.raw["spec"]["topologySpreadConstraints"] = [constraint]
+    return pod.obj()
+
+
+def for_node(name, *nodes, cpu="100m"):
+    pod = make_pod(name).uid(name).request(cpu=cpu)
+    field = [{"key": "metadata.name", "operator": "In", "values": [node]} for node in nodes]
+    terms = [{"matchFields": [demand]} for demand in field]
+    pod.raw["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+    return pod.obj()
+
+
+def cordon(found, *numbers):
+    for number in numbers:
+        node = make_node(f"n{number}").offers(cpu="8", memory="16Gi", pods="110")
+        found.node(node.cordoned().obj())
+
+
+class TestShapes:
+    """Shapes that differ only in what is beyond the row have their rows in common."""
+
+    def test_equal_terms_make_one_part(self):
+        found = harness()
+        for app in ("a", "b", "c"):
+            for number in range(2):
+                found.pod(spread(f"{app}{number}", app))
+                assert found.binds()
+        assert len(found.core._shapes) == 3
+        assert len(found.core._shapes._row_parts._parts) == 1
+
+    def test_other_sizes_make_other_parts(self):
+        found = harness()
+        for app, cpu in (("a", "100m"), ("b", "200m")):
+            for number in range(2):
+                found.pod(spread(f"{app}{number}", app, cpu=cpu))
+                assert found.binds()
+        assert len(found.core._shapes._row_parts._parts) == 2
+
+    def test_a_part_goes_with_the_last_who_uses_it(self):
+        found = harness()
+        for number in range(2):
+            place(found, f"p{number}")
+        shapes = found.core._shapes
+        assert shapes.nbytes > 0
+        shapes.clear()
+        assert shapes.nbytes == 0
+
+    def test_one_whose_plugin_failed_is_made_anew_for_all(self, monkeypatch):
+        found = harness()
+        for app in ("a", "b"):
+            for number in range(2):
+                found.pod(spread(f"{app}{number}", app))
+                assert found.binds()
+        original = NodeUnschedulable.filter
+
+        def fails_once(self, term, rows):
+            monkeypatch.setattr(NodeUnschedulable, "filter", original)
+            raise RuntimeError("once")
+
+        monkeypatch.setattr(NodeUnschedulable, "filter", fails_once)
+        cordon(found, *range(NODES - 1))
+        for app in ("a", "b"):
+            found.pod(spread(f"{app}2", app))
+            assert [bind.node for bind in found.binds()] == [f"n{NODES - 1}"]
+        # The second found it given up; what was made for the first does for both.
+        assert found.core.tally.renewed == {"plugin_error": 1, "rows": 1}
+        assert len(found.core._shapes._row_parts._parts) == 1
+
+    def test_what_was_found_stale_is_rebuilt_for_all(self, monkeypatch):
+        found = harness(verified_share=1.0)
+        for app in ("a", "b"):
+            for number in range(2):
+                found.pod(spread(f"{app}{number}", app))
+                assert found.binds()
+        # Somebody forgets to say that nodes were cordoned.
+        monkeypatch.setattr("k8s_scheduler.core.state.cache._changed_facts", lambda *_: 0)
+        cordon(found, *range(NODES - 1))
+        stale = []
+        for number in (2, 3):
+            for app in ("a", "b"):
+                found.pod(spread(f"{app}{number}", app))
+                out = found.schedule()
+                assert [bind.node for bind in only(Bind, out)] == [f"n{NODES - 1}"]
+                stale += [log for log in only(Log, out) if "stale" in log.event]
+        assert len(stale) == 1
+
+
+class TestKin:
+    """Pods that differ in size, or in the nodes they name, are judged with what is kept of all."""
+
+    def test_the_second_makes_it_and_the_third_uses_it(self):
+        found = harness()
+        for number in range(4):
+            assert place(found, f"p{number}", cpu=f"{number + 1}00m")
+        assert (found.core.tally.new, found.core.tally.akin, found.core.tally.made) == (4, 3, 0)
+
+    def test_nodes_that_are_named_are_the_only_ones(self):
+        found = harness()
+        for number in range(NODES):
+            found.pod(for_node(f"d{number}", f"n{number}"))
+            assert [bind.node for bind in found.binds()] == [f"n{number}"]
+        assert found.core.tally.akin == NODES - 1
+
+    def test_of_several_that_are_named_the_best_is_taken(self):
+        found = harness()
+        for number in range(3):
+            found.pod(for_node(f"d{number}", "n1", "n2", cpu=f"{number + 1}"))
+        nodes = [bind.node for bind in found.binds()]
+        assert sorted(nodes[:2]) == ["n1", "n2"]
+        assert nodes[2] == nodes[0]
+
+    def test_what_changes_for_all_of_them_counts_for_each(self):
+        found = harness()
+        for number in range(3):
+            place(found, f"p{number}", cpu=f"{number + 1}00m")
+        cordon(found, 0, 1, 2, 3)
+        assert place(found, "later", cpu="400m") == "n4"
+        assert found.core.tally.akin == 3
+
+    def test_nobody_who_fits_nowhere_is_judged_by_halves(self):
+        found = harness()
+        for number in range(3):
+            place(found, f"p{number}", cpu=f"{number + 1}00m")
+        assert place(found, "huge", cpu="9") is None
+        assert found.core.tally.akin == 2
+        (message,) = {text for _, reason, text in found.events() if reason == "FailedScheduling"}
+        assert message.startswith("0/5 nodes are available: 5 Insufficient cpu.")
+
+    def test_other_labels_make_other_kin(self):
+        found = harness()
+        for number, app in enumerate(("a", "b", "c")):
+            pod = make_pod(f"p{number}").uid(f"p{number}").label(app=app)
+            found.pod(pod.request(cpu=f"{number + 1}00m").obj())
+            assert found.binds()
+        assert found.core.tally.akin == 0
