@@ -70,7 +70,10 @@ class NodeAffinity:
         required = None if affinity is None else affinity.required
         if required is None and self._added_required is None and not pod.node_selector:
             return SKIP
-        term = AffinityTerm(pod.node_selector, required, _only_node(required))
+        only = _only_node(required)
+        term = AffinityTerm(pod.node_selector, required, only)
+        if only is not None:
+            return Narrow(term, (only,))
         names = _named_nodes(required)
         if names is None:
             return term

@@ -159,7 +159,8 @@ class Counter:
     @property
     def by_row(self) -> Counts:
         """The pods on each row there is, nodes or not. Do not write to it, do not keep it."""
-        self._ask()
+        if not self.is_live or self.asked != self._home.clock:
+            self._ask()
         capacity = self._home.labels.capacity
         if len(self._rows.counts) < capacity:
             self._rows.reserve(capacity)
@@ -181,7 +182,8 @@ class Counter:
 
     def near(self, key: str, ids: Counts) -> Counts:
         """Return the pods in the domains of these ids, as an array of its own; 0 for a negative."""
-        self._ask()
+        if not self.is_live or self.asked != self._home.clock:
+            self._ask()
         domains = self._domains.get(key)
         if domains is None:
             domains = self._domains_of(key)
@@ -202,7 +204,8 @@ class Counter:
     @property
     def version(self) -> int:
         """A number that grows with every change."""
-        self._ask()
+        if not self.is_live or self.asked != self._home.clock:
+            self._ask()
         return self._first + len(self._log)
 
     def rows_since(self, cursor: int) -> list[int] | None:

@@ -151,6 +151,8 @@ class HeldTerms:
         self._by_term: dict[PodTerm, dict[int, int]] = {}
         # By a pair every picked pod must have; None for terms that demand no pair.
         self._by_pair: dict[_Pair | None, dict[PodTerm, None]] = {}
+        # As of a version.
+        self._label_keys: tuple[int, tuple[str, ...]] = (0, ())
         self._born: Born | None = None
         self._gone: Gone | None = None
 
@@ -225,6 +227,16 @@ class HeldTerms:
         for pair in labels.items():
             candidates.extend(self._by_pair.get(pair, ()))
         return [term for term in candidates if term.picks(namespace, namespace_labels, labels)]
+
+    @property
+    def label_keys(self) -> tuple[str, ...]:
+        """The labels that held terms look at: pods that are alike in these are picked alike."""
+        version, keys = self._label_keys
+        if version != self.version:
+            every = (r.key for term in self._by_term for r in term.labels or ())
+            keys = tuple(dict.fromkeys(every))
+            self._label_keys = (self.version, keys)
+        return keys
 
     def number_of(self, term: PodTerm) -> int:
         """Return the number of a held term."""

@@ -18,7 +18,7 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.held_terms import PodTerm
 
 Answers = tuple[Hashable, ...]
-# As many label sets are remembered with their answers.
+# As many answers are remembered.
 _REMEMBERED: Final = 256
 
 
@@ -30,29 +30,39 @@ class Family:
     members: dict[Answers, Evaluation] = field(default_factory=dict)
     # Answers that were given once; the second time a shape is worth keeping.
     seen: dict[Answers, int] = field(default_factory=dict)
-    # As many questions the answers are to.
+    # As many questions the answers are to, and the labels that they look at.
     _asked: int = 0
-    _remembered: dict[bytes, tuple[object, object, Answers]] = field(default_factory=dict)
+    _keys: tuple[str, ...] = ()
+    # By the values of these labels, and of those that held terms look at.
+    _remembered: dict[Hashable, tuple[object, object, Answers]] = field(default_factory=dict)
 
     def answers(self, state: Cache, queued: QueuedPod) -> Answers:
         """Return what the pod answers to all questions."""
-        pod, labels = queued.pod, queued.shape.labels
-        if self.questions.count != self._asked:
+        pod, questions = queued.pod, self.questions
+        if questions.count != self._asked:
             # Something was asked that nobody was asked before: all have to answer anew.
-            self._asked = self.questions.count
+            self._asked = questions.count
+            self._keys = _keys_of(questions)
             self.members.clear()
             self.seen.clear()
             self._remembered.clear()
-        generation = state.pods.held_terms.version
+        terms = state.pods.held_terms
         namespace = state.objects.get(Kind.NAMESPACE, "", pod.metadata.namespace)
-        if not self.questions.name:
-            known = self._remembered.get(labels)
-            if known is not None and known[0] == generation and known[1] is namespace:
-                return known[2]
-        found = self._ask(state, pod, labels)
+        if questions.name:
+            return self._ask(state, pod, queued.shape.labels)
+        seen: Hashable = queued.shape.labels
+        if not questions.labels:
+            labels = pod.metadata.labels or {}
+            seen = tuple([labels.get(key) for key in self._keys])
+            if questions.terms:
+                seen = seen, tuple([labels.get(key) for key in terms.label_keys])
+        known = self._remembered.get(seen)
+        if known is not None and known[0] == terms.version and known[1] is namespace:
+            return known[2]
+        found = self._ask(state, pod, queued.shape.labels)
         if len(self._remembered) >= _REMEMBERED:
             self._remembered.clear()
-        self._remembered[labels] = (generation, namespace, found)
+        self._remembered[seen] = (terms.version, namespace, found)
         return found
 
     def _ask(self, state: Cache, pod: Pod, encoded: bytes) -> Answers:
@@ -68,6 +78,13 @@ class Family:
             number_of = state.pods.held_terms.number_of
             found.append(tuple(number_of(term) for term in _terms_picking(state, pod)))
         return tuple(found)
+
+
+def _keys_of(questions: Questions) -> tuple[str, ...]:
+    """Return the labels that selectors and pairs look at."""
+    keys = [r.key for selector in questions.selectors for r in selector or ()]
+    keys += [key for pairs in questions.pairs for key, _ in pairs]
+    return tuple(dict.fromkeys(keys))
 
 
 def _terms_picking(state: Cache, pod: Pod) -> list[PodTerm]:

@@ -94,10 +94,13 @@ class Kin:
         asked = [step.name for step in self.asked.pre_filters]
         kept: list[tuple[int, Term]] = []
         for index, step in enumerate(profile.filters):
-            if step.name in asked or step.by_group or self.asked.filters:
+            is_asked = step.name in asked
+            if not is_asked and step.name not in self.terms:
+                continue
+            if is_asked or step.by_group or self.asked.filters:
                 # The first filter that rejects a row has the word: those that are kept come first.
                 self.asked.filters.append(step)
-            elif step.name in self.terms:
+            else:
                 kept.append((index, self.terms[step.name]))
         return kept
 

@@ -81,20 +81,27 @@ class OneOff:
         if self._names is None:
             return self._kin.feasible()
         nodes, base = self._state.nodes, self._kin.rows.base
+        if len(self._names) == 1:
+            (name,) = self._names
+            row = nodes.row_of(name)
+            if row is None or base[row] == NEVER:
+                raise NowhereError
+            return np.array((row,), dtype=np.int64)
         found = (nodes.row_of(name) for name in sorted(self._names))
         passed = [row for row in found if row is not None and base[row] != NEVER]
         return np.array(sorted(passed), dtype=np.int64)
 
     def _filter(self, rows: Rows) -> Rows:
         """Return those of the rows that pass the filters that have to be asked."""
+        terms, watch, runtime = self._terms, self._watch, self._runtime
         for step in self._kin.asked.filters:
-            if step.name not in self._terms:
+            if step.name not in terms:
                 continue
             if not len(rows):
                 break
-            if self._watch is not None:
-                self._watch.asked(points.FILTER, step.name, len(rows))
-            codes = self._runtime.filter(step, self._terms[step.name], rows)
+            if watch is not None:
+                watch.asked(points.FILTER, step.name, len(rows))
+            codes = runtime.filter(step, terms[step.name], rows)
             if np.count_nonzero(codes):
                 rows = rows[codes == 0]
         return rows
@@ -122,11 +129,11 @@ class OneOff:
     def _sum(self, profile: Profile) -> Column:
         """Return the totals of the feasible rows."""
         kept, rows = self._kin.rows, self._feasible
-        totals = kept.base if len(rows) == len(kept.base) else kept.base.take(rows)
+        totals = kept.base.copy() if len(rows) == len(kept.base) else kept.base.take(rows)
         for _, part in kept.normalized(profile, rows):
-            totals = totals + part
+            totals += part
         for _, asked in self._asked_scores():
-            totals = totals + asked
+            totals += asked
         return totals
 
     def _asked_scores(self) -> list[tuple[int, Column | int]]:

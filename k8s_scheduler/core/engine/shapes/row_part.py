@@ -138,11 +138,9 @@ class RowPart:
         """Judge again what changed; NotKeptError if that would be nearly everything."""
         if self._is_lost:
             raise NotKeptError("rows")
-        facts = self._state.facts
-        if facts.position == self._cursor and self._surroundings.are_same(0):
-            return
+        since = self._state.facts.since(self._cursor)
         try:
-            self._follow(profile, watch, facts.since(self._cursor))
+            self._follow(profile, watch, since)
         except Exception:
             # Some of it may have been taken over, some not.
             self._is_lost = True
@@ -164,20 +162,19 @@ class RowPart:
             raise NotKeptError("log")
         rows, facts = since
         self._cursor += len(rows)
+        seen = 0
+        for fact in facts:
+            seen |= fact
+        if not self._surroundings.are_same(seen):
+            raise NotKeptError("inputs")
+        wanted = self._facts
+        if not seen & wanted:
+            # Nodes that came are wanted by all.
+            return
         self._watch = watch
         if self._state.nodes.row_count > len(self.codes):
             self._grow()
-        seen = 0
-        touched: dict[int, None] = {}
-        renewed: dict[int, None] = {}
-        wanted = self._facts
-        for row, fact in zip(rows, facts, strict=True):
-            seen |= fact
-            if row >= 0 and fact & wanted:
-                # Dicts stand for ordered sets.
-                (renewed if fact & _CALM else touched)[row] = None
-        if not self._surroundings.are_same(seen):
-            raise NotKeptError("inputs")
+        touched, renewed = _sorted(rows, facts, wanted)
         if not (touched or renewed):
             return
         if len(touched) + len(renewed) > max(_REBUILD_ROWS, len(self.codes) // _REBUILD_SHARE):
@@ -443,6 +440,21 @@ class RowPart:
         scores = (*self._scores, *self._raw_scores)
         columns: list[AnyColumn] = [self.codes, self.base, self._calm]
         return sum(column.nbytes for column in (*columns, *(score.column for score in scores)))
+
+
+def _sorted(
+    rows: list[int], facts: list[int], wanted: int
+) -> tuple[dict[int, None], dict[int, None]]:
+    """Return the rows on which pods came or went, and those whose nodes changed themselves.
+
+    Dicts stand for ordered sets.
+    """
+    touched: dict[int, None] = {}
+    renewed: dict[int, None] = {}
+    for row, fact in zip(rows, facts, strict=True):
+        if row >= 0 and fact & wanted:
+            (renewed if fact & _CALM else touched)[row] = None
+    return touched, renewed
 
 
 def _places(rows: Column) -> Column | slice:
