@@ -26,6 +26,8 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.node_table import Rows
 
 _NO_VERSION: Final = -1
+# Pods that come and go before the best row is chosen first again.
+_PATIENCE: Final = 64
 
 
 @dataclass(slots=True)
@@ -62,6 +64,8 @@ class Kin:
         self._questions = Questions()
         self._inputs = Inputs(state, self._questions)
         self.asked = Asked([], [], [])
+        # How many pods come before the best row is chosen first again, and only then asked.
+        self._patience = 0
         self.terms: dict[str, Term] = {}
         self.names = frozenset(step.name for step in profile.pre_filters)
         self._prepare(profile, pod)
@@ -158,3 +162,18 @@ class Kin:
             # The same object stands for all nodes: views of all of them are at hand.
             self._feasible = now if len(found) == len(now) else found
         return self._feasible
+
+    def may_choose_first(self) -> bool:
+        """Return whether the best of all rows may be found before it is asked to take the pod.
+
+        Where the best rows are full ones, or scores depend on which rows take the pod, that is in
+        vain, and not tried for a while.
+        """
+        if self._patience:
+            self._patience -= 1
+            return False
+        return not self.rows.normalizes
+
+    def chose_in_vain(self) -> None:
+        """Take note that the best of all rows did not take a pod."""
+        self._patience = _PATIENCE

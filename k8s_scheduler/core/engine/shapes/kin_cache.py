@@ -8,7 +8,7 @@ from typing import Final
 
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError, count_error
 from k8s_scheduler.core.engine.shapes.kin import Kin
-from k8s_scheduler.core.engine.shapes.one_off import NowhereError, OneOff
+from k8s_scheduler.core.engine.shapes.one_off import OneOff, RejectedError
 from k8s_scheduler.core.engine.shapes.row_parts import RowParts
 from k8s_scheduler.core.engine.shapes.tally import Tally
 from k8s_scheduler.core.framework.plugin_errors import PluginError
@@ -62,7 +62,7 @@ class KinCache:
         return True
 
     def find(self, profile: Profile, queued: QueuedPod, watch: Watch | None) -> OneOff | None:
-        """Return what is said of a pod; None if its kin are not known, or no node takes it."""
+        """Return what is said of a pod; None if its kin are not known or it is rejected at once."""
         key = _key(profile, queued)
         try:
             kin = self._caught_up(key, profile, queued, watch) or self._made(key, profile, queued)
@@ -81,7 +81,7 @@ class KinCache:
             self._kins.pop(key, None)
             self._remember(key, _PATIENCE)
             return None
-        except NowhereError:
+        except RejectedError:
             return None
         self._tally.akin += 1
         return found

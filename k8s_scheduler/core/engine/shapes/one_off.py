@@ -9,8 +9,10 @@ from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Same, Term
+from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.runtime import Filtered, PreFiltered, Runtime, Scored
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.state.cache import Cache
@@ -18,8 +20,12 @@ from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.node_table import Rows
 
 
-class NowhereError(Exception):
-    """No node takes the pod: why is found out from scratch."""
+class RejectedError(Exception):
+    """A plugin rejects the pod before any node is looked at: it is judged from scratch."""
+
+
+class _LooksBeyondError(Exception):
+    """What a plugin says of one row depends on which others there are."""
 
 
 class OneOff:
@@ -35,7 +41,7 @@ class OneOff:
         kin: Kin,
         watch: Watch | None = None,
     ) -> None:
-        """Find the nodes that take the pod; NowhereError if none does. Raises PluginError."""
+        """Ask what has to be asked before nodes are looked at. Raises PluginError."""
         self._state = state
         self._runtime = runtime
         self._pod = pod
@@ -48,9 +54,8 @@ class OneOff:
         self._names: frozenset[NodeName] | None = None
         self._narrowed_by: list[str] = []
         self._prepare()
-        self._feasible = self._filter(self._candidates())
-        if not len(self._feasible):
-            raise NowhereError
+        # The rows that take the pod, once that was found out.
+        self._known: Rows | None = None
 
     # Building
 
@@ -64,7 +69,7 @@ class OneOff:
             if watch is not None:
                 watch.asked(points.PRE_FILTER, step.name)
             if isinstance(prepared, Reject):
-                raise NowhereError
+                raise RejectedError
             if isinstance(prepared, Narrow):
                 self._narrow(step.name, prepared)
             else:
@@ -84,9 +89,8 @@ class OneOff:
         if len(self._names) == 1:
             (name,) = self._names
             row = nodes.row_of(name)
-            if row is None or base[row] == NEVER:
-                raise NowhereError
-            return np.array((row,), dtype=np.int64)
+            passes = row is not None and base[row] != NEVER
+            return np.array((row,) if passes else (), dtype=np.int64)
         found = (nodes.row_of(name) for name in sorted(self._names))
         passed = [row for row in found if row is not None and base[row] != NEVER]
         return np.array(sorted(passed), dtype=np.int64)
@@ -118,31 +122,69 @@ class OneOff:
         """What the filters prepared: the state of an attempt that begins."""
         return CycleState(self._terms, self._kin.names)
 
-    def best(self, profile: Profile, *, start: int) -> NodeRow:
+    def best(self, profile: Profile, *, start: int) -> NodeRow | None:
         """Return the first row of the highest total at or after `start`, wrapping around."""
+        if self._names is None and self._known is None and self._kin.may_choose_first():
+            row = self._choose_first(profile, start)
+            if row is not None:
+                return row
         rows = self._feasible
-        if len(rows) == 1:
-            return NodeRow(int(rows[0]))
-        totals = self._sum(profile)
-        return NodeRow(int(rows[first_highest(totals, start=int(rows.searchsorted(start)))]))
+        if len(rows) <= 1:
+            return NodeRow(int(rows[0])) if len(rows) else None
+        return _first_of(rows, self._sum(profile, rows), start)
 
-    def _sum(self, profile: Profile) -> Column:
-        """Return the totals of the feasible rows."""
-        kept, rows = self._kin.rows, self._feasible
-        totals = kept.base.copy() if len(rows) == len(kept.base) else kept.base.take(rows)
+    def _choose_first(self, profile: Profile, start: int) -> NodeRow | None:
+        """Return the best of all rows if that one takes the pod: the others need not be asked.
+
+        Only where what is said of one row has nothing to do with the others.
+        """
+        rows = self._kin.feasible()
+        if not len(rows):
+            return None
+        try:
+            row = _first_of(rows, self._sum(profile, rows, Reads()), start)
+        except (PluginError, _LooksBeyondError):
+            # Of rows that don't take the pod a plugin may not know what to say.
+            row = None
+        if row is not None and len(self._filter(np.array((row,), dtype=np.int64))):
+            return row
+        self._kin.chose_in_vain()
+        return None
+
+    @property
+    def _feasible(self) -> Rows:
+        """The rows that take the pod."""
+        if self._known is None:
+            self._known = self._filter(self._candidates())
+        return self._known
+
+    def _sum(self, profile: Profile, rows: Rows, reads: Reads | None = None) -> Column:
+        """Return the totals of some rows.
+
+        With `reads`, not all of them may take the pod: _LooksBeyondError if that matters.
+        """
+        kept = self._kin.rows
+        totals = kept.base if len(rows) == len(kept.base) else kept.base.take(rows)
         for _, part in kept.normalized(profile, rows):
-            totals += part
-        for _, asked in self._asked_scores():
-            totals += asked
+            totals = totals + part
+        for _, asked in self._asked_scores(rows, reads):
+            totals = totals + asked
         return totals
 
-    def _asked_scores(self) -> list[tuple[int, Column | int]]:
-        """Return the weighted scores of feasible rows that had to be asked for, by their places."""
+    def _asked_scores(
+        self, rows: Rows, reads: Reads | None = None
+    ) -> list[tuple[int, Column | int]]:
+        """Return the weighted scores of rows that have to be asked for, by their places."""
         found: list[tuple[int, Column | int]] = []
-        watch, rows, runtime = self._watch, self._feasible, self._runtime
+        watch, runtime = self._watch, self._runtime
+        if not len(rows):
+            return found
         for index, step in self._kin.asked.scores:
             view = runtime.view(step, rows)
-            term: Term = runtime.pre_score_view(step, self._pod, view)
+            seen = view if reads is None else runtime.view(step, rows, reads=reads, wide=True)
+            term: Term = runtime.pre_score_view(step, self._pod, seen)
+            if reads is not None and reads.looked_at_rows:
+                raise _LooksBeyondError
             if term is SKIP:
                 continue
             if watch is not None:
@@ -151,6 +193,8 @@ class OneOff:
             if isinstance(term, Same):
                 found.append((index, term.score * step.weight))
                 continue
+            if reads is not None and (step.by_group or step.normalize is not None):
+                raise _LooksBeyondError
             scores = runtime.score_view(step, term, view)
             found.append((index, scores if step.weight == 1 else scores * step.weight))
         return found
@@ -160,7 +204,7 @@ class OneOff:
     def totals(self, profile: Profile) -> Column:
         """Return the total of each row; negative where the pod can't go."""
         totals = np.full(len(self._kin.rows.base), NEVER, dtype=np.int64)
-        totals[self._feasible] = self._sum(profile)
+        totals[self._feasible] = self._sum(profile, self._feasible)
         return totals
 
     def filtered(self) -> Filtered:
@@ -182,9 +226,14 @@ class OneOff:
     def scored(self, profile: Profile, feasible: Column) -> Scored:
         """Return every plugin's part of the totals of the feasible rows, weighted."""
         parts: dict[int, Column | int] = dict(self._kin.rows.parts(profile, feasible))
-        parts.update(self._asked_scores())
+        parts.update(self._asked_scores(feasible))
         by_plugin = {profile.scores[index].name: parts[index] for index in sorted(parts)}
         totals = np.zeros(len(feasible), dtype=np.int64)
         for part in by_plugin.values():
             totals += part
         return Scored(totals, by_plugin)
+
+
+def _first_of(rows: Rows, totals: Column, start: int) -> NodeRow:
+    """Return the first of ascending rows of the highest total at or after `start`."""
+    return NodeRow(int(rows[first_highest(totals, start=int(rows.searchsorted(start)))]))

@@ -168,12 +168,11 @@ class RowPart:
         if not self._surroundings.are_same(seen):
             raise NotKeptError("inputs")
         wanted = self._facts
-        if not seen & wanted:
-            # Nodes that came are wanted by all.
-            return
-        self._watch = watch
         if self._state.nodes.row_count > len(self.codes):
             self._grow()
+        if not seen & wanted:
+            return
+        self._watch = watch
         touched, renewed = _sorted(rows, facts, wanted)
         if not (touched or renewed):
             return

@@ -137,14 +137,24 @@ class TestKin:
         assert place(found, "later", cpu="400m") == "n4"
         assert found.core.tally.akin == 3
 
-    def test_nobody_who_fits_nowhere_is_judged_by_halves(self):
+    def test_one_who_fits_nowhere_is_told_why(self):
         found = harness()
         for number in range(3):
             place(found, f"p{number}", cpu=f"{number + 1}00m")
         assert place(found, "huge", cpu="9") is None
-        assert found.core.tally.akin == 2
+        assert found.core.tally.akin == 3
         (message,) = {text for _, reason, text in found.events() if reason == "FailedScheduling"}
         assert message.startswith("0/5 nodes are available: 5 Insufficient cpu.")
+
+    def test_where_the_best_are_full_the_best_that_has_room_is_taken(self):
+        found = harness()
+        # The least requested in absolute terms leaves the most; the largest node has no slot left.
+        big = make_node("big").offers(cpu="64", memory="64Gi", pods="0").obj()
+        found.node(big)
+        nodes = [place(found, f"p{number}", cpu=f"{number + 1}00m") for number in range(12)]
+        assert found.core.tally.akin == 11
+        assert "big" not in nodes
+        assert len(set(nodes[:NODES])) == NODES
 
     def test_other_labels_make_other_kin(self):
         found = harness()
