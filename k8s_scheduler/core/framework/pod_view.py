@@ -33,12 +33,33 @@ class Questions:
     # Dicts stand for ordered sets.
     selectors: dict[Requirements | None, None] = field(default_factory=dict)
     pairs: dict[tuple[tuple[str, str], ...], None] = field(default_factory=dict)
+    # How many there are about labels and names.
+    count: int = 0
 
-    @property
-    def count(self) -> int:
-        """How many there are about labels and names."""
-        flags = self.labels + self.name + self.terms
-        return len(self.selectors) + len(self.pairs) + flags
+    def ask_labels(self) -> None:
+        """Take down that somebody wanted to know all its labels."""
+        self.count += not self.labels
+        self.labels = True
+
+    def ask_name(self) -> None:
+        """Take down that somebody wanted to know its name."""
+        self.count += not self.name
+        self.name = True
+
+    def ask_terms(self) -> None:
+        """Take down that somebody wanted to know which terms of placed pods pick it."""
+        self.count += not self.terms
+        self.terms = True
+
+    def ask_selector(self, requirements: Requirements | None) -> None:
+        """Take down that somebody wanted to know whether a selector picks it."""
+        self.count += requirements not in self.selectors
+        self.selectors[requirements] = None
+
+    def ask_pairs(self, pairs: tuple[tuple[str, str], ...]) -> None:
+        """Take down that somebody wanted to know whether it has all these labels."""
+        self.count += pairs not in self.pairs
+        self.pairs[pairs] = None
 
     @property
     def differ_in_kin(self) -> bool:
@@ -73,25 +94,25 @@ class PodView:
     def labels(self) -> Labels:
         """Its labels. Who only wants to know whether a selector picks them asks for that."""
         if self._questions is not None:
-            self._questions.labels = True
+            self._questions.ask_labels()
         return self._pod.metadata.labels or {}
 
     def is_selected_by(self, requirements: Requirements | None) -> bool:
         """Return whether a selector picks its labels."""
         if self._questions is not None:
-            self._questions.selectors[requirements] = None
+            self._questions.ask_selector(requirements)
         return matches(requirements, self._pod.metadata.labels or {})
 
     def has_labels(self, pairs: Mapping[str, str]) -> bool:
         """Return whether all of these are among its labels."""
         if self._questions is not None:
-            self._questions.pairs[tuple(pairs.items())] = None
+            self._questions.ask_pairs(tuple(pairs.items()))
         return pairs.items() <= (self._pod.metadata.labels or {}).items()
 
     def picked_by(self, terms: HeldTerms, namespace_labels: Mapping[str, str]) -> list[PodTerm]:
         """Return the terms of placed pods that pick it, in a namespace with these labels."""
         if self._questions is not None:
-            self._questions.terms = True
+            self._questions.ask_terms()
         metadata = self._pod.metadata
         return terms.picking(metadata.namespace, namespace_labels, metadata.labels or {})
 
@@ -196,7 +217,7 @@ class PodView:
     def name(self) -> str:
         """Its name; for texts and for the claims that are named after it, nothing else."""
         if self._questions is not None:
-            self._questions.name = True
+            self._questions.ask_name()
         return self._pod.metadata.name
 
     @property

@@ -48,6 +48,8 @@ class Surroundings:
 
     def are_same(self, seen: int) -> bool:
         """Return whether all is as it was, given the facts that changed anywhere."""
+        if not self._reads.objects and not self._reads.scalars:
+            return True
         stamp = _stamp_of(self._state)
         if stamp == self._stamp and not seen & self._facts:
             return True
