@@ -6,8 +6,8 @@ A decision is: look at all nodes, choose, and assume the pod there; for `churn` 
 pod is gone, for `full` the message and the preemption that finds no victim. Reading the pod and the
 queue are not part of it. Clusters of all sizes take turns in chunks, each between two runs of a
 calibration loop, so that a noisy machine is noisy for all of them: microseconds are scaled to a
-machine that runs the loop in 4.85 ms, and the median over the chunks counts. A sample of the
-decisions is made again from scratch and has to come out the same. One workload comes after the
+machine that runs the loop in 4.85 ms, by the slower of the two runs, and the median over the chunks
+counts. A sample of the decisions is made again from scratch and has to come out the same. One workload comes after the
 other: a scheduler has one cluster to look after, and the processor's caches to itself.
 """
 
@@ -155,7 +155,7 @@ def run(courses: list[Course]) -> None:
             sampled = len(course.plain_microseconds)
             mean = course.chunk()
             after = calibration_milliseconds()
-            speed = CALIBRATED_MILLISECONDS / ((before + after) / 2)
+            speed = CALIBRATED_MILLISECONDS / max(before, after)
             before = after
             course.microseconds.append(mean * speed)
             scaled = course.plain_microseconds

@@ -97,10 +97,12 @@ class Cycle:
         """
         pod = queued.view
         if opinion is None:
-            nominated = nominated_for(self._state, queued.pod)
-            promised = self._promised(profile, queued.pod, pod, nominated)
-            if promised is not None:
-                return promised
+            nominated: Nominated = {}
+            if len(self._state.nominations):
+                nominated = nominated_for(self._state, queued.pod)
+                promised = self._promised(profile, queued.pod, pod, nominated)
+                if promised is not None:
+                    return promised
             kept = None if nominated else self._kept(profile, queued)
             if kept is not None:
                 return self._decide_as_kept(profile, queued, kept)

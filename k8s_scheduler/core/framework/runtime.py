@@ -414,9 +414,11 @@ class Runtime:
                 scores = step.normalize(scores)
             except Exception as error:
                 raise blame(error, step.name, "Score") from error
-        # As unsigned numbers the negative ones are the largest: one look at many is enough.
-        if len(scores) > FEW and np.maximum.reduce(scores.view(np.uint64)) <= MAX_SCORE:
-            return scores
+        if len(scores) > FEW:
+            # As unsigned numbers the negative ones are the largest: one look is enough.
+            unsigned = scores.view(np.uint64)
+            if unsigned[unsigned.argmax()] <= MAX_SCORE:
+                return scores
         low, high = extremes(scores)
         if low < 0 or high > MAX_SCORE:
             raise PluginError(

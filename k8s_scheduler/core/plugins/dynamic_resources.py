@@ -59,9 +59,9 @@ class DynamicResources:
     def prepare(self, pod: PodView, rows: RowsView) -> Skip | Reject:
         """Reject the pod for every claim, and every resource that is a device; others pass."""
         found = [claim_unsupported(name) for name in pod.resource_claims]
-        asked = [name for name, _ in pod.requests.amounts if _may_be_device(name)]
-        if asked:
-            classes = _classes(rows)
+        classes = _classes(rows)
+        if classes:
+            asked = [name for name, _ in pod.requests.amounts if _may_be_device(name)]
             found += [resource_unsupported(n, classes[n]) for n in asked if n in classes]
         return Reject(tuple(found), resolvable=False) if found else SKIP
 

@@ -21,6 +21,7 @@ from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.node_table import Rows
@@ -75,6 +76,8 @@ class Kin:
         # The rows that it lets pass, as of a version and a layout of nodes.
         self._feasible: Rows = state.nodes.present_rows()
         self._known = (_NO_VERSION, self._feasible)
+        # Of these rows, by the places of scores.
+        self._wide_views: dict[int, tuple[RowsView, Reads]] = {}
 
     # Building
 
@@ -161,7 +164,17 @@ class Kin:
             found = np.flatnonzero(self.rows.base != NEVER)
             # The same object stands for all nodes: views of all of them are at hand.
             self._feasible = now if len(found) == len(now) else found
+            self._wide_views.clear()
         return self._feasible
+
+    def wide_view(self, index: int, step: ScoreStep) -> tuple[RowsView, Reads]:
+        """Return a view of these rows for PreScore, and where it takes down what is read."""
+        found = self._wide_views.get(index)
+        if found is None:
+            reads = Reads()
+            view = self._runtime.view(step, self._feasible, reads=reads, wide=True)
+            found = self._wide_views[index] = (view, reads)
+        return found
 
     def may_choose_first(self) -> bool:
         """Return whether the best of all rows may be found before it is asked to take the pod.

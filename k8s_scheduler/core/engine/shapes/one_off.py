@@ -11,8 +11,7 @@ from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Same, Term
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.reads import Reads
+from k8s_scheduler.core.framework.profile import Profile, ScoreStep
 from k8s_scheduler.core.framework.runtime import Filtered, PreFiltered, Runtime, Scored
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.state.cache import Cache
@@ -142,7 +141,7 @@ class OneOff:
         if not len(rows):
             return None
         try:
-            row = _first_of(rows, self._sum(profile, rows, Reads()), start)
+            row = _first_of(rows, self._sum(profile, rows, chooses_first=True), start)
         except (PluginError, _LooksBeyondError):
             # Of rows that don't take the pod a plugin may not know what to say.
             row = None
@@ -158,21 +157,22 @@ class OneOff:
             self._known = self._filter(self._candidates())
         return self._known
 
-    def _sum(self, profile: Profile, rows: Rows, reads: Reads | None = None) -> Column:
+    def _sum(self, profile: Profile, rows: Rows, *, chooses_first: bool = False) -> Column:
         """Return the totals of some rows.
 
-        With `reads`, not all of them may take the pod: _LooksBeyondError if that matters.
+        Who chooses first does not know which of them take the pod: _LooksBeyondError if that
+        matters.
         """
         kept = self._kin.rows
         totals = kept.base if len(rows) == len(kept.base) else kept.base.take(rows)
         for _, part in kept.normalized(profile, rows):
             totals = totals + part
-        for _, asked in self._asked_scores(rows, reads):
+        for _, asked in self._asked_scores(rows, chooses_first=chooses_first):
             totals = totals + asked
         return totals
 
     def _asked_scores(
-        self, rows: Rows, reads: Reads | None = None
+        self, rows: Rows, *, chooses_first: bool = False
     ) -> list[tuple[int, Column | int]]:
         """Return the weighted scores of rows that have to be asked for, by their places."""
         found: list[tuple[int, Column | int]] = []
@@ -181,10 +181,10 @@ class OneOff:
             return found
         for index, step in self._kin.asked.scores:
             view = runtime.view(step, rows)
-            seen = view if reads is None else runtime.view(step, rows, reads=reads, wide=True)
-            term: Term = runtime.pre_score_view(step, self._pod, seen)
-            if reads is not None and reads.looked_at_rows:
-                raise _LooksBeyondError
+            if chooses_first:
+                term: Term = self._pre_score(index, step)
+            else:
+                term = runtime.pre_score_view(step, self._pod, view)
             if term is SKIP:
                 continue
             if watch is not None:
@@ -193,11 +193,20 @@ class OneOff:
             if isinstance(term, Same):
                 found.append((index, term.score * step.weight))
                 continue
-            if reads is not None and (step.by_group or step.normalize is not None):
+            if chooses_first and (step.by_group or step.normalize is not None):
                 raise _LooksBeyondError
             scores = runtime.score_view(step, term, view)
             found.append((index, scores if step.weight == 1 else scores * step.weight))
         return found
+
+    def _pre_score(self, index: int, step: ScoreStep) -> Term:
+        """Return what is said at PreScore, if that does not depend on which rows there are."""
+        view, reads = self._kin.wide_view(index, step)
+        reads.looked_at_rows = False
+        term = self._runtime.pre_score_view(step, self._pod, view)
+        if reads.looked_at_rows:
+            raise _LooksBeyondError
+        return term
 
     # Answers, all of them: for those who look closely
 
