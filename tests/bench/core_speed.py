@@ -7,8 +7,9 @@ pod is gone, for `full` the message and the preemption that finds no victim. Rea
 queue are not part of it. Clusters of all sizes take turns in chunks, each between two runs of a
 calibration loop, so that a noisy machine is noisy for all of them: microseconds are scaled to a
 machine that runs the loop in 4.85 ms, by the slower of the two runs, and the median over the chunks
-counts. A sample of the decisions is made again from scratch and has to come out the same. One workload comes after the
-other: a scheduler has one cluster to look after, and the processor's caches to itself.
+counts. A sample of the decisions is made again from scratch and has to come out the same. One
+workload comes after the other: a scheduler has one cluster to look after, and the processor's
+caches to itself.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """The block of amounts shows what nodes offer and pods take, however it is read."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from k8s_scheduler.api.resources import Requests
@@ -10,6 +10,7 @@ from k8s_scheduler.core.state.amounts import (
     OFFERED_AND_TAKEN,
     TAKEN_IN_SCORES,
     Amounts,
+    Work,
 )
 from tests.reference.resource_scores import wrapped
 
@@ -159,3 +160,86 @@ def test_asking_makes_no_slot():
         assert amounts.column(f"requested/example.com/{i}")[0] == 0
     assert len(amounts._slots) == before
     assert len(amounts._layouts) <= 1000
+
+
+# What is kept of it. Floats must do, so that anything is kept.
+KEPT_ROWS = 120
+few_rows = st.sampled_from([0, 1, KEPT_ROWS - 1])
+small = st.integers(0, 2**40)
+writes = st.one_of(
+    st.tuples(st.just("offer"), few_rows, st.tuples(small, small)),
+    st.tuples(st.sampled_from(["comes", "goes"]), few_rows, st.tuples(small, small)),
+    # More rows than are worked out one by one, and more writes than anybody remembers.
+    st.tuples(st.just("everywhere"), st.just(0), st.tuples(small, small)),
+    st.tuples(st.just("often"), few_rows, st.tuples(small, small)),
+    # A row behind those that are asked about, more of them, and other resources.
+    st.tuples(st.just("behind"), st.just(KEPT_ROWS), st.tuples(small, small)),
+    st.tuples(st.just("grows"), st.just(0), st.tuples(small, small)),
+    st.tuples(st.just("other"), few_rows, st.tuples(small, small)),
+)
+
+
+LAST = (("comes", KEPT_ROWS - 1, (2**39, 2**39)), True)
+
+
+def both_ways(families):
+    """Return work that shows everything it is given."""
+    return Work(
+        families,
+        lambda offered, taken: np.concatenate((offered, taken)),
+        lambda offered, taken: offered + taken,
+    )
+
+
+def write(amounts, what, row, first, second):
+    requests = Requests((("cpu", first), ("memory", second)), first + 1, second + 2)
+    if what == "offer":
+        amounts.offer(row, {"cpu": first, "memory": second})
+    elif what in ("comes", "behind"):
+        amounts.take(row, requests, pods=1)
+    elif what == "goes":
+        amounts.take(row, requests, pods=-1)
+    elif what == "everywhere":
+        for each in range(KEPT_ROWS):
+            amounts.take(each, requests, pods=1)
+    elif what == "often":
+        for number in range(999):
+            amounts.take(row, requests, pods=-1 if number % 2 else 1)
+    elif what == "grows":
+        amounts.reserve(10 * KEPT_ROWS)
+    else:
+        amounts.offer(row, {f"example.com/{first}": 1})
+
+
+@example([(("often", 0, (1, 1)), False)])
+@example([(("often", 1, (1, 1)), True)])
+@example([(("everywhere", 0, (1, 1)), True), (("goes", 1, (1, 1)), True)])
+@given(st.lists(st.tuples(writes, st.booleans()), max_size=8))
+def test_what_is_kept_is_as_of_now(chain):
+    amounts = Amounts()
+    amounts.reserve(KEPT_ROWS + 1)
+    for row in range(KEPT_ROWS):
+        amounts.offer(row, {"cpu": 2**30, "memory": 2**41})
+    resources = ("cpu", "memory")
+    works = [both_ways(families) for families in (TAKEN_IN_SCORES, OFFERED_AND_TAKEN)]
+    for (what, row, (first, second)), asks in [(("comes", 0, (1, 1)), True), *chain, LAST]:
+        write(amounts, what, row, first, second)
+        for work in works if asks else ():
+            kept = amounts.kept(work, resources, KEPT_ROWS)
+            block = amounts.whole(work.families, amounts.layout(resources), KEPT_ROWS, exact=False)
+            offered, taken = block[work.families.offered], block[1 - work.families.offered]
+            # At least one of everything, where there is nothing.
+            assert kept.shown.tolist() == [*np.maximum(offered, 1).tolist(), *taken.tolist()]
+            for least, most, less in zip(kept.least_free, offered, taken, strict=True):
+                assert all(least <= free for free in (most - less)[most > 0])
+
+
+def test_nothing_is_kept_beyond_a_limit():
+    amounts = Amounts()
+    work = Work(TAKEN_IN_SCORES, lambda offered, taken: offered, lambda offered, taken: offered, 8)
+    amounts.reserve(64)
+    amounts.offer(3, {"cpu": 7})
+    assert amounts.kept(work, ("cpu",), 64).shown[0, 3] == 7
+    amounts.offer(4, {"cpu": 8})
+    assert amounts.kept(work, ("cpu",), 64) is None
+    assert Amounts().kept(work, ("memory", "cpu"), 64) is None

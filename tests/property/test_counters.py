@@ -129,6 +129,7 @@ class CountedHistory(History):
         table = self.cache.nodes
         by_row = {name: int(counter.by_row[row]) for row, name in table.used_rows()}
         assert by_row == {name: expected[name] for name in by_row}
+        assert by_row == {name: counter.count_at(row) for row, name in table.used_rows()}
         assert int(counter.by_row.sum()) == sum(expected.values()), "free rows count nothing"
         for key in self.rng.sample(KEYS, self.rng.randint(1, len(KEYS))):
             domains = Bag()

@@ -30,7 +30,7 @@ from k8s_scheduler.core.framework.view_base import (
     ViewBase,
     extremes,
 )
-from k8s_scheduler.core.state.amounts import Block, Families
+from k8s_scheduler.core.state.amounts import MANY, Block, Families, Work
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.counters import Counted, Counter
@@ -129,13 +129,7 @@ class RowsView(ViewBase):
 
         In floats if they are exact and you do not insist on integers: the results are the same.
         """
-        if not self._declared.cover_block(families, resources):
-            for name in families.columns(resources):
-                self._check(name)
-        if self._reads is not None:
-            for name in families.columns(resources):
-                if self._wide or name not in self._reads.narrow:
-                    self._took_column(name)
+        self._took_block(families, resources)
         amounts = self._state.nodes.amounts
         layout = amounts.layout(resources)
         exact = exact or not layout.is_small or self._delta is not None
@@ -145,6 +139,32 @@ class RowsView(ViewBase):
         if self._delta is None:
             return found
         return found + self._delta.differences(families, resources)
+
+    def kept(self, work: Work, resources: tuple[str, ...]) -> tuple[Block, list[float]] | None:
+        """Return [number][row] of what is worked out of a block, and how much is free at least.
+
+        Do not write to it. None where nothing is kept: work it out.
+        """
+        if len(self._rows) < MANY or self._delta is not None:
+            return None
+        self._took_block(work.families, resources)
+        nodes = self._state.nodes
+        found = nodes.amounts.kept(work, resources, nodes.row_count)
+        if found is None:
+            return None
+        if self._is_whole:
+            return found.shown, found.least_free
+        return found.shown.take(self._rows, axis=1, mode="clip"), found.least_free
+
+    def _took_block(self, families: Families, resources: tuple[str, ...]) -> None:
+        """Check and take down a read of all columns that these resources have in both families."""
+        if not self._declared.cover_block(families, resources):
+            for name in families.columns(resources):
+                self._check(name)
+        if self._reads is not None:
+            for name in families.columns(resources):
+                if self._wide or name not in self._reads.narrow:
+                    self._took_column(name)
 
     def is_everywhere(self, resources: tuple[str, ...]) -> bool:
         """Return whether every node there is offers all these resources.

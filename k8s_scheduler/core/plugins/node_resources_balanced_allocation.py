@@ -19,14 +19,22 @@ from k8s_scheduler.core.framework.plugin import MAX_SCORE, SKIP, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Mask, RowsView, Scores
-from k8s_scheduler.core.plugins.scoring import FLOATS, SHORT, PerResource, Scratch, aligned, cap
-from k8s_scheduler.core.state.amounts import OFFERED_AND_TAKEN, Block
+from k8s_scheduler.core.plugins.scoring import (
+    FLOATS,
+    SHORT,
+    PerResource,
+    Scratch,
+    aligned_columns,
+    have_room,
+)
+from k8s_scheduler.core.state.amounts import OFFERED_AND_TAKEN, Block, Work
 
 _Shares = npt.NDArray[np.float64]
 _Percents = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, slots=True)
+# Made for every pod; a frozen one would take three times as long to make.
+@dataclass(slots=True, unsafe_hash=True)
 class BalanceTerm:
     """What the pod requests of the resources that are to be in balance."""
 
@@ -44,7 +52,6 @@ class NodeResourcesBalancedAllocation:
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Take kube-scheduler's NodeResourcesBalancedAllocationArgs, checked before."""
         self._scratch = Scratch()
-        self._kept = KeptShift()
         listed = args.get("resources") or [{"name": CPU}, {"name": MEMORY}]
         self._resources = tuple(str(resource["name"]) for resource in listed)
         self._has_scalars = any(is_scalar(name) for name in self._resources)
@@ -71,7 +78,10 @@ class NodeResourcesBalancedAllocation:
             and block.dtype.kind == "f"
             and rows.is_everywhere(term.resources)
         ):
-            return self._score_of_two(block, added)
+            kept = rows.kept(SHIFT, term.resources)
+            if kept is None:
+                return _score_of_two(block, added)
+            return self._score_of_kept(term, block, *kept)
         offered, taken = block
         counts = offered > 0
         offered = np.maximum(offered, 1)
@@ -82,93 +92,55 @@ class NodeResourcesBalancedAllocation:
         scores: Scores = ((gained + _SHIFT) * 0.5).astype(np.int64)
         return scores
 
-    def _score_of_two(self, block: Block, added: Block) -> Scores:
-        """Return the scores where every row has both resources, in floats that are exact."""
+    def _score_of_kept(
+        self, term: BalanceTerm, block: Block, kept: Block, least_free: list[float]
+    ) -> Scores:
+        """Return the same as `_score_of_two`, of what is known of the rows without the pod."""
         offered, taken = block[0], block[1]
-        if offered.shape[1] < _MANY:
-            # [resource][with, without][row]
-            shares = np.empty((2, 2, offered.shape[1]))
-            np.add(taken, added, out=shares[:, 0])
-            shares[:, 1] = taken
-            both = np.empty((2, offered.shape[1]), dtype=np.int32)
-            with_pod, without = _balance_of_two(shares, offered[:, np.newaxis], out=both)
-            shift = np.subtract(_SHIFT, without, out=without)
-        else:
-            shift = self._kept.shift(block)
-            shares = np.add(taken, added, out=self._scratch.room(FLOATS, *offered.shape))
-            short = self._scratch.room(SHORT, 1, offered.shape[1])[0]
-            with_pod = _balance_of_two(shares, offered, out=short)
-        twice = np.add(with_pod, shift, out=with_pod)
-        twice >>= 1
-        scores: Scores = twice.astype(np.int64)
-        return scores
+        room = self._scratch.room(FLOATS, *offered.shape)
+        shares = np.add(taken, term.added.like(block), out=room)
+        short = self._scratch.room(SHORT, 1, offered.shape[1])[0]
+        fits = have_room(least_free, term.added.numbers)
+        with_pod = _balance_of_two(shares, offered, fits=fits, out=short)
+        return _scores(with_pod, kept[0])
 
 
-class KeptShift:
-    """150 - the balance of nodes as they are, kept from one pod to the next.
-
-    Kept together with the amounts it was worked out from, place by place, and right for every place
-    that has the same ones now, whichever node that is: nobody has to say what has changed.
-    """
-
-    # If more than one in so many has changed, everything is worked out anew.
-    _FEW: Final = 100
-
-    def __init__(self) -> None:
-        # As `RowsView.block` shows them.
-        self._block: Block = np.empty((2, 2, 0))
-        self._shift: _Percents = np.empty(0, dtype=np.int32)
-        # Where they differ from what is shown now. The same memory twice: numpy fills it, and
-        # Python finds the few ones in it faster.
-        self._found = bytearray()
-        self._differs: Mask = np.empty((2, 2, 0), dtype=np.bool_)
-
-    def shift(self, block: Block) -> _Percents:
-        """Return it for each place of a block of two resources. Do not write to it."""
-        size = block.shape[2]
-        if size != self._block.shape[2]:
-            self._found = bytearray(block.size)
-            self._differs = np.frombuffer(self._found, dtype=np.bool_).reshape(block.shape)
-            self._block = aligned(block.size).reshape(block.shape)
-            # What no node has: whatever happens, nothing is kept yet.
-            self._block.fill(-1.0)
-            return self._work_out(block)
-        np.not_equal(block, self._block, out=self._differs)
-        # Several amounts of a place may differ.
-        done: dict[int, None] = {}
-        at = self._found.find(1)
-        while at >= 0:
-            place = at % size
-            if place not in done:
-                done[place] = None
-                if len(done) > size // self._FEW:
-                    return self._work_out(block)
-                now = block[:, :, place]
-                self._shift[place] = _SHIFT - _balance_at(*now.tolist())
-                self._block[:, :, place] = now
-            at = self._found.find(1, at + 1)
-        return self._shift
-
-    def _work_out(self, block: Block) -> _Percents:
-        without = np.empty(block.shape[2], dtype=np.int32)
-        _balance_of_two(block[1].copy(), block[0], out=without)
-        self._shift = np.subtract(_SHIFT, without, out=without)
-        np.copyto(self._block, block)
-        return self._shift
-
-
-# From so many rows on, looking for those that have changed is cheaper than working all out.
-_MANY: Final = 1000
 # 50 + (50 + gained) / 2, rounded down, is (150 + gained) / 2, rounded down.
 _SHIFT: Final = MAX_SCORE + MAX_SCORE // 2
 # (2 - twice the deviation) * 50 is (1 - deviation) * 100: factors of two change no digit.
 _HALF: Final = MAX_SCORE / 2
 
 
-def _balance_of_two(taken: _Shares, offered: _Shares, *, out: _Percents) -> _Percents:
-    """Write the balance of two resources, cut off, to `out`; uses up what is taken."""
+def _score_of_two(block: Block, added: Block) -> Scores:
+    """Return the scores where every row has both resources, in floats that are exact."""
+    offered, taken = block[0], block[1]
+    # [resource][with, without][row]
+    shares = np.empty((2, 2, offered.shape[1]))
+    np.add(taken, added, out=shares[:, 0])
+    shares[:, 1] = taken
+    both = np.empty((2, offered.shape[1]), dtype=np.int32)
+    with_pod, without = _balance_of_two(shares, offered[:, np.newaxis], out=both)
+    return _scores(with_pod, np.subtract(_SHIFT, without, out=without))
+
+
+def _scores(with_pod: _Percents, shift: _Percents) -> Scores:
+    """Return the scores; uses up the balance with the pod."""
+    twice = np.add(with_pod, shift, out=with_pod)
+    np.right_shift(twice, 1, out=twice)
+    scores: Scores = twice.astype(np.int64)
+    return scores
+
+
+def _balance_of_two(
+    taken: _Shares, offered: _Shares, *, out: _Percents, fits: bool = False
+) -> _Percents:
+    """Write the balance of two resources, cut off, to `out`; uses up what is taken.
+
+    `fits` says that no more is taken than there is.
+    """
     np.divide(taken, offered, out=taken)
-    cap(taken, 1.0)
+    if not fits:
+        np.minimum(taken, 1.0, out=taken)
     # Two shares are half their difference away from their mean.
     twice = np.subtract(taken[0], taken[1], out=taken[0])
     # Half as long numbers take half the time.
@@ -176,10 +148,21 @@ def _balance_of_two(taken: _Shares, offered: _Shares, *, out: _Percents) -> _Per
     return out
 
 
-def _balance_at(offered: list[float], taken: list[float]) -> int:
-    """Return the same of one place."""
+def _shift_of_all(offered: Block, taken: Block) -> Block:
+    found = aligned_columns(SHORT, 1, offered.shape[1])
+    without = _balance_of_two(taken.copy(), offered, out=found[0])
+    np.subtract(_SHIFT, without, out=without)
+    return found
+
+
+def _shift_of_one(offered: list[float], taken: list[float]) -> tuple[int]:
     first, second = taken[0] / offered[0], taken[1] / offered[1]
-    return int((2.0 - abs(min(first, 1.0) - min(second, 1.0))) * _HALF)
+    balance = (2.0 - abs(min(first, 1.0) - min(second, 1.0))) * _HALF
+    return (_SHIFT - int(balance),)
+
+
+# 150 - the balance of nodes as they are.
+SHIFT: Final = Work(OFFERED_AND_TAKEN, _shift_of_all, _shift_of_one)
 
 
 def _balance(twice: _Shares) -> _Shares:

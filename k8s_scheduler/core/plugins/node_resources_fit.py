@@ -32,12 +32,15 @@ from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, Mask, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import (
+    FLOATS,
+    LEFT,
     MASKS,
     PerResource,
     Scratch,
     Strategy,
     broken_linear,
     divided,
+    have_room,
     least_allocated,
     most_allocated,
     weighted_mean,
@@ -81,7 +84,10 @@ _NOT_ASKED_FOR = -(2**63)
 _A_POD_SLOT = dict.fromkeys(_REASONS, _NOT_ASKED_FOR) | {PODS: 1}
 
 
-@dataclass(frozen=True, slots=True)
+# Terms are made for every pod; frozen ones would take three times as long to make.
+
+
+@dataclass(slots=True, unsafe_hash=True)
 class FitTerm:
     """What has to be free: a pod slot, and how much of which resources."""
 
@@ -97,7 +103,7 @@ class FitTerm:
         return FitTerm(tuple(asked), PerResource(tuple(asked.values())))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ScoreTerm:
     """What the pod adds to each scored resource; those it can't use are left out."""
 
@@ -188,11 +194,16 @@ class NodeResourcesFit:
         """Return the weighted mean of the strategy's score of each resource."""
         if not term.resources:
             return np.zeros(len(rows), dtype=np.int64)
+        is_everywhere = not self._rounds and rows.is_everywhere(term.resources)
+        if is_everywhere and self._strategy is least_allocated:
+            kept = rows.kept(LEFT, term.resources)
+            if kept is not None:
+                return self._score_of_kept(term, *kept)
         block = rows.block(TAKEN_IN_SCORES, term.resources, exact=self._rounds)
         before, offered = block[0], block[1]
         room = self._scratch.room(block.dtype.char, *before.shape)
         taken = np.add(before, term.added.like(block), out=room)
-        if not self._rounds and rows.is_everywhere(term.resources):
+        if is_everywhere:
             return weighted_mean(self._strategy(taken, offered), term.weights, self._scratch)
         scores = self._strategy(taken, np.maximum(offered, 1))
         if scores.dtype.kind == "f":
@@ -212,6 +223,16 @@ class NodeResourcesFit:
             mean = divided(total, weights)
         found: Scores = mean.astype(np.int64)
         return found
+
+    def _score_of_kept(self, term: ScoreTerm, kept: Block, least_free: list[float]) -> Scores:
+        """Return the same for LeastAllocated, of what is known of the rows without the pod."""
+        width, length = len(term.resources), kept.shape[1]
+        room = self._scratch.room(FLOATS, width, length)
+        left = np.subtract(kept[:width], term.added.hundredfold(), out=room)
+        if not have_room(least_free, term.added.numbers):
+            np.maximum(left, 0.0, out=left)
+        scores = np.multiply(left, kept[width:], out=left)
+        return weighted_mean(scores, term.weights, self._scratch)
 
 
 def _amount_in_scores(requests: Requests, resource: str) -> int:

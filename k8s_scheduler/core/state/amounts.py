@@ -10,9 +10,13 @@ as long as it is small and several times as fast to divide by.
 Two things are known of a resource without looking at its rows: whether any number was ever too
 large for floats to be exact, and whether every node offers some. They decide how something is
 computed, never what comes out.
+
+What somebody works out of the numbers of each row on its own may be kept, too (`Work`): the rows
+that were written to since are worked out anew when it is asked for.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -47,6 +51,12 @@ _FIRST_ROWS: Final = 64
 _LAYOUTS: Final = 1000
 # Up to so many rows one gather of everything is cheaper than one for each column.
 _FEW: Final = 500
+# From so many rows on, it pays to keep what is worked out of them.
+MANY: Final = 1000
+# If more than one row in so many was written to, everything is worked out anew.
+_MOST: Final = 50
+# Of writes that whoever keeps something can catch up with.
+_WRITES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +65,8 @@ class Families:
 
     names: tuple[str, str]
     planes: slice
+    # Which of the two is what nodes offer.
+    offered: int
 
     def columns(self, resources: tuple[str, ...]) -> tuple[str, ...]:
         """Return the names of the columns that these resources have in both families."""
@@ -63,9 +75,102 @@ class Families:
 
 # What pods take with defaults for those that ask for nothing, as scores count it, and what there
 # is. There are defaults for cpu and memory alone.
-TAKEN_IN_SCORES: Final = Families((NON_ZERO, ALLOCATABLE), slice(_NON_ZERO, _ALLOCATABLE + 1))
+TAKEN_IN_SCORES: Final = Families((NON_ZERO, ALLOCATABLE), slice(_NON_ZERO, _ALLOCATABLE + 1), 1)
 # What there is and what pods request. Of `pods`, that is how many there are.
-OFFERED_AND_TAKEN: Final = Families((ALLOCATABLE, REQUESTED), slice(_ALLOCATABLE, _REQUESTED + 1))
+OFFERED_AND_TAKEN: Final = Families(
+    (ALLOCATABLE, REQUESTED), slice(_ALLOCATABLE, _REQUESTED + 1), 0
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """Something that is worked out of what is offered and taken on each row on its own.
+
+    In floats that are exact, and at least one of everything is offered. Both ways come to the same
+    numbers, to the last digit.
+    """
+
+    families: Families
+    # Of [resource][row] each; makes [number][row].
+    of_all: Callable[[Block, Block], Block]
+    # Of one row.
+    of_one: Callable[[list[float], list[float]], Sequence[float]]
+    # Nothing is worked out where any node offers so much.
+    limit: int = EXACT_BELOW
+
+
+class Kept:
+    """What was worked out of all rows, as of some write."""
+
+    __slots__ = (
+        "_cells",
+        "_done",
+        "_limit",
+        "_of_all",
+        "_of_one",
+        "_offered",
+        "_read",
+        "_taken",
+        "is_right",
+        "least_free",
+        "shown",
+        "size",
+    )
+
+    def __init__(self, work: Work, block: Block, writes: int) -> None:
+        """Work it out of what always shows the numbers of all rows, as of so many writes."""
+        self._of_one, self._of_all, self._limit = work.of_one, work.of_all, work.limit
+        offered = work.families.offered
+        self._offered, self._taken = block[offered], block[1 - offered]
+        self.size: int = block.shape[2]
+        # Single numbers are read and written through these, column by column.
+        self._read = [
+            (most.data, less.data) for most, less in zip(self._offered, self._taken, strict=True)
+        ]
+        self._work_out()
+        self._done = writes
+
+    def _work_out(self) -> None:
+        offered, taken = self._offered, self._taken
+        free = np.min(offered - taken, axis=1, where=offered > 0, initial=np.inf)
+        # By resource: no node has less that is not taken.
+        self.least_free: list[float] = free.tolist()
+        # Whether no node offers, or has offered, more than it can be worked out for.
+        self.is_right = bool(offered.max() < self._limit)
+        numbers = self._of_all(np.maximum(offered, 1.0), taken)
+        self._cells = [column.data for column in numbers]
+        # Nobody can write to it.
+        self.shown = numbers.view()
+        self.shown.flags.writeable = False
+
+    def catch_up(self, written: list[NodeRow]) -> None:
+        """Work out the rows anew that were written to since."""
+        size = self.size
+        if len(written) - self._done > size // _MOST:
+            self._work_out()
+        else:
+            for row in written[self._done :]:
+                # A ghost may have come behind them.
+                if row < size:
+                    self._work_out_one(row)
+        self._done = len(written)
+
+    def _work_out_one(self, row: NodeRow) -> None:
+        offered: list[float] = []
+        taken: list[float] = []
+        least_free = self.least_free
+        for slot, (offered_cells, taken_cells) in enumerate(self._read):
+            most, less = offered_cells[row], taken_cells[row]
+            if most <= 0:
+                most = 1.0
+            elif most - less < least_free[slot]:
+                least_free[slot] = most - less
+            if most >= self._limit:
+                self.is_right = False
+            offered.append(most)
+            taken.append(less)
+        for cells, number in zip(self._cells, self._of_one(offered, taken), strict=True):
+            cells[row] = number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +186,8 @@ class Layout:
     is_small: bool
     # Whether every node offers each of them.
     is_everywhere: bool
+    # As long as all this is so.
+    kept: dict[Work, Kept] = field(default_factory=dict)
 
 
 class Amounts:
@@ -94,6 +201,9 @@ class Amounts:
         self._offering: list[int] = [0] * self._next_slot
         self._node_count = 0
         self._layouts: dict[tuple[str, ...], Layout] = {}
+        # The rows that were written to, one after the other. Who keeps something remembers how many
+        # there were: it is forgotten before they are.
+        self._written: list[NodeRow] = []
         shape = (len(_PLANES), _FIRST_SLOTS, _FIRST_ROWS)
         self._keep(np.zeros(shape, dtype=np.int64), np.zeros(shape))
 
@@ -154,6 +264,9 @@ class Amounts:
         exact: bool,
     ) -> Block:
         """Return [family][resource][row] of some rows."""
+        if len(rows) == 1 and layout.neighbours is not None:
+            row = int(rows[0])
+            return self._shown[not exact][families.planes, layout.neighbours, row : row + 1]
         if len(rows) <= _FEW:
             return self._flat[not exact].take(layout.offsets[families.planes] + rows)
         shown = self._shown[not exact]
@@ -163,6 +276,22 @@ class Amounts:
                 # With a mode that raises, a buffer comes in between.
                 plane[slot].take(rows, out=column, mode="clip")
         return found
+
+    def kept(self, work: Work, resources: tuple[str, ...], rows: int) -> Kept | None:
+        """Return what is worked out of the first so many rows, as of now.
+
+        None if it can't be kept: amounts are too large, or the resources are not neighbours.
+        """
+        layout = self.layout(resources)
+        if layout.neighbours is None or not layout.is_small:
+            return None
+        found = layout.kept.get(work)
+        if found is None or found.size != rows:
+            block = self.whole(work.families, layout, rows, exact=False)
+            found = layout.kept[work] = Kept(work, block, len(self._written))
+        else:
+            found.catch_up(self._written)
+        return found if found.is_right else None
 
     def at(self, row: int) -> bytes:
         """Return all numbers of a row, to be compared with those of others."""
@@ -202,6 +331,8 @@ class Amounts:
                 if (before > 0) != (amount > 0):
                     self._offering[slot] += 1 if amount > 0 else -1
                     self._layouts.clear()
+        if changed:
+            self._wrote(row)
         return changed
 
     def count_nodes(self, count: int) -> None:
@@ -228,6 +359,7 @@ class Amounts:
         self._add(scored + _MEMORY_SLOT * capacity, pods * requests.non_zero_memory_bytes)
         self._add(requested + _POD_SLOT * capacity, pods)
         self._add(scored + _POD_SLOT * capacity, pods)
+        self._wrote(row)
 
     def reserve(self, rows: int) -> None:
         """Make room for at least so many rows."""
@@ -261,6 +393,13 @@ class Amounts:
     def _place(self, plane: int, slot: int, row: int) -> int:
         """Return where a number is, counted through the block."""
         return (plane * self._slot_count + slot) * self._capacity + row
+
+    def _wrote(self, row: NodeRow) -> None:
+        if len(self._written) >= _WRITES:
+            self._written.clear()
+            # With all that is kept.
+            self._layouts.clear()
+        self._written.append(row)
 
     def _add(self, place: int, difference: int) -> None:
         exact = self._exact

@@ -208,12 +208,20 @@ class Counter:
             self._ask()
         return self._first + len(self._log)
 
+    def count_at(self, row: int) -> int:
+        """Return the pods on a row, whether a node is there or not."""
+        if not self.is_live or self.asked != self._home.clock:
+            self._ask()
+        cells = self._rows.cells
+        return cells[row] if row < len(cells) else 0
+
     def rows_since(self, cursor: int) -> list[int] | None:
         """Return the rows that changed after that version; None if that is not known any more.
 
         The counts that changed are those on these rows and in the domains that these rows are in.
         """
-        self._ask()
+        if not self.is_live or self.asked != self._home.clock:
+            self._ask()
         start = cursor - self._first
         return None if start < 0 else self._log[start:].tolist()
 
@@ -235,11 +243,20 @@ class Counter:
         if row >= len(rows.cells):
             rows.reserve(row + 1)
         rows.cells[row] += difference
+        id_at = self._home.labels.id_at
         for key, domains in self._domains.items():
-            domain = self._home.labels.id_at(row, key)
-            if domain >= 0:
+            domain = id_at(row, key)
+            cells = domains.cells
+            if 0 <= domain < len(cells):
+                # What `put` does, for every pod that comes or goes.
+                cells[domain] += difference
+                domains.total += difference
+            elif domain >= 0:
                 domains.put(domain, difference)
-        self._note(row)
+        log = self._log
+        log.append(row)
+        if len(log) > 2 * self.LOGGED:
+            self._shorten_log()
 
     def move(self, key: str, row: int, before: int, after: int) -> None:
         """Take the pods of a row from one domain to another; a negative one is none."""
@@ -256,7 +273,8 @@ class Counter:
             if count or row in self._log:
                 self._forget_log()
         elif count:
-            self._note(row)
+            self._log.append(row)
+            self._shorten_log()
 
     def meet_key(self, key: str) -> None:
         """Take note that a node has a key that none had."""
@@ -301,9 +319,9 @@ class Counter:
             found = self._domains[key] = _Domains(sums.astype(np.int64))
         return found
 
-    def _note(self, row: int) -> None:
+    def _shorten_log(self) -> None:
+        """Forget the earlier half of a log that has become long."""
         log = self._log
-        log.append(row)
         if len(log) > 2 * self.LOGGED:
             del log[: self.LOGGED]
             self._first += self.LOGGED

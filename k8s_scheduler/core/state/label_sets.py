@@ -111,13 +111,15 @@ class LabelSets:
             found = len(self._keys)
             self._keys.append(key)
             self._uses.append(1)
-            self._columns.reserve(len(self._keys))
+            if found >= self._columns.capacity:
+                self._columns.reserve(found + 1)
         self._ids[key] = found
-        self._columns[_NAMESPACE][found] = self._namespace_id(namespace)
+        spaces = self._namespaces
+        space = spaces.get(namespace)
+        if space is None:
+            space = spaces[namespace] = len(spaces)
+        self._columns[_NAMESPACE][found] = space
         self._labels.put(NodeRow(found), labels)
         if self._born is not None:
             self._born(found, namespace, labels)
         return found
-
-    def _namespace_id(self, namespace: str) -> int:
-        return self._namespaces.setdefault(namespace, len(self._namespaces))

@@ -35,6 +35,8 @@ class LabelColumns:
         self._holders: dict[str, int] = {}
         self._ids: dict[str, int] = {}
         self._values: list[str] = []
+        # How many ids there are.
+        self.value_count = 0
         # By key: its column, to read single numbers from.
         self._cells: dict[str, memoryview] = {}
         # By key: the ids that some node has; gone as soon as a node gets another one.
@@ -49,20 +51,25 @@ class LabelColumns:
     def put(self, row: NodeRow, labels: Labels | None) -> None:
         """Take a node's labels; None takes them away."""
         holders = self._holders
-        known = self._labels.pop(row, _NO_LABELS)
-        for key in known:
-            count = holders[key] - 1
-            if count:
-                holders[key] = count
-            else:
-                del holders[key]
+        known = self._labels.pop(row, None)
+        if known is None:
+            known = _NO_LABELS
+        else:
+            for key in known:
+                count = holders[key] - 1
+                if count:
+                    holders[key] = count
+                else:
+                    del holders[key]
         if labels:
             self._labels[row] = labels
             for key in labels:
-                count = holders.get(key, 0)
-                if not count and self._appeared and not self.has_column(key):
+                if key in holders:
+                    holders[key] += 1
+                    continue
+                if self._appeared and not self.has_column(key):
                     self._appeared(key)
-                holders[key] = count + 1
+                holders[key] = 1
         else:
             labels = _NO_LABELS
         for key in self._keys:
@@ -125,20 +132,15 @@ class LabelColumns:
         """Return the id of a value; UNKNOWN if no node has it in any column."""
         return self._ids.get(value, UNKNOWN)
 
-    @property
-    def value_count(self) -> int:
-        """Return how many ids there are."""
-        return len(self._values)
-
     def value(self, value_id: int) -> str:
         """Return the value with an id."""
         return self._values[value_id]
 
     def _move(self, key: str, row: NodeRow, value: str | None) -> None:
-        column = self._columns[PREFIX + key]
-        before, after = int(column[row]), self._id_of(value)
-        column[row] = after
-        self._in_use.pop(key, None)
+        before, after = self.id_at(row, key), self._id_of(value)
+        self._cells[key][row] = after
+        if self._in_use:
+            self._in_use.pop(key, None)
         if self._moved is not None:
             self._moved(key, row, before, after)
 
@@ -147,6 +149,7 @@ class LabelColumns:
             return ABSENT
         found = self._ids.get(value)
         if found is None:
-            found = self._ids[value] = len(self._values)
+            found = self._ids[value] = self.value_count
             self._values.append(value)
+            self.value_count += 1
         return found

@@ -87,8 +87,13 @@ class PodIndex:
         holders[position] = holder
         leaving[position] = terminating
         priorities[position] = priority
-        if holder != NO_TERMS or label_set in self.counters.concerned:
-            self.counters.count(row, label_set, holder, terminating, 1)
+        counters = self.counters
+        if holder != NO_TERMS or terminating:
+            counters.count(row, label_set, holder, terminating, 1)
+        else:
+            # It counts for whoever picks its labels, as for most pods.
+            for counter in counters.concerned.get(label_set, ()):
+                counter.change(row, 1)
         self._priorities[priority] = self._priorities.get(priority, 0) + 1
 
     def remove(self, placed: Placed) -> None:

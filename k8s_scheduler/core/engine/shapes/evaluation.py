@@ -13,7 +13,7 @@ import numpy as np
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.group_part import GroupPart
 from k8s_scheduler.core.engine.shapes.highest import first_highest
-from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column
+from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column, caught_up
 from k8s_scheduler.core.engine.shapes.row_parts import RowParts
 from k8s_scheduler.core.engine.shapes.validity import Inputs
 from k8s_scheduler.core.framework.cycle_state import CycleState
@@ -111,35 +111,32 @@ class Evaluation:
     def catch_up(self, profile: Profile, pod: PodView, watch: Watch | None = None) -> None:
         """Judge again what changed; NotKeptError if that would be nearly everything."""
         own = self._rows
-        own.catch_up(profile, watch)
-        since = self._state.facts.since(self.cursor)
-        if since is None:
-            raise NotKeptError("log")
-        rows, facts = since
-        self.cursor += len(rows)
-        seen = 0
-        for fact in facts:
-            seen |= fact
+        start, rows, facts, seen = own.catch_up(profile, watch)
+        if start != self.cursor:
+            # Another shape had it catch up before.
+            start, rows, facts, seen = caught_up(self._state.facts, self.cursor)
+        self.cursor = start + len(rows)
         inputs = self._inputs
         if not inputs.are_valid(seen, profile, pod, self._runtime):
             raise NotKeptError("inputs")
-        others, inputs.other_terms = inputs.other_terms, {}
+        others = inputs.other_terms
         if others:
+            inputs.other_terms = {}
             self._terms = {**self._terms, **others}
         has_judged = own.version != self._rows_version
         if has_judged:
             self._rows_version = own.version
             self._filtered = None
-        if self._groups is None:
-            return
-        groups = self._active_groups
+        groups = self._groups
         if groups is None:
-            if inputs.moved and not self._groups.are_inputs_same(inputs):
+            return
+        if groups.is_idle:
+            if inputs.moved and not groups.are_inputs_same(inputs):
                 self._filtered = None
                 self._flips_seen = own.flips.position
-                self._groups.start(profile, pod, self._terms, own.base)
+                groups.start(profile, pod, self._terms, own.base)
             return
-        self._regroup(rows, facts, groups)
+        self._regroup(rows, facts, seen, groups)
         if groups.is_valid(seen, inputs) and not others:
             return
         self._filtered = None
@@ -154,11 +151,11 @@ class Evaluation:
         """The group part, if it has anything to say."""
         return None if self._groups is None or self._groups.is_idle else self._groups
 
-    def _regroup(self, rows: list[int], facts: list[int], groups: GroupPart) -> None:
+    def _regroup(self, rows: list[int], facts: list[int], seen: int, groups: GroupPart) -> None:
         """Put rows that changed into the groups they belong to now."""
         own = self._rows
         groups.grow()
-        moved = groups.stale_rows(rows, facts)
+        moved = groups.stale_rows(rows, facts, seen)
         if moved is None:
             raise NotKeptError("counter_log")
         came: list[int] = []
@@ -173,9 +170,10 @@ class Evaluation:
         if moved:
             self._filtered = None
             base = own.base
-            counted = [bool(base[row] != NEVER) and row not in came for row in moved]
+            counted = [base.item(row) != NEVER and row not in came for row in moved]
             groups.place(moved, counted)
-        groups.count(came, feasible=True)
+        if came:
+            groups.count(came, feasible=True)
 
     # Answers
 
@@ -192,8 +190,8 @@ class Evaluation:
     def totals(self, profile: Profile) -> Column:
         """Return the total of each row; negative where the pod can't go. Do not write to it."""
         base = self._rows.base
-        groups = self._active_groups
-        totals = base if groups is None else groups.add_to(base)
+        groups = self._groups
+        totals = base if groups is None or groups.is_idle else groups.add_to(base)
         if self._rows.normalizes:
             totals = totals.copy() if totals is base else totals
             feasible = np.flatnonzero(totals >= 0)

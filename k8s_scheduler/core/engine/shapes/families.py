@@ -53,9 +53,9 @@ class Family:
         seen: Hashable = queued.shape.labels
         if not questions.labels:
             labels = pod.metadata.labels or {}
-            seen = tuple([labels.get(key) for key in self._keys])
+            seen = tuple(map(labels.get, self._keys))
             if questions.terms:
-                seen = seen, tuple([labels.get(key) for key in terms.label_keys])
+                seen = seen, tuple(map(labels.get, terms.label_keys))
         known = self._remembered.get(seen)
         if known is not None and known[0] == terms.version and known[1] is namespace:
             return known[2]

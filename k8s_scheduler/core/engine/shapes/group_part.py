@@ -6,6 +6,7 @@ good as long as no counter, no group and nothing else that was read has changed.
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -25,6 +26,7 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counters import Counter
 from k8s_scheduler.core.state.facts import NODE
 
+_version: Final = attrgetter("version")
 # Looking these up in the enumeration takes its time.
 _ALL: Final = NodeCount.ALL
 _EACH: Final = NodeCount.EACH
@@ -54,7 +56,7 @@ class _Prepared:
             asked.groups == self.groups
             and (counts is not _ALL or asked.total == self.total)
             and (counts is not _EACH or asked.each == self.each)
-            and _versions(self.counters) == self.versions
+            and (not self.counters or _versions(self.counters) == self.versions)
         )
 
 
@@ -266,15 +268,13 @@ class GroupPart:
 
         What was said at PreScore is forgotten where it may not be right any more.
         """
-        if inputs.moved or seen & self._wide_facts or not self._are_present():
+        if inputs.moved or seen & self._wide_facts or (self._presences and not self._are_present()):
             return self._is_valid_yet(seen, inputs)
         return _versions(self._counters) == self._versions and self._stamp_now() == self._stamp
 
     def _are_present(self) -> bool:
         """Return whether the same counters count anybody as before, for whoever asked."""
-        return not self._presences or all(
-            (counter.total(key) > 0) is seen for counter, key, seen in self._presences
-        )
+        return all((counter.total(key) > 0) is seen for counter, key, seen in self._presences)
 
     def _is_valid_yet(self, seen: int, inputs: Inputs) -> bool:
         """Look at everything."""
@@ -307,10 +307,16 @@ class GroupPart:
         alive = self._groups.asked().groups
         return (alive, sum(self._groups.counts)) if wanted is _ALL else alive
 
-    def stale_rows(self, rows: list[int], facts: list[int]) -> list[int] | None:
-        """Return the rows that may have come into another group; None if any may have."""
+    def stale_rows(self, rows: list[int], facts: list[int], seen: int) -> list[int] | None:
+        """Return the rows that may have come into another group; None if any may have.
+
+        Given the facts that changed in rows, one by one and together.
+        """
         wanted = self._groups.facts | NODE
-        others = [row for row, fact in zip(rows, facts, strict=True) if fact & wanted and row >= 0]
+        others: list[int] = []
+        if seen & wanted:
+            pairs = zip(rows, facts, strict=True)
+            others = [row for row, fact in pairs if fact & wanted and row >= 0]
         found = self._groups.stale_rows(have_moved=bool(others))
         self._only_counts = not others
         if found is None:
@@ -328,8 +334,7 @@ class GroupPart:
 
     def count(self, rows: list[int], *, feasible: bool) -> None:
         """Take note of rows that have become feasible, or are not any longer."""
-        if rows:
-            self._groups.count(rows, feasible=feasible)
+        self._groups.count(rows, feasible=feasible)
 
     def grow(self) -> None:
         """Make room for rows that are new."""
@@ -374,4 +379,4 @@ def _looks(reads: Reads) -> bool:
 
 
 def _versions(counters: list[Counter]) -> list[int]:
-    return [counter.version for counter in counters]
+    return list(map(_version, counters))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.row_part import NEVER
 from k8s_scheduler.core.framework.reads import NarrowRead, Reads
-from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.framework.views import FEW, RowsView
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.counters import Counter
@@ -104,7 +104,7 @@ class _Key:
         if counter is None:
             raise ValueError(f"{self.name} is no count")
         if topology is None:
-            return int(counter.by_row.item(row))
+            return counter.count_at(row)
         domain = self._state.nodes.labels.id_at(row, topology)
         return int(counter.by_domain(topology).item(domain))
 
@@ -123,12 +123,13 @@ class _Key:
         counter = self.counter
         if counter is None:
             return []
-        version = counter.version
-        if version == self.cursor:
-            return []
         rows = counter.rows_since(self.cursor)
-        self.cursor = version
-        if rows is None or self.topology is None:
+        if rows is None:
+            self.cursor = counter.version
+            return None
+        # There is one for each version.
+        self.cursor += len(rows)
+        if not rows or self.topology is None:
             return rows
         labels = self._labels()
         if self.stands_alone is None:
@@ -153,6 +154,7 @@ class Asked:
     __slots__ = (
         "_addend",
         "_as_of",
+        "_cells",
         "_left",
         "_reads",
         "_views",
@@ -170,6 +172,7 @@ class Asked:
         # written to, since views look at it.
         self.each: list[int] = []
         self.nodes = np.zeros(len(groups), dtype=np.int64)
+        self._cells = _cells(self.nodes)
         self.total = 0
         self._as_of = -1
         # What shows the members to plugins, and where they take down what is read.
@@ -219,8 +222,13 @@ class Asked:
         """Count the feasible rows, if they have changed."""
         if self._as_of != as_of:
             self._as_of = as_of
-            self.each = each = [counts[group] for group in self.groups]
-            self.nodes[:] = each
+            self.each = each = list(map(counts.__getitem__, self.groups))
+            if len(each) <= FEW:
+                cells = self._cells
+                for place, count in enumerate(each):
+                    cells[place] = count
+            else:
+                self.nodes[:] = each
             self.total = sum(each)
 
 
@@ -323,10 +331,10 @@ class Groups:
         """
         if have_moved:
             self._asked = None
+            for _, key in self._count_keys:
+                key.stands_alone = None
         found: list[int] = []
         for _, key in self._count_keys:
-            if have_moved:
-                key.stands_alone = None
             rows = key.catch_up()
             if rows is None:
                 return None
@@ -353,15 +361,21 @@ class Groups:
 
     def place_by_counts(self, rows: list[int], counted: list[bool]) -> None:
         """Put rows where they belong now, if nothing but counts has changed."""
+        cells = self._cells
         for row, counts_here in zip(rows, counted, strict=True):
-            group = self._cells[row]
-            if group == NO_GROUP:
+            before = cells[row]
+            if before == NO_GROUP:
                 # It holds no node.
                 continue
-            values = list(self._values[group])
+            values = list(self._values[before])
             for position, key in self._count_keys:
                 values[position] = key.count_at(row)
-            self._put(row, self._group_of(tuple(values), row), counts_here=counts_here)
+            found = tuple(values)
+            group = self._ids.get(found)
+            if group is None:
+                group = self._found(found, row)
+            if group != before:
+                self._move(row, before, group, counts_here=counts_here)
 
     def _group_of(self, values: tuple[int, ...], row: int) -> int:
         """Return the group of rows with these values; the row is its first, if there is none."""
@@ -370,8 +384,10 @@ class Groups:
 
     def _put(self, row: int, group: int, *, counts_here: bool) -> None:
         before = self._cells[row]
-        if group == before:
-            return
+        if group != before:
+            self._move(row, before, group, counts_here=counts_here)
+
+    def _move(self, row: int, before: int, group: int, *, counts_here: bool) -> None:
         self._cells[row] = group
         if self._by_row is not None:
             if 0 <= group < len(self._by_group):
@@ -381,8 +397,12 @@ class Groups:
         if before != NO_GROUP and self._members[before] == row:
             self._asked = None
         if counts_here:
-            self._add(before, -1)
-            self._add(group, 1)
+            counts = self.counts
+            left = counts[before] = counts[before] - 1
+            here = counts[group] = counts[group] + 1
+            self.count_changes += 1
+            if not left or here == 1:
+                self._asked = None
 
     def count(self, rows: list[int], *, feasible: bool) -> None:
         """Take note of rows that have become feasible, or are not any longer."""
@@ -452,7 +472,7 @@ def _dense(values: Values) -> Values:
     return (np.cumsum(used) - 1)[values]
 
 
-def _cells(of_row: npt.NDArray[np.intp]) -> memoryview:
+def _cells(numbers: npt.NDArray[Any]) -> memoryview:
     # numpy's stubs call an array a buffer from Python 3.12 on.
-    buffer: Any = of_row
+    buffer: Any = numbers
     return memoryview(buffer)

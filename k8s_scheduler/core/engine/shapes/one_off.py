@@ -165,10 +165,13 @@ class OneOff:
         """
         kept = self._kin.rows
         totals = kept.base if len(rows) == len(kept.base) else kept.base.take(rows)
-        for _, part in kept.normalized(profile, rows):
-            totals = totals + part
-        for _, asked in self._asked_scores(rows, chooses_first=chooses_first):
-            totals = totals + asked
+        is_own = totals is not kept.base
+        parts: list[tuple[int, Column | int]] = list(kept.normalized(profile, rows))
+        parts += self._asked_scores(rows, chooses_first=chooses_first)
+        for _, part in parts:
+            # What is kept is not written to, and what is new need not be made again.
+            totals = np.add(totals, part, out=totals if is_own else None)
+            is_own = True
         return totals
 
     def _asked_scores(

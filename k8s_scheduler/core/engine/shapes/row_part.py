@@ -7,7 +7,7 @@ looked at share one of these; what one of them caught up, all have.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,22 @@ _REMEMBERED: Final = 4096
 _REBUILD_SHARE: Final = 4
 _REBUILD_ROWS: Final = 64
 _CALM: Final = ~(LIVELY | OBJECTS)
+
+
+# From which position of the log of facts, the rows and facts noted since, and all these facts.
+CaughtUp: TypeAlias = tuple[int, list[int], list[int], int]
+
+
+def caught_up(log: FactLog, cursor: int) -> CaughtUp:
+    """Return what was noted since; NotKeptError if that is forgotten."""
+    since = log.since(cursor)
+    if since is None:
+        raise NotKeptError("log")
+    rows, facts = since
+    seen = 0
+    for fact in facts:
+        seen |= fact
+    return cursor, rows, facts, seen
 
 
 class _Score:
@@ -119,6 +135,8 @@ class RowPart:
         self._watch: Watch | None = None
         for index, term in scores:
             self._add_score(profile, index, term)
+        # Whether some scores depend on which rows are feasible.
+        self.normalizes = bool(self._raw_scores)
         self._judge(profile, state.nodes.present_rows(), start=0, anew=True)
         self._learn()
 
@@ -134,13 +152,12 @@ class RowPart:
 
     # Catching up
 
-    def catch_up(self, profile: Profile, watch: Watch | None) -> None:
+    def catch_up(self, profile: Profile, watch: Watch | None) -> CaughtUp:
         """Judge again what changed; NotKeptError if that would be nearly everything."""
         if self._is_lost:
             raise NotKeptError("rows")
-        since = self._state.facts.since(self._cursor)
         try:
-            self._follow(profile, watch, since)
+            return self._follow(profile, watch)
         except Exception:
             # Some of it may have been taken over, some not.
             self._is_lost = True
@@ -155,25 +172,32 @@ class RowPart:
         """Whether nobody may go by this any more."""
         return self._is_lost
 
-    def _follow(
-        self, profile: Profile, watch: Watch | None, since: tuple[list[int], list[int]] | None
-    ) -> None:
-        if since is None:
-            raise NotKeptError("log")
-        rows, facts = since
-        self._cursor += len(rows)
-        seen = 0
-        for fact in facts:
-            seen |= fact
+    def _follow(self, profile: Profile, watch: Watch | None) -> CaughtUp:
+        found = caught_up(self._state.facts, self._cursor)
+        start, rows, facts, seen = found
+        self._cursor = start + len(rows)
         if not self._surroundings.are_same(seen):
             raise NotKeptError("inputs")
         wanted = self._facts
         if self._state.nodes.row_count > len(self.codes):
             self._grow()
         if not seen & wanted:
-            return
+            return found
         self._watch = watch
-        touched, renewed = _sorted(rows, facts, wanted)
+        if len(rows) == 1 and self._said is not None and not seen & _CALM and rows[0] >= 0:
+            # A pod came or went since the last decision, as it mostly is.
+            self.version += 1
+            self._repeat(profile, rows, self._said)
+        else:
+            self._judge_changed(profile, *_sorted(rows, facts, wanted))
+        if self._has_judged:
+            self._learn()
+        return found
+
+    def _judge_changed(
+        self, profile: Profile, touched: dict[int, None], renewed: dict[int, None]
+    ) -> None:
+        """Judge rows on which pods came or went, and those whose nodes changed themselves."""
         if not (touched or renewed):
             return
         if len(touched) + len(renewed) > max(_REBUILD_ROWS, len(self.codes) // _REBUILD_SHARE):
@@ -186,7 +210,6 @@ class RowPart:
             self._repeat(profile, list(touched), self._said)
         else:
             self._judge_and_compare(profile, list(touched), [])
-        self._learn()
 
     def _judge_and_compare(self, profile: Profile, touched: list[int], renewed: list[int]) -> None:
         """Judge rows again, and note which have become feasible or are not any longer."""
@@ -410,11 +433,6 @@ class RowPart:
         self._learn()
 
     # Answers
-
-    @property
-    def normalizes(self) -> bool:
-        """Whether some scores depend on which rows are feasible."""
-        return bool(self._raw_scores)
 
     def normalized(self, profile: Profile, feasible: Column) -> Iterator[tuple[int, Column]]:
         """Yield the scores of feasible rows that are normalised, by place among the scores."""

@@ -88,8 +88,12 @@ class Inputs:
         """Return whether all would be said again, given the facts that changed anywhere."""
         stamp = _stamp_of(self._state)
         self.moved = bool(seen & (OBJECTS | NODE)) or stamp != self._stamp
-        here = are_present(self._presences)
-        if here and stamp == self._stamp and not seen & self._wide_facts:
+        presences = self._presences
+        if (
+            stamp == self._stamp
+            and not seen & self._wide_facts
+            and (not presences or are_present(presences))
+        ):
             return True
         self._stamp = stamp
         return all(

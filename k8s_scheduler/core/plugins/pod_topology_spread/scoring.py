@@ -11,6 +11,7 @@ built-in default constraints ignore nobody; a node without one of their keys is 
 
 import math
 from dataclasses import dataclass
+from operator import add
 from typing import Final
 
 import numpy as np
@@ -58,14 +59,17 @@ class SoftSpread:
             part[~has_key] = 0.0
         return part
 
-    def add_few(self, sums: list[float], counts: Counts) -> list[float]:
-        """Add the same to what other constraints' parts come to, where all rows have the key."""
-        # In the order in which arrays are added, so that the sums are the same to the last bit.
+    def few(self, rows: RowsView) -> list[float]:
+        """Return the same of few rows, which all have the key."""
+        census = self.census
+        if not isinstance(census, Census):
+            found = rows.count_here(census)
+        elif census.included is None:
+            found = rows.count_near(census.counter, census.key)
+        else:
+            found = census.near(rows)
         weight, more = self.weight, float(self.constraint.max_skew - 1)
-        each = counts.tolist()
-        if not sums:
-            return [count * weight + more for count in each]
-        return [one + (count * weight + more) for one, count in zip(sums, each, strict=True)]
+        return [count * weight + more for count in found.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ class SoftTerm:
     spreads: tuple[SoftSpread, ...]
     # Whether nodes without all keys are ignored.
     needs_all_keys: bool
+    # Whether there is no such node.
+    is_no_key_missing: bool
 
     @classmethod
     def of(
@@ -97,24 +103,23 @@ class SoftTerm:
             size = nodes.domain_count(constraint, feasible)
             census = Census(constraint.key, counter, nodes.included(constraint, feasible))
             spreads.append(SoftSpread(constraint, _weight(size), census))
-        return cls(tuple(spreads), needs_all_keys)
+        return cls(tuple(spreads), needs_all_keys, not nodes.is_key_missing)
 
     def score(self, rows: RowsView) -> Scores:
         """Return the weighted counts of each row's domains."""
-        total: npt.NDArray[np.float64] | None = None
+        if self.is_no_key_missing and len(rows) <= FEW:
+            # The same as below, to the last bit.
+            first, *others = self.spreads
+            sums = first.few(rows)
+            for spread in others:
+                sums = list(map(add, sums, spread.few(rows)))
+            return np.array([int(one + 0.5) for one in sums], dtype=np.int64)
+        total = np.zeros(len(rows))
         has_keys: Mask | None = None
-        sums: list[float] = []
         for spread in self.spreads:
             counts, has_key = spread.counts(rows)
-            if has_key is None and total is None and len(counts) <= FEW:
-                sums = spread.add_few(sums, counts)
-                continue
-            if total is None:
-                total = np.array(sums) if sums else np.zeros(len(counts))
             total += spread.part(counts, has_key)
             has_keys = both(has_keys, has_key)
-        if total is None:
-            return np.array([int(one + 0.5) for one in sums], dtype=np.int64)
         # Halves away from zero, and nothing here is negative.
         total += 0.5
         scores = total.astype(np.int64)
@@ -125,25 +130,28 @@ class SoftTerm:
 
 def scaled(scores: Scores) -> Scores:
     """Turn few into much, and ignored into nothing."""
-    lowest, highest = extremes(scores)
-    if lowest > IGNORED and highest > 0 and len(scores) <= FEW:
-        top = highest + lowest
-        return np.array(
-            [(top - score) * MAX_SCORE // highest for score in scores.tolist()], dtype=np.int64
-        )
+    if len(scores) <= FEW:
+        each = scores.tolist()
+        lowest, highest = min(each), max(each)
+        if lowest > IGNORED and highest > 0:
+            top = highest + lowest
+            found = [(top - score) * MAX_SCORE // highest for score in each]
+            return np.array(found, dtype=np.int64)
+    else:
+        lowest, highest = extremes(scores)
     ignored = None if lowest > IGNORED else scores == IGNORED
     if ignored is not None:
         counted = scores[~ignored]
         lowest = int(np.minimum.reduce(counted)) if len(counted) else 0
     if highest <= 0:
-        found = np.full(len(scores), MAX_SCORE)
+        scaled_up = np.full(len(scores), MAX_SCORE)
     else:
-        found = highest + lowest - scores
-        found *= MAX_SCORE
-        found //= highest
+        scaled_up = highest + lowest - scores
+        scaled_up *= MAX_SCORE
+        scaled_up //= highest
     if ignored is not None:
-        found[ignored] = 0
-    return found
+        scaled_up[ignored] = 0
+    return scaled_up
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,19 @@ def test_the_one_not_asked_for_longest_is_dropped_and_comes_back(monkeypatch):
     assert len(bench.counters) == 2
 
 
+def test_a_single_row_is_counted_anew_too(monkeypatch):
+    monkeypatch.setattr(Counters, "LIMIT", 1)
+    bench = Bench()
+    web, db = (bench.counters.get(apps(name)) for name in ("web", "db"))
+    assert web.count_at(1) == 0
+    assert db.count_at(1) == 0
+    bench.place("p", "n1")
+    assert not web.is_live
+    assert (web.count_at(1), web.count_at(2)) == (1, 0)
+    # Behind all rows there are.
+    assert web.count_at(len(web.by_row)) == 0
+
+
 def test_whoever_asks_a_dropped_counter_knows_that_much_may_have_happened(monkeypatch):
     monkeypatch.setattr(Counters, "LIMIT", 1)
     bench = Bench()

@@ -7,6 +7,7 @@ from k8s_scheduler.api.label_selectors import pairs_of
 from k8s_scheduler.core.engine.shapes.groups import LIMITS, Groups
 from k8s_scheduler.core.engine.shapes.row_part import NEVER
 from k8s_scheduler.core.framework.reads import Reads
+from k8s_scheduler.core.framework.views import FEW
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counters import Matching
 from tests.builders import make_node, make_pod
@@ -53,6 +54,11 @@ class TestAsked:
         put_pod(cache, groups, 4)
         assert groups.asked() is asked
 
+    def test_a_group_is_asked_from_its_first_row_on(self, cache, groups):
+        assert groups.asked().groups == [0, 1]
+        put_pod(cache, groups, 2)
+        assert groups.asked().groups == [0, 1, 2]
+
     def test_a_member_that_leaves_is_replaced(self, cache, groups):
         put_pod(cache, groups, 2)
         assert groups.asked().members.tolist() == [0, 1, 2]
@@ -81,6 +87,19 @@ class TestAsked:
         groups.count([4], feasible=False)
         asked.count(groups.counts, groups.count_changes)
         assert (asked.each, nodes.tolist(), asked.total) == ([2, 3], [2, 3], 5)
+
+    def test_many_groups_are_counted_as_few_are(self, cache):
+        for number in range(NODES, 3 * FEW):
+            cache.put_node(make_node(f"n{number}").label(zone=f"z{number}").obj())
+        found = Groups(cache)
+        found.add_keys({"label/zone": None})
+        found.lay_out(cache.nodes.present_rows(), np.ones(3 * FEW, dtype=np.bool_))
+        asked = found.asked()
+        nodes = asked.nodes
+        found.count([0], feasible=False)
+        asked.count(found.counts, found.count_changes)
+        assert len(asked.groups) > FEW
+        assert nodes.tolist() == asked.each == [2, 3] + [1] * (3 * FEW - NODES)
 
     def test_what_is_left_goes_by_the_codes(self, groups, monkeypatch):
         monkeypatch.setattr(LIMITS, "choices", 1)

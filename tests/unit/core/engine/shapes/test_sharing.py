@@ -36,6 +36,12 @@ def cordon(found, *numbers):
         found.node(node.cordoned().obj())
 
 
+def put_into_zones(found, zones):
+    for number, zone in enumerate(zones):
+        node = make_node(f"n{number}").offers(cpu="8", memory="16Gi", pods="110")
+        found.node(node.label(**{ZONE: zone}).obj())
+
+
 class TestShapes:
     """Shapes that differ only in what is beyond the row have their rows in common."""
 
@@ -85,6 +91,22 @@ class TestShapes:
         # The second found it given up; what was made for the first does for both.
         assert found.core.tally.renewed == {"plugin_error": 1, "rows": 1}
         assert len(found.core._shapes._row_parts._parts) == 1
+
+    def test_what_one_caught_up_is_news_to_the_other(self):
+        found = harness(verified_share=1.0)
+        put_into_zones(found, "xxxxy")
+        for app in ("a", "b"):
+            for number in range(3):
+                found.pod(spread(f"{app}{number}", app))
+                assert found.binds()
+        assert len(found.core._shapes._row_parts._parts) == 1
+        put_into_zones(found, "yxyxx")
+        for app in ("a", "b"):
+            found.pod(spread(f"{app}3", app))
+            out = found.schedule()
+            assert only(Bind, out)
+            assert [log.event for log in only(Log, out) if "stale" in log.event] == []
+        assert found.core.tally.renewed == {}
 
     def test_what_was_found_stale_is_rebuilt_for_all(self, monkeypatch):
         found = harness(verified_share=1.0)
