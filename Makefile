@@ -71,8 +71,8 @@ baseline: $(STAMP) ## which decisions another kube-scheduler makes otherwise: VE
 e2e: testbed ## Kubernetes' own specs for scheduling, with kube-scheduler and this (FOCUS=regexp, SEED=n)
 	@$(BIN)/python -m testbed.e2e $(if $(FOCUS),--focus "$(FOCUS)") $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES))
 
-bench: testbed ## this scheduler beside kube-scheduler: 1,000 nodes, 5,000 pods
-	$(BIN)/python -m testbed.bench --nodes $(or $(NODES),1000) --pods $(or $(PODS),5000)
+bench: testbed ## this scheduler, kube-scheduler and a null binder side by side: NODES, PODS, REPEATS, WORKLOADS, FULL=1, OUT=file.json
+	$(BIN)/python -m testbed.bench $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(REPEATS),--repeats $(REPEATS)) $(foreach name,$(WORKLOADS),--workload $(name)) $(if $(FULL),--full) $(if $(OUT),--out $(OUT))
 
 bench-core: $(STAMP) ## CPU per decision of the core: 5,000 and 15,000 nodes, OUT=file.json
 	$(BIN)/python -m tests.bench.core_speed $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(OUT),--out $(OUT))

@@ -13,8 +13,9 @@ Who builds on whom, left to right (nothing imports back):
     errors < processes < registry < guardian
     errors < (versions, cache, golang, compiling) < build < binaries < options
     options < (layout, pki, kubeconfig, commands, kwok, audit) < provision
-    (client, health, component, crew, provision, teardown) < bed < (sandbox, status, cli)
+    (client, health, component, crew, provision, teardown) < bed < (sandbox, status, cli, bench)
 
 The bed knows the scheduler only from outside: nothing here imports more of `k8s_scheduler` than
-its public API. Importing this package must stay cheap; the guardian process does it.
+its public API, but `bench`, whose null binder is made of the daemon's own parts and whose judge of
+placements is the core. Importing this package must stay cheap; the guardian process does it.
 """

@@ -8,7 +8,7 @@ Of this scheduler's own account it also logs the rest of what happens to pods: s
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,27 @@ import yaml
 RECEIVED = "RequestReceived"
 COMPLETE = "ResponseComplete"
 SCHEDULER_USER = "system:serviceaccount:kube-system:k8s-scheduler"
+
+# Bindings, and this scheduler's other writes to pods, with their bodies.
+POLICY: Mapping[str, Any] = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["ResponseStarted"],
+    "rules": [
+        {
+            "level": "Request",
+            "verbs": ["create"],
+            "resources": [{"group": "", "resources": ["pods/binding", "bindings"]}],
+        },
+        {
+            "level": "Request",
+            "users": [SCHEDULER_USER],
+            "verbs": ["delete", "patch"],
+            "resources": [{"group": "", "resources": ["pods", "pods/status"]}],
+        },
+        {"level": "None"},
+    ],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +79,9 @@ class AuditEntry:
         return str(body.get("preconditions", {}).get("uid", ""))
 
 
-def write_policy(path: Path) -> None:
-    """Write the policy: Bindings, and this scheduler's other writes to pods, with their bodies."""
-    policy = {
-        "apiVersion": "audit.k8s.io/v1",
-        "kind": "Policy",
-        "omitStages": ["ResponseStarted"],
-        "rules": [
-            {
-                "level": "Request",
-                "verbs": ["create"],
-                "resources": [{"group": "", "resources": ["pods/binding", "bindings"]}],
-            },
-            {
-                "level": "Request",
-                "users": [SCHEDULER_USER],
-                "verbs": ["delete", "patch"],
-                "resources": [{"group": "", "resources": ["pods", "pods/status"]}],
-            },
-            {"level": "None"},
-        ],
-    }
-    path.write_text(yaml.safe_dump(policy, sort_keys=False), encoding="utf-8")
+def write_policy(path: Path, policy: Mapping[str, Any]) -> None:
+    """Write what is audited as the file that the API server reads."""
+    path.write_text(yaml.safe_dump(dict(policy), sort_keys=False), encoding="utf-8")
 
 
 def read_log(path: Path) -> Iterator[AuditEntry]:

@@ -122,7 +122,7 @@ def _audit(plan: Plan) -> list[str]:
     return [
         f"--audit-policy-file={plan.layout.audit_policy}",
         f"--audit-log-path={plan.layout.audit_log}",
-        "--audit-log-mode=blocking-strict",
+        f"--audit-log-mode={plan.options.audit_mode}",
         "--audit-log-maxsize=0",  # one file, never rotated: readers want all of it
     ]
 

@@ -46,23 +46,29 @@ class Daemon:
         kubeconfig: Path | None = None,
         program: Sequence[str] = (str(PROGRAM),),
     ) -> None:
-        """Prepare it; `program` is what answers to the command line of `k8s-scheduler`."""
+        """Prepare it; `program` is what answers to the command line of `k8s-scheduler`.
+
+        Without a kubeconfig its objects are installed and it is logged in, which takes a running
+        API server. Whoever gives one has seen to that.
+        """
         self.name = name
         self._bed = bed
         (self.port,) = choose_ports(1, taken=set())
-        install(bed)
         folder = bed.state_dir / name
         folder.mkdir(exist_ok=True)
         config = folder / "config.yaml"
         config.write_text(configuration or shipped_configuration(), encoding="utf-8")
         self.folder = folder
+        if kubeconfig is None:
+            install(bed)
+            kubeconfig = log_in(bed, folder / "kubeconfig")
         self._program = bed.add_program(
             name,
             [
                 *program,
                 "run",
                 f"--config={config}",
-                f"--kubeconfig={kubeconfig or log_in(bed, folder / 'kubeconfig')}",
+                f"--kubeconfig={kubeconfig}",
                 "--bind-address=127.0.0.1",
                 f"--secure-port={self.port}",
                 *flags,
@@ -84,6 +90,10 @@ class Daemon:
     def wait_ready(self, *, timeout_seconds: float = READY_SECONDS) -> None:
         """Wait until its caches are synced."""
         self._program.wait_ready(self._complaint, timeout_seconds=timeout_seconds)
+
+    def is_ready(self) -> bool:
+        """Whether its caches are synced."""
+        return not self._complaint()
 
     def stop(self) -> int:
         """Ask it to end; return its exit code."""

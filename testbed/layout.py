@@ -27,6 +27,11 @@ class Layout:
         return self.root / "etcd"
 
     @property
+    def etcd_snapshot(self) -> Path:
+        """A copy of `etcd_data`, where one was made."""
+        return self.root / "etcd-snapshot"
+
+    @property
     def tokens(self) -> Path:
         """The static tokens of the API server."""
         return self.root / "tokens.csv"

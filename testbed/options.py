@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from testbed.binaries import COMPONENTS
 from testbed.errors import TestbedError
@@ -20,9 +22,24 @@ OPTIONAL = tuple(name for name in COMPONENTS if name not in ALWAYS)
 ALIASES = {"kcm": CONTROLLER_MANAGER, "sched": SCHEDULER, "api": API_SERVER}
 
 
+class AuditMode(StrEnum):
+    """How the API server writes its audit log; the names are its own.
+
+    Blocking costs it least: a batch copies each entry before it writes it. Strict adds that a
+    request whose first line can't be written is refused.
+    """
+
+    BATCH = "batch"
+    BLOCKING = "blocking"
+    BLOCKING_STRICT = "blocking-strict"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BedOptions:
     """Which components run besides etcd and the API server, and how.
+
+    With `audit` the API server keeps a log under `audit_policy`, an audit.k8s.io/v1 Policy; None
+    is the policy of `audit.py`.
 
     The node lease is ten times longer than a kubelet's: at 1,000 nodes the renewals of 40 s leases
     alone cost two thirds of a core. Tests of node failure set both times short.
@@ -31,6 +48,8 @@ class BedOptions:
     components: Sequence[str] = (CONTROLLER_MANAGER,)
     state_dir: Path | None = None
     audit: bool = False
+    audit_policy: Mapping[str, Any] | None = None
+    audit_mode: AuditMode = AuditMode.BLOCKING_STRICT
     extra_flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     node_lease_seconds: int = 400
     node_monitor_grace_seconds: int = 900
@@ -44,6 +63,8 @@ class BedOptions:
             raise TestbedError(
                 f"flags for a component that does not run: {', '.join(sorted(idle))}"
             )
+        if self.audit_policy is not None and not self.audit:
+            raise TestbedError("an audit policy without an audit log; ask for it with audit=True")
 
     @property
     def all_components(self) -> tuple[str, ...]:

@@ -30,7 +30,8 @@ def provision(plan: Plan, *, stages: Path | None) -> Access:
     write_pki(layout.pki)
     admin = _write_users(plan)
     if plan.options.audit:
-        audit.write_policy(layout.audit_policy)
+        policy = plan.options.audit_policy
+        audit.write_policy(layout.audit_policy, audit.POLICY if policy is None else policy)
     if stages is not None:
         kwok.write_config(
             layout.kwok_config,

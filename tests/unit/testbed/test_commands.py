@@ -12,6 +12,7 @@ from testbed.options import (
     KWOK,
     OPTIONAL,
     SCHEDULER,
+    AuditMode,
     BedOptions,
 )
 
@@ -44,6 +45,14 @@ class TestAdmission:
 def test_audit_log_is_kept_only_when_asked_for(audit):
     flags = arguments(API_SERVER, _plan(audit=audit))
     assert any(flag.startswith("--audit-log-path=") for flag in flags) is audit
+
+
+@pytest.mark.parametrize(
+    ("chosen", "mode"), [({}, "blocking-strict"), ({"audit_mode": AuditMode.BATCH}, "batch")]
+)
+def test_audit_log_is_strict_unless_told_otherwise(chosen, mode):
+    flags = arguments(API_SERVER, _plan(audit=True, **chosen))
+    assert _flag(flags, "audit-log-mode") == mode
 
 
 def test_extra_flags_come_last_so_that_they_win():

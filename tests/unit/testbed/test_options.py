@@ -34,3 +34,8 @@ def test_unknown_component_is_refused_before_anything_starts():
 def test_flags_for_a_component_that_does_not_run_are_refused():
     with pytest.raises(TestbedError, match="does not run: kwok"):
         BedOptions(components=(), extra_flags={KWOK: ["--v=1"]})
+
+
+def test_an_audit_policy_without_a_log_is_refused():
+    with pytest.raises(TestbedError, match="audit=True"):
+        BedOptions(audit_policy={"kind": "Policy"})

@@ -1,3 +1,4 @@
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,13 @@ def test_kwok_gets_options_then_stages(plan, stages):
     assert head["options"]["nodeLeaseDurationSeconds"] == 40
     assert head["options"]["podPlayStageParallelism"] > 0
     assert [stage["metadata"]["name"] for stage in rest] == ["a", "b"]
+
+
+def test_audit_policy_is_the_one_that_was_asked_for(plan, stages):
+    policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "None"}]}
+    options = dataclasses.replace(plan.options, audit_policy=policy)
+    provision(dataclasses.replace(plan, options=options), stages=stages)
+    assert yaml.safe_load(plan.layout.audit_policy.read_text()) == policy
 
 
 def test_audit_policy_logs_bindings_and_what_the_scheduler_does_to_pods(plan, stages):

@@ -1,0 +1,89 @@
+"""What the audit log says of a run."""
+
+import json
+
+import pytest
+
+from testbed.bench.account import LogReader
+from testbed.bench.runs import follow, latencies, middle_rate, percentile
+from testbed.errors import TestbedError
+
+
+def line(verb, resource, name, second, *, subresource="", code=201):
+    reference = {"resource": resource, "name": name, "namespace": "default"}
+    if subresource:
+        reference["subresource"] = subresource
+    return json.dumps(
+        {
+            "verb": verb,
+            "objectRef": reference,
+            "responseStatus": {"code": code},
+            "stageTimestamp": f"2026-01-01T00:00:{second:09.6f}Z",
+        }
+    )
+
+
+def written(path, *lines):
+    path.write_text("".join(f"{one}\n" for one in lines))
+    return LogReader(path)
+
+
+def test_a_pod_comes_is_bound_and_has_its_event(tmp_path):
+    reader = written(
+        tmp_path / "log",
+        line("create", "pods", "p", 1),
+        line("create", "pods", "p", 1.25, subresource="binding"),
+        line("create", "events", "p.17abc", 2),
+    )
+    account = reader.catch_up()
+    assert latencies(account, ["p"]) == [0.25]
+    assert account.told["p"] - account.bound["p"] == 0.75
+    assert account.requests == {"create pods": 1, "create pods/binding": 1, "create events": 1}
+
+
+def test_an_event_before_the_binding_is_about_something_else(tmp_path):
+    reader = written(
+        tmp_path / "log",
+        line("create", "events", "p.17abc", 1),
+        line("create", "pods", "p", 2, subresource="binding"),
+    )
+    assert reader.catch_up().told == {}
+
+
+def test_a_binding_that_was_refused_binds_nobody(tmp_path):
+    reader = written(
+        tmp_path / "log", line("create", "pods", "p", 1, subresource="binding", code=409)
+    )
+    account = reader.catch_up()
+    assert (account.bound, account.refused) == ({}, 1)
+
+
+def test_a_line_that_is_still_being_written_waits(tmp_path):
+    path = tmp_path / "log"
+    whole = line("create", "pods", "p", 1)
+    path.write_text(whole[:20])
+    reader = LogReader(path)
+    assert reader.catch_up().created == {}
+    path.write_text(whole + "\n")
+    assert list(reader.catch_up().created) == ["p"]
+
+
+def test_a_log_that_is_not_there_yet_says_nothing(tmp_path):
+    assert LogReader(tmp_path / "log").catch_up().requests == {}
+
+
+def test_the_middle_leaves_out_a_slow_start_and_a_slow_end():
+    times = [0.0, *(10 + 0.1 * n for n in range(98)), 100.0]
+    assert middle_rate(times) == pytest.approx(10)
+
+
+@pytest.mark.parametrize(("share", "value"), [(0.5, 6), (0.99, 10), (0.0, 1)])
+def test_a_percentile_is_one_of_the_values(share, value):
+    assert percentile(list(range(1, 11)), share) == value
+
+
+def test_a_run_that_stands_still_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr("testbed.bench.runs._STILL_SECONDS", 0.05)
+    reader = written(tmp_path / "log", line("create", "pods", "p", 1))
+    with pytest.raises(TestbedError, match="0 pods bound, 0 events"):
+        follow(reader, ["p"], dict, started=0.0)

@@ -1,0 +1,24 @@
+"""What all contestants are told."""
+
+from pathlib import Path
+
+import yaml
+
+from k8s_scheduler.app.configuration import load
+from k8s_scheduler.app.options import ConfigurationFlags
+from testbed.bench.contestants import configuration
+from testbed.bench.scenarios import BENCH_SCHEDULER
+
+
+def test_the_configuration_is_one_profile_with_every_default(tmp_path: Path):
+    file = tmp_path / "config.yaml"
+    file.write_text(configuration(Path("/somewhere/kubeconfig")))
+    document = yaml.safe_load(file.read_text())
+    assert document["profiles"] == [{"schedulerName": BENCH_SCHEDULER}]
+    assert "percentageOfNodesToScore" not in document
+    loaded = load(ConfigurationFlags(config_file=file))
+    settings = loaded.settings
+    assert settings.client_connection.kubeconfig == "/somewhere/kubeconfig"
+    assert (settings.client_connection.qps, settings.client_connection.burst) == (5000, 5000)
+    assert not settings.leader_election.leader_elect
+    assert not loaded.warnings
