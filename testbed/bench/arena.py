@@ -68,8 +68,10 @@ class Arena:
             for repeat in range(repeats):
                 for name, contestant in contestants.items():
                     label = f"{self._scenario.name}: {name}, run {repeat + 1} of {repeats}"
-                    timed = None if name == NULL else steady
-                    self._once(contestant, outcomes[name], label, timed)
+                    is_last = repeat == repeats - 1
+                    # Where pods are, and how long single ones take, is looked at once.
+                    timed = steady if is_last and name != NULL else None
+                    self._once(contestant, outcomes[name], label, timed, is_last=is_last)
             return list(outcomes.values())
 
     def _fill(self) -> None:
@@ -94,7 +96,13 @@ class Arena:
     # Throughput
 
     def _once(
-        self, contestant: Contestant, outcome: Outcome, label: str, steady: Steady | None
+        self,
+        contestant: Contestant,
+        outcome: Outcome,
+        label: str,
+        steady: Steady | None,
+        *,
+        is_last: bool,
     ) -> None:
         self._world.restore()
         pods = [pod["metadata"]["name"] for pod in self._scenario.make_pods(self._counts.pods)]
@@ -111,7 +119,8 @@ class Arena:
                     progress=lambda bound: self._progress(label, bound, len(pods)),
                 )
             outcome.runs.append(run)
-            outcome.quality = self._quality(run)
+            if is_last:
+                outcome.quality = self._quality(run)
             if steady is not None:
                 outcome.latencies.append(self._steady(reader, steady, label))
         finally:
