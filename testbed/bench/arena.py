@@ -50,18 +50,18 @@ class Arena:
         self._counts = counts
         self._progress = progress
         components = (CONTROLLER_MANAGER,) if scenario.needs_controllers else ()
-        self._world = World(components=components)
+        self.world = World(components=components)
 
     def compete(
         self, names: Sequence[str], *, repeats: int, steady: Steady | None
     ) -> list[Outcome]:
         """Let everybody run so many times, in turn; then pods arrive one by one, if asked for."""
-        with self._world:
-            self._fill()
+        with self.world:
+            self.fill()
             made: dict[str, Callable[[], Contestant]] = {
-                OURS: lambda: Ours(self._world),
-                UPSTREAM: lambda: Upstream(self._world),
-                NULL: lambda: NullBinder(self._world),
+                OURS: lambda: Ours(self.world),
+                UPSTREAM: lambda: Upstream(self.world),
+                NULL: lambda: NullBinder(self.world),
             }
             contestants = {name: made[name]() for name in names}
             outcomes = {name: Outcome(self._scenario.name, name) for name in names}
@@ -74,7 +74,8 @@ class Arena:
                     self._once(contestant, outcomes[name], label, timed, is_last=is_last)
             return list(outcomes.values())
 
-    def _fill(self) -> None:
+    def fill(self) -> None:
+        """Create the cluster, once; it is down afterwards."""
         scenario, counts = self._scenario, self._counts
         kinds = (
             scenario.make_nodes(counts.nodes),
@@ -88,10 +89,15 @@ class Arena:
         for objects in kinds:
             for first in range(0, len(objects), 500):
                 part = objects[first : first + 500]
-                self._world.fill(part)
+                self.world.fill(part)
                 done += len(part)
                 self._progress(f"{scenario.name}: creating the cluster", done, total)
-        self._world.snapshot()
+        self.world.snapshot()
+
+    @property
+    def pod_names(self) -> list[str]:
+        """The pods that are to be placed."""
+        return [pod["metadata"]["name"] for pod in self._scenario.make_pods(self._counts.pods)]
 
     # Throughput
 
@@ -104,9 +110,9 @@ class Arena:
         *,
         is_last: bool,
     ) -> None:
-        self._world.restore()
-        pods = [pod["metadata"]["name"] for pod in self._scenario.make_pods(self._counts.pods)]
-        reader = LogReader(self._world.audit_log)
+        self.world.restore()
+        pods = self.pod_names
+        reader = LogReader(self.world.audit_log)
         started = time.time()
         contestant.start()
         try:
@@ -114,7 +120,7 @@ class Arena:
                 run = follow(
                     reader,
                     pods,
-                    lambda: self._pids(contestant),
+                    lambda: self.pids(contestant),
                     started=started,
                     progress=lambda bound: self._progress(label, bound, len(pods)),
                 )
@@ -126,8 +132,9 @@ class Arena:
         finally:
             contestant.stop()
 
-    def _pids(self, contestant: Contestant) -> dict[str, int]:
-        bed = self._world.bed
+    def pids(self, contestant: Contestant) -> dict[str, int]:
+        """Return the processes that are measured; TestbedError if one has ended."""
+        bed = self.world.bed
         found = {
             SCHEDULER: contestant.pid,
             "api": bed.pid(API_SERVER),
@@ -138,7 +145,7 @@ class Arena:
         return {name: pid for name, pid in found.items() if pid is not None}
 
     def _quality(self, run: Run) -> Quality:
-        client = self._world.bed.client
+        client = self.world.bed.client
         pods = client.list("/api/v1/namespaces/default/pods")
         nodes = client.list("/api/v1/nodes")
         placed = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
@@ -160,9 +167,9 @@ class Arena:
             while not over.wait(churn.interval_seconds):
                 step = churn.at(tick, nodes=self._counts.nodes)
                 for item in step.create:
-                    self._world.fill([item])
+                    self.world.fill([item])
                 for item in step.delete:
-                    _delete(self._world.bed.client, item)
+                    _delete(self.world.bed.client, item)
                 tick += 1
 
         thread = threading.Thread(target=work, name="churn", daemon=True)
@@ -184,7 +191,7 @@ class Arena:
         begin = time.monotonic()
         for number, pod in enumerate(arriving):
             time.sleep(max(0.0, begin + number / steady.rate - time.monotonic()))
-            self._world.bed.client.create(collection_path(pod), pod)
+            self.world.bed.client.create(collection_path(pod), pod)
             self._progress(f"{label}: steady arrival", number + 1, steady.pods)
         eventually(
             lambda: all(name in reader.catch_up().bound for name in names),
@@ -198,6 +205,15 @@ class Arena:
             p50_ms=round(percentile(found, 0.5) * 1000, 1),
             p99_ms=round(percentile(found, 0.99) * 1000, 1),
         )
+
+
+@contextmanager
+def filled(scenario: Scenario, counts: Counts, progress: Progress) -> Iterator[Arena]:
+    """Have a cluster for a workload, ready to be restored."""
+    arena = Arena(scenario, counts, progress)
+    with arena.world:
+        arena.fill()
+        yield arena
 
 
 def _delete(client: Client, item: Object) -> None:

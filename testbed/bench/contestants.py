@@ -265,8 +265,3 @@ class NullBinder(_Program):
 
     def _read(self) -> str:
         return "" if read_status(self._status).get("ready") else "its caches are not synced"
-
-
-def all_contestants(world: World) -> tuple[Contestant, ...]:
-    """Return everybody, in the order in which they run."""
-    return (Ours(world), Upstream(world), NullBinder(world))

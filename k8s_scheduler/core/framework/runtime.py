@@ -94,6 +94,15 @@ class Scored:
     # One number where all rows have the same.
     _parts: Mapping[str, Scores | int]
 
+    @classmethod
+    def of(cls, profile: Profile, parts: Mapping[int, Scores | int], rows: int) -> "Scored":
+        """Add up the weighted scores of so many rows, by their places among the profile's."""
+        by_plugin = {profile.scores[index].name: parts[index] for index in sorted(parts)}
+        totals = np.zeros(rows, dtype=np.int64)
+        for part in by_plugin.values():
+            totals += part
+        return cls(totals, by_plugin)
+
     @property
     def by_plugin(self) -> Mapping[str, Scores]:
         """The weighted scores by plugin."""

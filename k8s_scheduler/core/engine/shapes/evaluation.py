@@ -228,11 +228,7 @@ class Evaluation:
         groups = self._active_groups
         if groups is not None:
             parts.update(groups.parts_of(feasible))
-        by_plugin = {profile.scores[index].name: parts[index] for index in sorted(parts)}
-        totals = np.zeros(len(feasible), dtype=np.int64)
-        for part in by_plugin.values():
-            totals += part
-        return Scored(totals, by_plugin)
+        return Scored.of(profile, parts, len(feasible))
 
 
 def _flipped(noted: list[int], base: Column) -> tuple[list[int], list[int]]:

@@ -239,11 +239,7 @@ class OneOff:
         """Return every plugin's part of the totals of the feasible rows, weighted."""
         parts: dict[int, Column | int] = dict(self._kin.rows.parts(profile, feasible))
         parts.update(self._asked_scores(feasible))
-        by_plugin = {profile.scores[index].name: parts[index] for index in sorted(parts)}
-        totals = np.zeros(len(feasible), dtype=np.int64)
-        for part in by_plugin.values():
-            totals += part
-        return Scored(totals, by_plugin)
+        return Scored.of(profile, parts, len(feasible))
 
 
 def _first_of(rows: Rows, totals: Column, start: int) -> NodeRow:
