@@ -6,8 +6,10 @@ PreScore tells: equal terms on equal places make equal columns.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from weakref import WeakValueDictionary
 
+from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.row_part import RowPart
 from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.profile import Profile
@@ -37,8 +39,10 @@ class RowParts:
             # A term that is no value can't be compared with others.
             return RowPart(self._state, self._runtime, profile, filters, scores)
         if known is not None and not known.is_lost:
-            known.catch_up(profile, None)
-            return known
+            # One that can't catch up is lost from then on.
+            with suppress(NotKeptError):
+                known.catch_up(profile, None)
+                return known
         made = self._parts[key] = RowPart(self._state, self._runtime, profile, filters, scores)
         return made
 

@@ -1,5 +1,6 @@
 """What shapes and kin share, and that nobody goes by what was given up."""
 
+from k8s_scheduler.core.engine.shapes import row_part
 from k8s_scheduler.core.messages.outgoing import Bind, Log
 from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
 from tests.builders import make_node, make_pod
@@ -70,6 +71,19 @@ class TestShapes:
         assert shapes.nbytes > 0
         shapes.clear()
         assert shapes.nbytes == 0
+
+    def test_a_shape_that_comes_after_much_has_changed_is_kept_all_the_same(self, monkeypatch):
+        monkeypatch.setattr(row_part, "_REBUILD_ROWS", 1)
+        found = harness()
+        for number in range(2):
+            found.pod(spread(f"a{number}", "a"))
+            assert found.binds()
+        cordon(found, 0, 1, 2)
+        for number in range(2):
+            found.pod(spread(f"b{number}", "b"))
+            assert found.binds()
+        assert found.core.tally.refused == {}
+        assert len(found.core._shapes) == 2
 
     def test_one_whose_plugin_failed_is_made_anew_for_all(self, monkeypatch):
         found = harness()
