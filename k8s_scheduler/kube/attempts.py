@@ -40,6 +40,10 @@ class Attempt:
         self.sent = False
         _current.set(self)
 
+    def begin(self) -> None:
+        """Take note that the first byte is about to leave."""
+        self.sent = True
+
 
 class MarkingRequest(aiohttp.ClientRequest):
     """Tells the attempt of the task it runs in when a connection is there and sending begins.

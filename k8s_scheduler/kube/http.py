@@ -1,6 +1,6 @@
 """What the rest of `kube` needs of an HTTP client, and nothing more.
 
-`transport.py` implements it on aiohttp; `tests/fakes` implements it in memory. An HTTP answer
+`transport.py` implements it; `tests/fakes` implements it in memory. An HTTP answer
 is returned whatever its status; no answer is an exception (`NotSent` or `OutcomeUnknown`).
 """
 

@@ -13,6 +13,8 @@ from k8s_scheduler.kube.http import JSON
 # Go's names, as everybody else's User-Agent at an API server has them.
 _MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
+_BREAKS: Final = frozenset("\r\n\0")
+
 
 def user_agent(system: str = sys.platform, machine: str = platform.machine()) -> str:
     """Return who we are, in the form of client-go's User-Agent."""
@@ -26,12 +28,14 @@ class RequestHeaders:
         self._user_agent = user_agent()
         self._login: Mapping[str, str] | None = None
         self._made: dict[str, CIMultiDict[str]] = {}
+        self._encoded: dict[str, bytes] = {}
 
     def make(self, login: Mapping[str, str], *, content_type: str) -> CIMultiDict[str]:
         """Return the headers; an empty content type is for requests without a body."""
         if login is not self._login:
             self._login = login
             self._made.clear()
+            self._encoded.clear()
         made = self._made.get(content_type)
         if made is None:
             made = CIMultiDict(login)
@@ -43,3 +47,15 @@ class RequestHeaders:
                 made["Content-Type"] = content_type
             self._made[content_type] = made
         return made
+
+    def encode(self, login: Mapping[str, str], *, content_type: str) -> bytes:
+        """Return the same as lines; ValueError for a header that would be more than one line."""
+        headers = self.make(login, content_type=content_type)
+        found = self._encoded.get(content_type)
+        if found is None:
+            lines = [f"{name}: {value}" for name, value in headers.items()]
+            if bad := [name for name, value in headers.items() if _BREAKS & set(value)]:
+                raise ValueError(f"the value of header {bad[0]} is more than one line")
+            found = "".join(f"{line}\r\n" for line in lines).encode("latin-1")
+            self._encoded[content_type] = found
+        return found

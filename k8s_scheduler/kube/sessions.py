@@ -5,13 +5,15 @@
 Requests and watches have connections of their own, so that long-lived watches never take the
 place of a binding. A retired pair takes no new work; what is under way on it comes to its end.
 
-The aiohttp settings are what measurements left standing: no cookies, no decompression (we ask
-for none), no timeouts of its own (one deadline around each call), and no retries of its own: it
-would send a PUT again whose answer was lost, and hide that from us.
+Requests have connections of our own (`wires`), unless there is a proxy; watches have aiohttp's. Its
+settings are what measurements left standing: no cookies, no decompression (we ask for none), no
+timeouts of its own (one deadline around each call), and no retries of its own: it would send a PUT
+again whose answer was lost, and hide that from us.
 """
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -19,18 +21,16 @@ from typing import Final
 import aiohttp
 from aiohttp.abc import AbstractCookieJar
 from aiohttp.connector import AddrInfoType
+from yarl import URL
 
 from k8s_scheduler.kube.attempts import MarkingRequest
 from k8s_scheduler.kube.auth import Credentials
 from k8s_scheduler.kube.errors import NotSent
+from k8s_scheduler.kube.wires import Peer, WirePool, probe
 
 REQUEST_CONNECTIONS: Final = 64
 # Below the 90 s after which the API server closes an idle connection, so that we are the one.
 KEEP_ALIVE_SECONDS: Final = 60.0
-# A peer that vanished without a word is noticed after about a minute of silence.
-_PROBE_AFTER_SECONDS: Final = 30
-_PROBE_EVERY_SECONDS: Final = 10
-_PROBES: Final = 3
 
 
 class Pair:
@@ -38,14 +38,25 @@ class Pair:
 
     def __init__(self, credentials: Credentials) -> None:
         self.generation = credentials.generation
-        self.requests = _session(credentials, limit=REQUEST_CONNECTIONS)
+        # Through a proxy, requests go the way of watches.
+        self.requests: aiohttp.ClientSession | None = None
+        self.wires: WirePool | None = None
+        if credentials.proxy_url:
+            self.requests = _session(credentials, limit=REQUEST_CONNECTIONS)
+        else:
+            self.wires = WirePool(
+                _peer(credentials), limit=REQUEST_CONNECTIONS, idle_seconds=KEEP_ALIVE_SECONDS
+            )
         self.watches = _session(credentials, limit=0)
         self.users = 0
         self.retired = False
 
     async def close(self) -> None:
         """Close every connection."""
-        await self.requests.close()
+        if self.requests is not None:
+            await self.requests.close()
+        if self.wires is not None:
+            await self.wires.close()
         await self.watches.close()
 
 
@@ -100,6 +111,15 @@ class Sessions:
             task.add_done_callback(self._closing.discard)
 
 
+def _peer(credentials: Credentials) -> Peer:
+    """Return whom requests go to."""
+    server = URL(credentials.server, encoded=True)
+    context = credentials.ssl_context() if server.scheme == "https" else None
+    if context is None and server.scheme == "https":
+        context = ssl.create_default_context()
+    return Peer(server.host or "", server.port or 0, context, credentials.tls_server_name)
+
+
 def _session(credentials: Credentials, *, limit: int) -> aiohttp.ClientSession:
     context = credentials.ssl_context()
     connector = aiohttp.TCPConnector(
@@ -126,10 +146,5 @@ def _session(credentials: Credentials, *, limit: int) -> aiohttp.ClientSession:
 def _probed_socket(address: AddrInfoType) -> socket.socket:
     family, kind, protocol, _, _ = address
     made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if hasattr(socket, "TCP_KEEPIDLE"):
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_AFTER_SECONDS)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_EVERY_SECONDS)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+    probe(made)
     return made

@@ -1,4 +1,7 @@
-"""HTTP to one API server on aiohttp; implements `http.Transport`.
+"""HTTP to one API server; implements `http.Transport`.
+
+Requests go over connections of our own (`wires`), watches and what a proxy has to pass on over
+aiohttp.
 
 What a missing answer means is decided here, and bindings rest on it:
 
@@ -33,7 +36,8 @@ from k8s_scheduler.kube.auth import CHECK_SECONDS, Credentials
 from k8s_scheduler.kube.errors import OutcomeUnknown
 from k8s_scheduler.kube.http import JSON, Response
 from k8s_scheduler.kube.request_headers import RequestHeaders
-from k8s_scheduler.kube.sessions import Sessions
+from k8s_scheduler.kube.sessions import Pair, Sessions
+from k8s_scheduler.kube.wires import Answer
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 # A watch has no deadline, but its first byte has: the server may queue it, not forget it.
@@ -88,14 +92,14 @@ class ApiTransport:
             again.begin()
             try:
                 with self._sessions.use() as pair:
-                    answer, content = await self._exchange(pair.requests, call, whole=True)
+                    answer = await self._ask(pair, call)
             except OutcomeUnknown:
                 if not again.may_resend():
                     raise
                 continue
             if answer.status == 401 and await again.may_log_in():
                 continue
-            return Response(answer.status, content, answer.headers)
+            return Response(answer.status, answer.body, answer.headers)
 
     @asynccontextmanager
     async def stream(
@@ -109,7 +113,7 @@ class ApiTransport:
             again.begin()
             with self._sessions.use() as pair:
                 try:
-                    answer, _ = await self._exchange(pair.watches, call, whole=False)
+                    answer = await self._open(pair.watches, call)
                 except OutcomeUnknown:
                     if not again.may_resend():
                         raise
@@ -128,35 +132,57 @@ class ApiTransport:
         url = self._base.with_path(self._prefix + path, encoded=True)
         return URL(f"{url}?{urlencode(query)}", encoded=True) if query else url
 
-    async def _exchange(
-        self, session: aiohttp.ClientSession, call: Call, *, whole: bool
-    ) -> tuple[aiohttp.ClientResponse, bytes]:
-        attempt = Attempt()
-        content_type = "" if call.body is None else call.content_type
-        headers = self._headers.make(self._credentials.headers(), content_type=content_type)
+    async def _ask(self, pair: Pair, call: Call) -> Answer:
+        """Send a request, and read its answer to the end."""
         clock = asyncio.get_running_loop().time
         started = clock()
+        attempt = Attempt()
         try:
             async with asyncio.timeout_at(call.deadline):
-                answer = await session.request(
-                    call.method,
-                    call.url,
-                    data=call.body,
-                    headers=headers,
-                    allow_redirects=False,
-                    server_hostname=self._credentials.tls_server_name or None,
-                )
-                content = await answer.read() if whole else b""
+                if pair.wires is not None:
+                    answer = await pair.wires.exchange(self._encoded(call), attempt.begin)
+                else:
+                    opened = await self._send(pair.requests or pair.watches, call)
+                    answer = Answer(opened.status, await opened.read(), opened.headers)
         except FAILURES as error:
             self._count(call.method, "<error>")
             raise lost(error, attempt) from error
         self._count(call.method, str(answer.status))
-        if whole:
-            duration, sent, received = self._measures(call.method)
-            duration.observe(clock() - started)
-            sent.observe(len(call.body or b""))
-            received.observe(len(content))
-        return answer, content
+        duration, sent, received = self._measures(call.method)
+        duration.observe(clock() - started)
+        sent.observe(len(call.body or b""))
+        received.observe(len(answer.body))
+        return answer
+
+    def _encoded(self, call: Call) -> bytes:
+        url, body = call.url, call.body or b""
+        content_type = "" if call.body is None else call.content_type
+        headers = self._headers.encode(self._credentials.headers(), content_type=content_type)
+        first = f"{call.method} {url.raw_path_qs} HTTP/1.1\r\nHost: {self._base.authority}\r\n"
+        return b"%s%sContent-Length: %d\r\n\r\n%s" % (first.encode(), headers, len(body), body)
+
+    async def _open(self, session: aiohttp.ClientSession, call: Call) -> aiohttp.ClientResponse:
+        """Send a request, and return when its answer begins."""
+        attempt = Attempt()
+        try:
+            async with asyncio.timeout_at(call.deadline):
+                answer = await self._send(session, call)
+        except FAILURES as error:
+            self._count(call.method, "<error>")
+            raise lost(error, attempt) from error
+        self._count(call.method, str(answer.status))
+        return answer
+
+    async def _send(self, session: aiohttp.ClientSession, call: Call) -> aiohttp.ClientResponse:
+        content_type = "" if call.body is None else call.content_type
+        return await session.request(
+            call.method,
+            call.url,
+            data=call.body,
+            headers=self._headers.make(self._credentials.headers(), content_type=content_type),
+            allow_redirects=False,
+            server_hostname=self._credentials.tls_server_name or None,
+        )
 
     def _measures(self, method: str) -> tuple[Histogram, Histogram, Histogram]:
         measures = self._sizes.get(method)

@@ -1,0 +1,275 @@
+"""Small requests and their answers over connections of our own.
+
+Two requests are most of what placing a pod costs, and a general HTTP client spends most of that on
+what an API server never does: cookies, redirects, compression, upgrades. Here a request is a few
+bytes put together, and what reads the answer is llhttp, by way of httptools. One request at a time
+on a connection, nothing is sent twice, and an answer that does not end as HTTP wants it is lost.
+
+    new ──► connecting ──► idle ⇄ busy ──answered "close", lost, too long idle──► closed
+"""
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, cast
+
+import httptools
+
+# A peer that vanished without a word is noticed after about a minute of silence.
+_PROBE_AFTER_SECONDS: Final = 30
+_PROBE_EVERY_SECONDS: Final = 10
+_PROBES: Final = 3
+# Answers below are not the last word.
+_FINAL: Final = 200
+
+
+class LostError(ConnectionError):
+    """The connection ended before the answer did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer; of its headers, those that anybody asks for."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Where the server is, and how it proves that it is the one."""
+
+    host: str
+    port: int
+    context: ssl.SSLContext | None
+    # The name in its certificate, if it is another than the host.
+    name: str = ""
+
+
+class Wire(asyncio.Protocol):
+    """One connection. Only its pool uses it."""
+
+    def __init__(self, gone: Callable[["Wire"], None]) -> None:
+        """Tell `gone` when the connection has ended, for whatever reason."""
+        self._gone = gone
+        self._parser = httptools.HttpResponseParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._answer: asyncio.Future[Answer] | None = None
+        self._body: list[bytes] = []
+        self._headers: dict[str, str] = {}
+        self._is_reusable = True
+        self.idle_since = 0.0
+
+    # For the pool
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether another request can be sent."""
+        transport = self._transport
+        return self._is_reusable and transport is not None and not transport.is_closing()
+
+    def send(self, request: bytes, answer: asyncio.Future[Answer]) -> None:
+        """Send a request; the answer, or what became of it, goes to the future."""
+        if self._transport is None:
+            raise LostError("not connected")
+        self._answer = answer
+        self._transport.write(request)
+
+    def abort(self) -> None:
+        """End the connection without a word; whoever waits learns that it is lost."""
+        self._is_reusable = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    # For the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection."""
+        # uvloop's transports are not derived from asyncio's, and have all that those have.
+        self._transport = cast("asyncio.Transport", transport)
+        probe(transport.get_extra_info("socket"))
+
+    def data_received(self, data: bytes) -> None:
+        """Read on."""
+        if self._answer is None:
+            # Nobody has asked: whatever this is, the next answer would not be one.
+            self.abort()
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._fail(LostError(f"the answer is no HTTP: {error}"))
+            self.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell everybody."""
+        self._is_reusable = False
+        reason = " ".join(str(exc).split()) if exc else "the server closed the connection"
+        self._fail(LostError(reason or type(exc).__name__))
+        self._gone(self)
+
+    def _fail(self, error: Exception) -> None:
+        answer, self._answer = self._answer, None
+        if answer is not None and not answer.done():
+            answer.set_exception(error)
+
+    # For the parser
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep what somebody asks for."""
+        if name.lower() == b"retry-after":
+            self._headers["Retry-After"] = value.decode("latin-1")
+
+    def on_body(self, body: bytes) -> None:
+        """Keep a piece."""
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        """Hand over the answer."""
+        status = self._parser.get_status_code()
+        body, self._body = b"".join(self._body), []
+        headers, self._headers = self._headers, {}
+        if status < _FINAL:
+            return
+        answer, self._answer = self._answer, None
+        if answer is None or not self._parser.should_keep_alive():
+            # The former: an answer too many.
+            self._is_reusable = False
+        if answer is not None and not answer.done():
+            answer.set_result(Answer(status, body, headers))
+
+
+class WirePool:
+    """Connections to one server, as many as are needed up to a limit."""
+
+    def __init__(self, peer: Peer, *, limit: int, idle_seconds: float) -> None:
+        self._peer = peer
+        self._limit = limit
+        self._idle_seconds = idle_seconds
+        self._wires: set[Wire] = set()
+        # The one used last is used next: the others grow old and are closed.
+        self._idle: list[Wire] = []
+        self._connecting = 0
+        # Those who wait for a connection; they look again when told.
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_closed = False
+
+    async def exchange(self, request: bytes, sending: Callable[[], None]) -> Answer:
+        """Send a request and return its answer; `sending` is told before the first byte leaves.
+
+        Raises OSError: a LostError if there was a connection.
+        """
+        wire = await self._get()
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        sending()
+        try:
+            wire.send(request, answer)
+            return await answer
+        except BaseException:
+            # Whatever comes on it now is no answer to anything else.
+            wire.abort()
+            raise
+        finally:
+            self._give_back(wire)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._is_closed
+
+    async def close(self) -> None:
+        """Close every connection; what is under way is lost."""
+        self._is_closed = True
+        for wire in list(self._wires):
+            wire.abort()
+        self._tell_all()
+
+    async def _get(self) -> Wire:
+        loop = asyncio.get_running_loop()
+        while True:
+            if self._is_closed:
+                raise ConnectionError("the transport is closed")
+            while self._idle:
+                wire = self._idle.pop()
+                if wire.is_reusable and loop.time() - wire.idle_since < self._idle_seconds:
+                    return wire
+                wire.abort()
+            if len(self._wires) + self._connecting < self._limit:
+                return await self._connect()
+            turn = loop.create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    # It was our turn: the next one's, then.
+                    self._tell_one()
+                raise
+
+    async def _connect(self) -> Wire:
+        peer = self._peer
+        self._connecting += 1
+        try:
+            _, wire = await asyncio.get_running_loop().create_connection(
+                lambda: Wire(self._is_gone),
+                peer.host,
+                peer.port,
+                ssl=peer.context,
+                server_hostname=(peer.name or peer.host) if peer.context is not None else None,
+            )
+        except ssl.SSLCertVerificationError:
+            # That one can say itself what is wrong.
+            raise
+        except OSError as error:
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise ConnectionError(
+                f"Cannot connect to host {peer.host}:{peer.port} [{why}]"
+            ) from error
+        finally:
+            self._connecting -= 1
+            self._tell_one()
+        self._wires.add(wire)
+        if self._is_closed:
+            wire.abort()
+        return wire
+
+    def _give_back(self, wire: Wire) -> None:
+        if wire.is_reusable and not self._is_closed:
+            wire.idle_since = asyncio.get_running_loop().time()
+            self._idle.append(wire)
+            self._tell_one()
+        else:
+            wire.abort()
+
+    def _is_gone(self, wire: Wire) -> None:
+        self._wires.discard(wire)
+        if wire in self._idle:
+            self._idle.remove(wire)
+        self._tell_one()
+
+    def _tell_one(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    def _tell_all(self) -> None:
+        while self._waiting:
+            self._tell_one()
+
+
+def probe(connection: socket.socket | None) -> None:
+    """Let the kernel notice a peer that has vanished."""
+    if connection is None:
+        return
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_AFTER_SECONDS)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_EVERY_SECONDS)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
