@@ -38,25 +38,21 @@ class Pair:
 
     def __init__(self, credentials: Credentials) -> None:
         self.generation = credentials.generation
-        # Through a proxy, requests go the way of watches.
-        self.requests: aiohttp.ClientSession | None = None
-        self.wires: WirePool | None = None
-        if credentials.proxy_url:
-            self.requests = _session(credentials, limit=REQUEST_CONNECTIONS)
-        else:
-            self.wires = WirePool(
+        # Only aiohttp knows how to talk to a proxy.
+        self.requests: WirePool | aiohttp.ClientSession = (
+            _session(credentials, limit=REQUEST_CONNECTIONS)
+            if credentials.proxy_url
+            else WirePool(
                 _peer(credentials), limit=REQUEST_CONNECTIONS, idle_seconds=KEEP_ALIVE_SECONDS
             )
+        )
         self.watches = _session(credentials, limit=0)
         self.users = 0
         self.retired = False
 
     async def close(self) -> None:
         """Close every connection."""
-        if self.requests is not None:
-            await self.requests.close()
-        if self.wires is not None:
-            await self.wires.close()
+        await self.requests.close()
         await self.watches.close()
 
 

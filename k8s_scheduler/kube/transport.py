@@ -37,7 +37,7 @@ from k8s_scheduler.kube.errors import OutcomeUnknown
 from k8s_scheduler.kube.http import JSON, Response
 from k8s_scheduler.kube.request_headers import RequestHeaders
 from k8s_scheduler.kube.sessions import Pair, Sessions
-from k8s_scheduler.kube.wires import Answer
+from k8s_scheduler.kube.wires import Answer, WirePool
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 # A watch has no deadline, but its first byte has: the server may queue it, not forget it.
@@ -139,10 +139,10 @@ class ApiTransport:
         attempt = Attempt()
         try:
             async with asyncio.timeout_at(call.deadline):
-                if pair.wires is not None:
-                    answer = await pair.wires.exchange(self._encoded(call), attempt.begin)
+                if isinstance(pair.requests, WirePool):
+                    answer = await pair.requests.exchange(self._encoded(call), attempt.begin)
                 else:
-                    opened = await self._send(pair.requests or pair.watches, call)
+                    opened = await self._send(pair.requests, call)
                     answer = Answer(opened.status, await opened.read(), opened.headers)
         except FAILURES as error:
             self._count(call.method, "<error>")

@@ -173,8 +173,8 @@ class SchedulerMetrics:
         )
         self.shape_questions = self._counter(
             "k8s_scheduler_shape_questions",
-            "Decisions by whether the pod's shape was new, and if not, whether its evaluation was "
-            "kept.",
+            "Decisions by whether the pod's shape was new, or new but akin to others, and if not, "
+            "whether its evaluation was kept.",
             "answer",
         )
         self.shape_renewals = self._counter(

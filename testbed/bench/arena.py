@@ -193,11 +193,14 @@ class Arena:
             time.sleep(max(0.0, begin + number / steady.rate - time.monotonic()))
             self.world.bed.client.create(collection_path(pod), pod)
             self._progress(f"{label}: steady arrival", number + 1, steady.pods)
-        eventually(
-            lambda: all(name in reader.catch_up().bound for name in names),
-            _STEADY_WAIT_SECONDS,
-            "every pod that arrived is bound",
-        )
+        try:
+            eventually(
+                lambda: all(name in reader.catch_up().bound for name in names),
+                _STEADY_WAIT_SECONDS,
+                "every pod that arrived is bound",
+            )
+        except AssertionError as error:
+            raise TestbedError(f"{label}: steady arrival: {error}") from error
         found = latencies(reader.account, names)
         return Latency(
             rate=steady.rate,

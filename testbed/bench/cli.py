@@ -51,7 +51,12 @@ class Bar:
 
 def main(arguments: list[str]) -> int:
     """Run; return the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.repeats < 1:
+        parser.error(f"--repeats {options.repeats}: at least one run is needed")
+    if options.rate < 0 or options.steady_seconds < 0:
+        parser.error("--rate and --steady-seconds can't be negative; 0 leaves steady arrival out")
     names = tuple(SCENARIOS) if options.full else tuple(options.workload or DEFAULT)
     steady = None
     if options.rate and options.steady_seconds:

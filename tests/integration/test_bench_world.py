@@ -14,7 +14,7 @@ from testbed.workload import make_node, make_nodes, make_pod, make_pods
 
 NODES, PODS = 20, 40
 CONTESTANTS: dict[str, Callable[[World], Contestant]] = {
-    "k8s-scheduler": Ours,
+    "k8s-scheduler": lambda world: Ours(world, flags=("--verify-cache=1",)),
     "kube-scheduler": Upstream,
     "null-binder": NullBinder,
 }

@@ -366,7 +366,7 @@ class TestRotation:
                 assert await anext(chunks, None) is None
             assert transport._sessions._pairs == {new}
             await asyncio.gather(*transport._sessions._closing)
-            assert old.wires.is_closed
+            assert old.requests.is_closed
             assert old.watches.closed
 
     async def test_the_transport_keeps_its_credentials_fresh(
