@@ -25,11 +25,10 @@ ALIASES = {"kcm": CONTROLLER_MANAGER, "sched": SCHEDULER, "api": API_SERVER}
 class AuditMode(StrEnum):
     """How the API server writes its audit log; the names are its own.
 
-    Blocking costs it least: a batch copies each entry before it writes it. Strict adds that a
+    Its third, batch, copies each entry before it writes it, which costs more. Strict adds that a
     request whose first line can't be written is refused.
     """
 
-    BATCH = "batch"
     BLOCKING = "blocking"
     BLOCKING_STRICT = "blocking-strict"
 

@@ -23,7 +23,6 @@ from k8s_scheduler.api.pod import Pod, PodAffinity, PodAffinityTerm
 from k8s_scheduler.api.selector_problems import together
 
 NO_TERMS = 0
-TermId = int
 _Pair = tuple[str, str]
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -48,7 +48,7 @@ def test_audit_log_is_kept_only_when_asked_for(audit):
 
 
 @pytest.mark.parametrize(
-    ("chosen", "mode"), [({}, "blocking-strict"), ({"audit_mode": AuditMode.BATCH}, "batch")]
+    ("chosen", "mode"), [({}, "blocking-strict"), ({"audit_mode": AuditMode.BLOCKING}, "blocking")]
 )
 def test_audit_log_is_strict_unless_told_otherwise(chosen, mode):
     flags = arguments(API_SERVER, _plan(audit=True, **chosen))
