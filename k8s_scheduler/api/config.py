@@ -20,6 +20,7 @@ import msgspec
 from k8s_scheduler.api.config_arguments import PluginArguments
 from k8s_scheduler.api.config_rules import DURATION, FORMAT, RULE, Duration, Int32, Int64, Range
 from k8s_scheduler.api.config_struct import Configured
+from k8s_scheduler.api.extras import SchedulerExtras
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
@@ -221,5 +222,6 @@ class SchedulerConfiguration:
 
     settings: KubeSchedulerConfiguration
     profiles: tuple[ResolvedProfile, ...]
+    extras: SchedulerExtras = field(default_factory=SchedulerExtras)
     warnings: tuple[str, ...] = ()
     source: str = ""

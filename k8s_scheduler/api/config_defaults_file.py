@@ -14,6 +14,7 @@ from k8s_scheduler.api.config_defaults import DEFAULT_MULTI_POINT, MULTI_POINT
 from k8s_scheduler.api.config_encode import encode
 from k8s_scheduler.api.config_load import default_configuration
 from k8s_scheduler.api.config_profiles import plugin_sets
+from k8s_scheduler.api.extras import SchedulerExtras
 
 
 def defaults_file(known: Mapping[str, PluginFacts]) -> str:
@@ -30,7 +31,8 @@ def defaults_file(known: Mapping[str, PluginFacts]) -> str:
             "pluginConfig": _plugin_config(supported, known),
         }
     ]
-    return yaml.safe_dump(encoded, sort_keys=False, width=100)
+    documents = [encoded, encode(SchedulerExtras())]
+    return yaml.safe_dump_all(documents, sort_keys=False, width=100)
 
 
 def _plugins(names: Sequence[str], known: Mapping[str, PluginFacts]) -> dict[str, Any]:

@@ -1,16 +1,16 @@
 """From a file to a `SchedulerConfiguration`, or to one error that names everything wrong.
 
-    text ──► YAML with lines ──► types ──► defaults ──► flags ──► rules ──► profiles
-             yaml_positions      config_decode          here      config_validate
-                                                                  config_support
-                                                                  config_profiles
+    text ──► YAML with lines ──► documents ──► types ──► defaults ──► flags ──► rules ──► profiles
+             yaml_positions   config_documents config_decode          here     config_validate
+                                                                               config_support
+                                                                               config_profiles
 
 Errors of all steps are collected and given file and line; only a file that is no configuration
 at all (not YAML, another kind) ends the walk early. A rule that a flag broke is reported under
 the flag's name.
 
 Decoding is strict, as kube-scheduler's is: unknown and repeated fields are errors. A file is one
-document.
+document, and perhaps a second one of our own kind (`extras`).
 """
 
 import json
@@ -22,8 +22,6 @@ from typing import Any
 import msgspec
 
 from k8s_scheduler.api.config import (
-    API_VERSION,
-    KIND,
     ClientConnection,
     KubeSchedulerConfiguration,
     LeaderElection,
@@ -33,10 +31,12 @@ from k8s_scheduler.api.config import (
 )
 from k8s_scheduler.api.config_decode import decode
 from k8s_scheduler.api.config_defaults import DEFAULT_MULTI_POINT
+from k8s_scheduler.api.config_documents import Documents, parse_documents, read_documents
 from k8s_scheduler.api.config_extenders import leave_to_extenders
 from k8s_scheduler.api.config_profiles import resolve_profile
 from k8s_scheduler.api.config_support import not_supported_yet, without_effect
 from k8s_scheduler.api.config_validate import validate
+from k8s_scheduler.api.extras import SchedulerExtras
 from k8s_scheduler.api.field_errors import (
     ConfigurationError,
     FieldError,
@@ -44,9 +44,7 @@ from k8s_scheduler.api.field_errors import (
     not_covered,
 )
 from k8s_scheduler.api.pod import DEFAULT_SCHEDULER_NAME
-from k8s_scheduler.api.yaml_positions import Document, parse_yaml
-
-_RIGHT = f'"apiVersion: {API_VERSION}" and "kind: {KIND}"'
+from k8s_scheduler.api.yaml_positions import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +70,8 @@ def load_configuration(
     What is right but not supported yet is an error too, unless nothing is to be run with it:
     then it is a warning.
     """
-    document, errors = _read(path)
-    if document is None or _is_something_else(document.value):
-        raise _located(errors or _type_errors(document), document, str(path))
     return _configure(
-        document,
-        errors + _type_errors(document),
+        read_documents(path),
         known=known,
         default_multi_point=default_multi_point,
         overrides=overrides,
@@ -90,12 +84,8 @@ def configuration_from_value(
     value: Mapping[str, Any], known: Mapping[str, PluginFacts], *, source: str
 ) -> SchedulerConfiguration:
     """Check and resolve a configuration that is in no file; `source` stands for its name."""
-    document, errors = _parse(json.dumps(value))
-    if document is None or _is_something_else(document.value):
-        raise _located(errors or _type_errors(document), document, source)
     return _configure(
-        document,
-        errors + _type_errors(document),
+        parse_documents(json.dumps(value)),
         known=known,
         default_multi_point=DEFAULT_MULTI_POINT,
         overrides=(),
@@ -112,8 +102,7 @@ def default_configuration(
 ) -> SchedulerConfiguration:
     """Return what holds without a file: one profile, `default-scheduler`, with all defaults."""
     return _configure(
-        Document({}),
-        [],
+        Documents(Document({}), None, []),
         known=known,
         default_multi_point=default_multi_point,
         overrides=overrides,
@@ -151,55 +140,8 @@ def completed(settings: KubeSchedulerConfiguration) -> KubeSchedulerConfiguratio
     )
 
 
-def _read(path: Path) -> tuple[Document | None, list[FieldError]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        return None, [FieldError((), f"cannot be read: {error.strerror}")]
-    except UnicodeDecodeError as error:
-        return None, [FieldError((), f"is not text in UTF-8: byte {error.start} is not")]
-    return _parse(text)
-
-
-def _parse(text: str) -> tuple[Document | None, list[FieldError]]:
-    documents, errors = parse_yaml(text)
-    documents = [document for document in documents if document.value is not None]
-    if errors and not documents:
-        return None, errors
-    if not documents:
-        return None, [FieldError((), f"is empty; it must say {_RIGHT}")]
-    if len(documents) > 1:
-        line = documents[1].line_of(())
-        message = f"holds {len(documents)} documents; put one configuration into one file"
-        return None, [FieldError((), message, line=line)]
-    return documents[0], errors
-
-
-def _is_something_else(value: Any) -> bool:
-    """Return whether the file was never meant to be this configuration."""
-    if not isinstance(value, dict):
-        return True
-    version, kind = str(value.get("apiVersion", API_VERSION)), value.get("kind", KIND)
-    return kind != KIND or version.partition("/")[0] != API_VERSION.partition("/")[0]
-
-
-def _type_errors(document: Document | None) -> list[FieldError]:
-    value = document.value if document is not None else None
-    if not isinstance(value, dict):
-        return [FieldError((), f"must be a mapping that says {_RIGHT}")]
-    errors = []
-    for field, right in (("apiVersion", API_VERSION), ("kind", KIND)):
-        given = value.get(field)
-        if given is None:
-            errors.append(FieldError((field,), f'Required value: must be "{right}"'))
-        elif given != right:
-            errors.append(FieldError((field,), f'Invalid value: "{given}": must be "{right}"'))
-    return errors
-
-
 def _configure(
-    document: Document,
-    errors: list[FieldError],
+    documents: Documents,
     *,
     known: Mapping[str, PluginFacts],
     default_multi_point: Sequence[str],
@@ -207,7 +149,11 @@ def _configure(
     source: str,
     to_run: bool,
 ) -> SchedulerConfiguration:
+    document = documents.main
+    if document is None:
+        raise _located(documents.errors, Document(), source)
     settings, wrong = decode(KubeSchedulerConfiguration, document.value, ())
+    extras, wrong_extras = _extras(documents.extras)
     settings = _override(completed(settings), overrides)
     resolutions = [
         resolve_profile(
@@ -225,7 +171,7 @@ def _configure(
         found += resolution.errors
     flags: dict[FieldPath, FieldPath] = {o.path: (o.flag,) for o in overrides}
     found = [replace(error, path=flags.get(error.path, error.path)) for error in found]
-    errors = errors + not_covered(found, wrong) + wrong
+    errors = documents.errors + not_covered(found, wrong) + wrong + wrong_extras
     if errors:
         raise _located(errors, document, source)
     warnings = without_effect(settings, document) + ([] if to_run else unsupported)
@@ -234,9 +180,18 @@ def _configure(
     return SchedulerConfiguration(
         settings=settings,
         profiles=tuple(leave_to_extenders(r.profile, settings.extenders) for r in resolutions),
+        extras=extras,
         warnings=tuple(map(str, _with_lines(warnings, document, source))),
         source=source,
     )
+
+
+def _extras(document: Document | None) -> tuple[SchedulerExtras, list[FieldError]]:
+    """Return what the document of our own says, and what is wrong in it at its lines."""
+    if document is None:
+        return SchedulerExtras(), []
+    extras, wrong = decode(SchedulerExtras, document.value, ())
+    return extras, [replace(e, line=e.line or document.line_of(e.path)) for e in wrong]
 
 
 def _override(
@@ -258,10 +213,8 @@ def _attribute(kind: type[msgspec.Struct], encode_name: str) -> str:
     return next(f.name for f in msgspec.structs.fields(kind) if f.encode_name == encode_name)
 
 
-def _located(
-    errors: Iterable[FieldError], document: Document | None, source: str
-) -> ConfigurationError:
-    return ConfigurationError(_with_lines(errors, document or Document(), source))
+def _located(errors: Iterable[FieldError], document: Document, source: str) -> ConfigurationError:
+    return ConfigurationError(_with_lines(errors, document, source))
 
 
 def _with_lines(errors: Iterable[FieldError], document: Document, source: str) -> list[FieldError]:

@@ -26,6 +26,7 @@ from k8s_scheduler.api.config_defaults import MULTI_POINT, REMOVED_PLUGINS
 from k8s_scheduler.api.config_encode import encode_field
 from k8s_scheduler.api.config_rules import DURATION, FORMAT, Choice, Range, rule
 from k8s_scheduler.api.durations import DURATION_PATTERN
+from k8s_scheduler.api.extras import EXTRAS_API_VERSION, EXTRAS_KIND, SchedulerExtras
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -52,11 +53,19 @@ def configuration_schema(known: Mapping[str, PluginFacts]) -> Schema:
     file = schemas[KubeSchedulerConfiguration.__name__]
     file["properties"] |= {"apiVersion": {"const": API_VERSION}, "kind": {"const": KIND}}
     file["required"] = ["apiVersion", "kind"]
+    definitions.add(SchedulerExtras)
+    extras = schemas[SchedulerExtras.__name__]
+    kind = {"kind": {"const": EXTRAS_KIND}}
+    extras["properties"] |= {"apiVersion": {"const": EXTRAS_API_VERSION}, **kind}
+    extras["required"] = ["apiVersion", "kind"]
     return {
         "$schema": _DIALECT,
-        "title": f"{KIND} {API_VERSION}",
+        "title": f"{KIND} {API_VERSION}, {EXTRAS_KIND} {EXTRAS_API_VERSION}",
         "type": "object",
-        "$ref": _reference(KubeSchedulerConfiguration.__name__),
+        # Each document of the file is held against it.
+        "if": {"properties": kind, "required": ["kind"]},
+        "then": {"$ref": _reference(SchedulerExtras.__name__)},
+        "else": {"$ref": _reference(KubeSchedulerConfiguration.__name__)},
         "$defs": dict(sorted(schemas.items())),
     }
 

@@ -11,6 +11,7 @@ from k8s_scheduler.api.config import (
 )
 from k8s_scheduler.api.config_defaults import WEIGHTED_POINTS
 from k8s_scheduler.api.durations import format_duration
+from k8s_scheduler.api.extras import SchedulerExtras
 from k8s_scheduler.api.field_errors import render_value
 
 _VERBS: Final = {
@@ -23,7 +24,7 @@ _VERBS: Final = {
 
 def summary(configuration: SchedulerConfiguration) -> str:
     """Return a few lines: the settings, then each profile with its plugins and arguments."""
-    lines = [*_settings(configuration.settings)]
+    lines = [*_settings(configuration.settings), *_extras(configuration.extras)]
     for profile in configuration.profiles:
         lines += ["", *_profile(profile)]
     return "\n".join(lines)
@@ -49,6 +50,11 @@ def _settings(settings: KubeSchedulerConfiguration) -> Iterator[str]:
         yield "caches: filled only while leading"
     for extender in settings.extenders:
         yield _extender(extender)
+
+
+def _extras(extras: SchedulerExtras) -> Iterator[str]:
+    batch = extras.batch
+    yield f"decisions in a row: {batch.max_pods}, for {batch.max_milliseconds}ms at most"
 
 
 def _extender(extender: Extender) -> str:

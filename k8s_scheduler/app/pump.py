@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from k8s_scheduler.api.extras import Batch
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
@@ -38,7 +39,7 @@ from k8s_scheduler.lib.slices import SliceMeter
 
 TICK_SECONDS = 1.0
 # Decisions between two looks at the clock of the slice.
-_BATCH = 4
+_STEP = 4
 # Binding a volume writes these, and a write must name the version it was decided on.
 _VERSIONED: Final = frozenset({Kind.PERSISTENT_VOLUME, Kind.PERSISTENT_VOLUME_CLAIM})
 
@@ -52,10 +53,12 @@ class Pump:
         *,
         clock: Callable[[], float],
         meter: SliceMeter,
+        batch: Batch | None = None,
     ) -> None:
         self._core = core
         self._clock = clock
         self._meter = meter
+        self._batch = batch or Batch()
         self._carrier: Carrier | None = None
         self._recording: Recording | None = None
         self._allowed = False
@@ -135,19 +138,27 @@ class Pump:
     # Running
 
     async def run(self) -> None:
-        """Decide whenever there is something to decide, until cancelled."""
+        """Decide whenever there is something to decide, until cancelled.
+
+        Decisions come in batches: what they lead to (requests, what the watch shows meanwhile)
+        gets its turn in between. Each decision is assumed before the next one is begun.
+        """
         while True:
             await self._wake.wait()
             self._wake.clear()
             part = self._meter.start("core")
+            left = self._batch.max_pods
             while self._allowed and self._core.has_work:
                 room = self._connected().bind_room()
                 if room <= 0:
                     # A bind that ends makes room, and wakes us.
                     break
-                self._tell(Schedule(self._clock(), min(room, _BATCH)))
-                if part.full():
+                step = min(room, left, _STEP)
+                self._tell(Schedule(self._clock(), step))
+                left -= step
+                if left <= 0 or part.full(self._batch.max_milliseconds / 1000):
                     await part.breathe()
+                    left = self._batch.max_pods
             part.finish()
 
     async def tick(self) -> None:

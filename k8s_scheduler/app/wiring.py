@@ -89,7 +89,8 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
     clock = SteadyClock()
     meter = SliceMeter(metrics.report_slice)
     core = Scheduler(setup, metrics=metrics.scheduler, perf=time.perf_counter)
-    pump = Pump(core, clock=clock, meter=meter)
+    batch = options.configuration.extras.batch
+    pump = Pump(core, clock=clock, meter=meter, batch=batch)
     elector = _elector(options, transport, metrics)
     may_write = _always if elector is None else elector.may_write
     dispatcher = Dispatcher(

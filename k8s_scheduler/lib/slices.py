@@ -28,9 +28,9 @@ class Slice:
         self._clock = clock
         self._start = clock()
 
-    def full(self) -> bool:
+    def full(self, limit_seconds: float = _FULL_SECONDS) -> bool:
         """Return whether it is time to let others run."""
-        return self._clock() - self._start >= _FULL_SECONDS
+        return self._clock() - self._start >= limit_seconds
 
     def finish(self) -> None:
         """Report the time used; call it when the work ends without another `breathe`."""

@@ -1,10 +1,14 @@
 """What the configuration tests share: the plugins that exist, and a file that is loaded."""
 
+import yaml
+
 from k8s_scheduler.api.config_defaults import DEFAULT_MULTI_POINT, upstream_plugins
+from k8s_scheduler.api.config_defaults_file import defaults_file
 from k8s_scheduler.api.config_load import load_configuration
 from k8s_scheduler.api.field_errors import ConfigurationError
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+EXTRAS = "apiVersion: k8s-scheduler.io/v1alpha1\nkind: SchedulerExtras\n"
 
 # Everything that is on by default; what is behind a gate is not there.
 KNOWN = upstream_plugins(DEFAULT_MULTI_POINT)
@@ -36,3 +40,9 @@ def messages_of(folder, text, **options):
     except ConfigurationError as error:
         return str(error).replace(f"{folder}/", "").splitlines()
     return []
+
+
+def default_documents(known=KNOWN):
+    """Return the documents of the file of defaults: kube-scheduler's and ours."""
+    main, extras = yaml.safe_load_all(defaults_file(known))
+    return main, extras

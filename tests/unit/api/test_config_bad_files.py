@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.api.config_cases import messages_of
+from tests.unit.api.config_cases import EXTRAS, HEADER, messages_of
 
 CASES = {
     "nothing in it": (
@@ -74,7 +74,47 @@ kind: KubeSchedulerConfiguration
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 """,
-        ["config.yaml:4: holds 2 documents; put one configuration into one file"],
+        [
+            (
+                "config.yaml:4: holds 2 documents; a file holds one KubeSchedulerConfiguration and "
+                "at most one SchedulerExtras"
+            )
+        ],
+    ),
+    "extras twice": (
+        f"{HEADER}---\n{EXTRAS}---\n{EXTRAS}",
+        [
+            (
+                "config.yaml:7: holds 3 documents; a file holds one KubeSchedulerConfiguration and "
+                "at most one SchedulerExtras"
+            )
+        ],
+    ),
+    "extras alone": (
+        EXTRAS,
+        [
+            (
+                "config.yaml: holds no KubeSchedulerConfiguration beside its SchedulerExtras; one "
+                'document must say "apiVersion: kubescheduler.config.k8s.io/v1" and "kind: '
+                'KubeSchedulerConfiguration"'
+            )
+        ],
+    ),
+    "extras of another version, and wrong on both sides": (
+        (
+            f"kind: SchedulerExtras\nbatch: {{maxPods: 0, maxMilliseconds: 21, maxPod: 3}}\n---\n"
+            f"{HEADER}parallelism: 0\n"
+        ),
+        [
+            'config.yaml:1: apiVersion: Required value: must be "k8s-scheduler.io/v1alpha1"',
+            'config.yaml:2: batch.maxPod: unknown field "maxPod"',
+            "config.yaml:2: batch.maxPods: Invalid value: 0: must be between 1 and 10000",
+            "config.yaml:2: batch.maxMilliseconds: Invalid value: 21: must be between 1 and 20",
+            (
+                "config.yaml:6: parallelism: Invalid value: 0: should be an integer value greater "
+                "than zero"
+            ),
+        ],
     ),
     "no apiVersion and no kind": (
         "parallelism: 4\n",

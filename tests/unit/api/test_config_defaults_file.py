@@ -2,13 +2,13 @@
 
 import msgspec
 import pytest
-import yaml
 
 from k8s_scheduler.api.config import KubeSchedulerConfiguration
 from k8s_scheduler.api.config_defaults import DEFAULT_MULTI_POINT
 from k8s_scheduler.api.config_defaults_file import defaults_file
 from k8s_scheduler.api.config_load import default_configuration
-from tests.unit.api.config_cases import FEW, KNOWN, load_text
+from k8s_scheduler.api.extras import SchedulerExtras
+from tests.unit.api.config_cases import FEW, KNOWN, default_documents, load_text
 
 
 @pytest.mark.parametrize("known", [KNOWN, FEW], ids=["all plugins", "few plugins"])
@@ -18,6 +18,7 @@ def test_loading_it_changes_nothing(tmp_path, known):
         default_configuration(known),
     )
     assert loaded.profiles == default.profiles
+    assert loaded.extras == default.extras
     assert msgspec.structs.replace(loaded.settings, profiles=()) == msgspec.structs.replace(
         default.settings, profiles=()
     )
@@ -25,7 +26,8 @@ def test_loading_it_changes_nothing(tmp_path, known):
 
 
 def test_every_field_is_there():
-    file = yaml.safe_load(defaults_file(KNOWN))
+    file, extras = default_documents()
+    assert list(extras) == [f.encode_name for f in msgspec.structs.fields(SchedulerExtras)]
     fields = msgspec.structs.fields(KubeSchedulerConfiguration)
     assert list(file) == [field.encode_name for field in fields]
     for section in ("leader_election", "client_connection"):
@@ -36,7 +38,7 @@ def test_every_field_is_there():
 
 
 def test_plugins_are_listed_as_kube_scheduler_lists_them():
-    (profile,) = yaml.safe_load(defaults_file(KNOWN))["profiles"]
+    (profile,) = default_documents()[0]["profiles"]
     enabled = profile["plugins"].pop("multiPoint")["enabled"]
     assert [plugin["name"] for plugin in enabled] == list(DEFAULT_MULTI_POINT)
     assert {plugin["name"]: plugin["weight"] for plugin in enabled if "weight" in plugin} == {
@@ -53,7 +55,7 @@ def test_plugins_are_listed_as_kube_scheduler_lists_them():
 
 
 def test_arguments_are_listed_with_their_type():
-    (profile,) = yaml.safe_load(defaults_file(KNOWN))["profiles"]
+    (profile,) = default_documents()[0]["profiles"]
     args = {config["name"]: config["args"] for config in profile["pluginConfig"]}
     assert list(args) == sorted(default_configuration(KNOWN).profiles[0].plugin_args)
     assert args["VolumeBinding"] == {

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from k8s_scheduler.api import config
+from k8s_scheduler.api import config, extras
 from k8s_scheduler.api.config_defaults import (
     DEFAULT_MULTI_POINT,
     EXTENSION_POINTS,
@@ -22,6 +22,8 @@ SECTIONS = (
     config.Profile,
     config.Extender,
     config.ExtenderTLSConfig,
+    extras.SchedulerExtras,
+    extras.Batch,
 )
 ARGUMENTS = [(name, arguments.kind) for name, arguments in PLUGIN_ARGUMENTS.items()]
 

@@ -7,9 +7,8 @@ import yaml
 from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
-from k8s_scheduler.api.config_defaults_file import defaults_file
 from k8s_scheduler.api.config_schema import configuration_schema
-from tests.unit.api.config_cases import FEW, HEADER, KNOWN
+from tests.unit.api.config_cases import EXTRAS, FEW, HEADER, KNOWN, default_documents
 from tests.unit.api.test_config_any_input import FILES, errors_of
 from tests.unit.api.test_config_bad_count import TABLE
 from tests.unit.api.test_config_examples import EXAMPLES
@@ -60,10 +59,18 @@ def test_it_is_a_schema_of_its_draft():
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
-def test_the_defaults_fit():
-    assert problems(defaults_file(KNOWN)) == []
-    few = Draft202012Validator(configuration_schema(FEW))
-    assert list(few.iter_errors(yaml.safe_load(defaults_file(FEW)))) == []
+@pytest.mark.parametrize("known", [KNOWN, FEW], ids=["all plugins", "few plugins"])
+def test_the_defaults_fit(known):
+    validator = Draft202012Validator(configuration_schema(known))
+    for document in default_documents(known):
+        assert list(validator.iter_errors(document)) == []
+
+
+def test_extras_are_told_by_their_kind():
+    assert problems(EXTRAS + "batch: {maxPods: 3}\n") == []
+    assert problems(EXTRAS + "batch: {maxMilliseconds: 0}\n") == ["0 is less than the minimum of 1"]
+    assert problems(EXTRAS + "parallelism: 3\n")
+    assert problems(HEADER + "batch: {maxPods: 3}\n")
 
 
 @pytest.mark.parametrize("name", ["my-custom-scheduler.yaml", "kubeconfig.yaml"])
@@ -99,7 +106,7 @@ def test_what_loads_fits(value):
 
 def test_every_field_of_the_file_is_described():
     described = SCHEMA["$defs"]["KubeSchedulerConfiguration"]["properties"]
-    assert set(described) == set(yaml.safe_load(defaults_file(KNOWN)))
+    assert set(described) == set(default_documents()[0])
     assert described["parallelism"] == {
         "type": ["integer", "null"],
         "minimum": 1,

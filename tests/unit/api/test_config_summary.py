@@ -12,10 +12,11 @@ def test_the_defaults():
         "leader election: lease kube-system/kube-scheduler, 15s long, renewed within 10s, tried "
         "every 2s"
     )
-    assert lines[1:7] == [
+    assert lines[1:8] == [
         "API server: credentials of the pod, no limit",
         "backoff of pods: 1s to 10s",
         "calls at once: 16",
+        "decisions in a row: 16, for 10ms at most",
         "",
         "profile default-scheduler",
         "  nodes to score: all",

@@ -1,10 +1,13 @@
 """The pump lets the core decide when it may, when there is room, and not otherwise."""
 
 import asyncio
+import itertools
 from contextlib import asynccontextmanager
 
 import msgspec
+import pytest
 
+from k8s_scheduler.api.extras import Batch
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.storage import PersistentVolumeClaim
 from k8s_scheduler.api.workloads import ReplicaSet
@@ -13,7 +16,7 @@ from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.core.messages.incoming import ObjectChanged
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from k8s_scheduler.kube.binding import BindOutcome
-from k8s_scheduler.lib.slices import silent_meter
+from k8s_scheduler.lib.slices import SliceMeter, silent_meter
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import profile
 
@@ -41,9 +44,9 @@ class Desk:
 
 
 @asynccontextmanager
-async def pumping(desk):
+async def pumping(desk, batch=None, meter=None):
     core = Scheduler(Setup(profiles=(profile(),)))
-    pump = Pump(core, clock=lambda: 1000.0, meter=silent_meter())
+    pump = Pump(core, clock=lambda: 1000.0, meter=meter or silent_meter(), batch=batch)
     pump.connect(Carrier(desk, desk, desk), None)
     task = asyncio.create_task(pump.run())
     try:
@@ -51,6 +54,35 @@ async def pumping(desk):
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("batch", "milliseconds", "together"),
+    [
+        (Batch(max_pods=3, max_milliseconds=20), 0, [3, 3, 1]),
+        (Batch(max_pods=6, max_milliseconds=20), 0, [6, 1]),
+        (Batch(max_pods=100, max_milliseconds=20), 0, [7]),
+        (Batch(max_pods=100, max_milliseconds=2), 1, [7]),
+        (Batch(max_pods=100, max_milliseconds=2), 3, [4, 3]),
+    ],
+)
+async def test_others_get_their_turn_after_so_many_decisions_or_so_much_time(
+    batch, milliseconds, together
+):
+    desk = Desk()
+    cpu = itertools.count()
+    meter = SliceMeter(lambda _owner, _seconds: None, lambda: next(cpu) * milliseconds / 1000)
+    async with pumping(desk, batch, meter) as pump:
+        pump.node_changed(None, make_node("n1").obj())
+        for i in range(7):
+            pump.pod_changed(None, make_pod(f"p{i}").obj())
+        pump.allow()
+        seen = [0]
+        for _ in range(20):
+            await asyncio.sleep(0)
+            seen.append(len(desk.binds))
+        grown = [after - before for before, after in itertools.pairwise(seen)]
+        assert [count for count in grown if count] == together
 
 
 async def turn():

@@ -1,0 +1,34 @@
+"""SchedulerExtras as types: what this scheduler has beyond kube-scheduler's configuration.
+
+A second document in the same file, of this project's own kind, so that kube-scheduler's document
+stays kube-scheduler's. Without it everything has its default.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from k8s_scheduler.api.config_rules import RULE, Int32, Range
+from k8s_scheduler.api.config_struct import Configured
+
+EXTRAS_API_VERSION = "k8s-scheduler.io/v1alpha1"
+EXTRAS_KIND = "SchedulerExtras"
+
+_MAX_PODS: Final = Range(1, 10_000, "must be between 1 and 10000")
+# Nothing may hold the event loop for longer than 20 ms: leases and health checks wait behind it.
+_MAX_MILLISECONDS: Final = Range(1, 20, "must be between 1 and 20")
+
+
+class Batch(Configured, frozen=True):
+    """How much is decided before anything else gets its turn: whichever limit comes first."""
+
+    max_pods: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_PODS})] = 16
+    max_milliseconds: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_MILLISECONDS})] = 10
+
+
+class SchedulerExtras(Configured, frozen=True):
+    """The whole document."""
+
+    api_version: str = EXTRAS_API_VERSION
+    kind: str = EXTRAS_KIND
+    batch: Batch = Batch()
