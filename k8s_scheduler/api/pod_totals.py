@@ -49,6 +49,20 @@ def total_limits(pod: Pod) -> dict[str, int]:
     return total
 
 
+def is_sum_of_containers(pod: Pod, *, from_status: bool = False) -> bool:
+    """Return whether what its containers ask for is all there is to it, as in most pods."""
+    spec, status = pod.spec, pod.status
+    if spec.init_containers or spec.overhead or spec.resources is not None:
+        return False
+    return not from_status or not (
+        status.container_statuses
+        or status.init_container_statuses
+        or status.resources is not None
+        or status.allocated_resources is not None
+        or _resize_is_infeasible(pod)
+    )
+
+
 def has_pod_level_requests(pod: Pod) -> bool:
     """Return whether a pod asks for something as a whole."""
     resources = pod.spec.resources

@@ -5,16 +5,32 @@ the scheduler's units: thousandths for cpu, whole units for everything else.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
 
+from k8s_scheduler.api.meta import ObjectMeta
 from k8s_scheduler.api.names import is_extended_resource_name
-from k8s_scheduler.api.pod import Pod, ResourceList
-from k8s_scheduler.api.pod_totals import has_pod_level_requests, total_requests
+from k8s_scheduler.api.pod import (
+    Container,
+    Pod,
+    PodSpec,
+    ResourceList,
+    ResourceRequirements,
+)
+from k8s_scheduler.api.pod_totals import (
+    has_pod_level_requests,
+    is_sum_of_containers,
+    total_requests,
+)
 from k8s_scheduler.api.quantity import milli, nano, whole
 
 CPU = "cpu"
 MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
+
+# The requests of one container, as they are written.
+_Items: TypeAlias = tuple[tuple[str, str | int | float], ...]
 
 # What a container without a request counts in scores, so that empty requests still spread.
 _DEFAULT_NANO = {CPU: nano("100m"), MEMORY: nano("200Mi")}
@@ -46,6 +62,25 @@ def pod_requests(pod: Pod, *, from_status: bool = False, with_pod_level: bool = 
     `from_status` counts what a bound pod was really given; `with_pod_level` off leaves out
     requests of the pod as a whole, as one of kube-scheduler's scores does.
     """
+    if is_sum_of_containers(pod, from_status=from_status):
+        lists = tuple(map(_request_items, pod.spec.containers or ()))
+        return _sum_of_containers(lists)
+    return _worked_out(pod, from_status=from_status, with_pod_level=with_pod_level)
+
+
+@lru_cache(maxsize=4096)
+def _sum_of_containers(lists: tuple[_Items, ...]) -> Requests:
+    """Return what containers with these requests take; replicas ask for the same."""
+    containers = [Container(resources=ResourceRequirements(requests=dict(r))) for r in lists]
+    return _worked_out(Pod(metadata=ObjectMeta(), spec=PodSpec(containers=containers)))
+
+
+def _request_items(container: Container) -> _Items:
+    resources = container.resources
+    return tuple(resources.requests.items()) if resources and resources.requests else ()
+
+
+def _worked_out(pod: Pod, *, from_status: bool = False, with_pod_level: bool = True) -> Requests:
     totals = total_requests(pod, from_status=from_status, with_pod_level=with_pod_level)
     defaults = _DEFAULT_NANO
     if with_pod_level and has_pod_level_requests(pod):

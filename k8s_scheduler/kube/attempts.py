@@ -7,12 +7,11 @@ OutcomeUnknown: whatever fails before it was surely not executed.
 import asyncio
 import ssl
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
+import msgspec
 from aiohttp.connector import Connection
-from yarl import URL
 
 from k8s_scheduler.kube.auth import Credentials
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown, TransportError
@@ -20,12 +19,12 @@ from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown, TransportError
 FAILURES: Final = (TimeoutError, aiohttp.ClientError, OSError)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """What is asked for, whatever number of attempts it takes."""
 
     method: str
-    url: URL
+    # The path, and the query if there is one.
+    target: str
     body: bytes | None
     content_type: str
     deadline: float
@@ -38,6 +37,9 @@ class Attempt:
 
     def __init__(self) -> None:
         self.sent = False
+
+    def mark(self) -> None:
+        """Let the requests that this task sends with aiohttp say when they begin."""
         _current.set(self)
 
     def begin(self) -> None:

@@ -18,8 +18,7 @@ from k8s_scheduler.api.pod import SchedulingGate
 from k8s_scheduler.kube.http import Response
 
 
-@dataclass(frozen=True, slots=True)
-class BindRequest:
+class BindRequest(msgspec.Struct, frozen=True):
     """Give this pod that node. `attempt` comes back with the outcome, so a stale one is known."""
 
     uid: PodUid
@@ -44,8 +43,7 @@ class BindFailure(StrEnum):
     GATED = "gated"
 
 
-@dataclass(frozen=True, slots=True)
-class BindOutcome:
+class BindOutcome(msgspec.Struct, frozen=True):
     """How a bind ended, for certain. `message` is the server's own where it gave one."""
 
     uid: PodUid

@@ -191,18 +191,22 @@ class Dispatcher:
     async def _advance(self, bind: BindMachine) -> float:
         """Ask the server until the bind ends (return 0) or has to wait (return how long)."""
         wait_seconds = 0.0
+        asked = False
         while wait_seconds <= 0.0:
             if bind.outcome is None:
                 await self._admit()
             match bind.next_call(self._clock(), may_write=self._may_write()):
                 case Call.POST:
+                    asked = True
                     wait_seconds = bind.posted(await self._post(bind.request), self._clock())
                 case Call.READ:
+                    asked = True
                     wait_seconds = bind.read(await self._read(bind.request))
                 case None:
                     self._finish(bind)
-                    # Ends without a call (not leading) come in hundreds: let others run between.
-                    await asyncio.sleep(0)
+                    if not asked:
+                        # Such ends (not leading) come in hundreds: let others run between.
+                        await asyncio.sleep(0)
                     return 0.0
         return wait_seconds
 

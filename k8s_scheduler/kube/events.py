@@ -27,8 +27,7 @@ _EVENTS = "/apis/events.k8s.io/v1/namespaces/{}/events"
 SeriesKey: TypeAlias = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventNote:
+class EventNote(msgspec.Struct, frozen=True, kw_only=True):
     """Something worth telling about an object, by one of our profiles."""
 
     regarding: ObjectReference
@@ -92,6 +91,8 @@ def events_path(namespace: str, name: str = "") -> str:
 
 def shorten_note(note: str) -> str:
     """Return the note in at most 1024 bytes, without cutting a character in two."""
+    if note.isascii() and len(note) <= _NOTE_BYTES:
+        return note
     encoded = note.encode(errors="replace")
     if len(encoded) > _NOTE_BYTES:
         room = _NOTE_BYTES - len(_ELLIPSIS)

@@ -6,17 +6,23 @@ on clocks that cannot be set.
 """
 
 import time
+from functools import lru_cache
 
 _NANOSECONDS = 1_000_000_000
 
 
 def second_time(wall_ns: int) -> str:
     """Return a `Time`, such as `2026-01-02T03:04:05Z`."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wall_ns // _NANOSECONDS))
+    return f"{_whole(wall_ns // _NANOSECONDS)}Z"
 
 
 def micro_time(wall_ns: int) -> str:
     """Return a `MicroTime`, such as `2026-01-02T03:04:05.000006Z`."""
     seconds, nanoseconds = divmod(wall_ns, _NANOSECONDS)
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-    return f"{whole}.{nanoseconds // 1000:06d}Z"
+    return f"{_whole(seconds)}.{nanoseconds // 1000:06d}Z"
+
+
+@lru_cache(maxsize=16)
+def _whole(seconds: int) -> str:
+    """Return a time up to its seconds: hundreds of events may share them."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

@@ -21,7 +21,7 @@ from typing import Final, Self
 from urllib.parse import urlencode
 
 import aiohttp
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter
 from yarl import URL
 
 from k8s_scheduler.kube.attempts import (
@@ -38,6 +38,7 @@ from k8s_scheduler.kube.http import JSON, Response
 from k8s_scheduler.kube.request_headers import RequestHeaders
 from k8s_scheduler.kube.sessions import Pair, Sessions
 from k8s_scheduler.kube.wires import Answer, WirePool
+from k8s_scheduler.obs.histograms import Observations
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 # A watch has no deadline, but its first byte has: the server may queue it, not forget it.
@@ -49,14 +50,16 @@ class ApiTransport:
 
     def __init__(self, credentials: Credentials, *, metrics: KubeMetrics) -> None:
         self._credentials = credentials
-        self._base = URL(credentials.server, encoded=True)
-        self._prefix = self._base.raw_path.rstrip("/")
+        base = URL(credentials.server, encoded=True)
+        self._origin = str(base.origin())
+        self._host = base.authority
+        self._prefix = base.raw_path.rstrip("/")
         self._sessions = Sessions(credentials)
         self._headers = RequestHeaders()
         self._metrics = metrics
         self._counters: dict[tuple[str, str], Counter] = {}
         # By method: time, size of the request, size of the answer.
-        self._sizes: dict[str, tuple[Histogram, Histogram, Histogram]] = {}
+        self._sizes: dict[str, tuple[Observations, Observations, Observations]] = {}
         self._keeper: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -86,7 +89,7 @@ class ApiTransport:
     ) -> Response:
         """Send one request and read its whole answer."""
         deadline = asyncio.get_running_loop().time() + timeout_seconds
-        call = Call(method, self._url(path, query), body, content_type, deadline)
+        call = Call(method, self._target(path, query), body, content_type, deadline)
         again = Again(self._credentials, call)
         while True:
             again.begin()
@@ -107,7 +110,7 @@ class ApiTransport:
     ) -> AsyncIterator["AnswerStream"]:
         """Open a GET that is read in chunks."""
         deadline = asyncio.get_running_loop().time() + OPEN_SECONDS
-        call = Call("GET", self._url(path, query), None, JSON, deadline)
+        call = Call("GET", self._target(path, query), None, JSON, deadline)
         again = Again(self._credentials, call)
         while True:
             again.begin()
@@ -127,10 +130,10 @@ class ApiTransport:
                     answer.close()
                 return
 
-    def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
+    def _target(self, path: str, query: Mapping[str, str] | None) -> str:
         # Paths are made of names that the API server allows, and those need no escaping.
-        url = self._base.with_path(self._prefix + path, encoded=True)
-        return URL(f"{url}?{urlencode(query)}", encoded=True) if query else url
+        target = self._prefix + path
+        return f"{target}?{urlencode(query)}" if query else target
 
     async def _ask(self, pair: Pair, call: Call) -> Answer:
         """Send a request, and read its answer to the end."""
@@ -138,10 +141,13 @@ class ApiTransport:
         started = clock()
         attempt = Attempt()
         try:
-            async with asyncio.timeout_at(call.deadline):
-                if isinstance(pair.requests, WirePool):
-                    answer = await pair.requests.exchange(self._encoded(call), attempt.begin)
-                else:
+            if isinstance(pair.requests, WirePool):
+                answer = await pair.requests.exchange(
+                    self._encoded(call), attempt.begin, deadline=call.deadline
+                )
+            else:
+                attempt.mark()
+                async with asyncio.timeout_at(call.deadline):
                     opened = await self._send(pair.requests, call)
                     answer = Answer(opened.status, await opened.read(), opened.headers)
         except FAILURES as error:
@@ -155,15 +161,16 @@ class ApiTransport:
         return answer
 
     def _encoded(self, call: Call) -> bytes:
-        url, body = call.url, call.body or b""
+        body = call.body or b""
         content_type = "" if call.body is None else call.content_type
         headers = self._headers.encode(self._credentials.headers(), content_type=content_type)
-        first = f"{call.method} {url.raw_path_qs} HTTP/1.1\r\nHost: {self._base.authority}\r\n"
+        first = f"{call.method} {call.target} HTTP/1.1\r\nHost: {self._host}\r\n"
         return b"%s%sContent-Length: %d\r\n\r\n%s" % (first.encode(), headers, len(body), body)
 
     async def _open(self, session: aiohttp.ClientSession, call: Call) -> aiohttp.ClientResponse:
         """Send a request, and return when its answer begins."""
         attempt = Attempt()
+        attempt.mark()
         try:
             async with asyncio.timeout_at(call.deadline):
                 answer = await self._send(session, call)
@@ -177,17 +184,17 @@ class ApiTransport:
         content_type = "" if call.body is None else call.content_type
         return await session.request(
             call.method,
-            call.url,
+            URL(f"{self._origin}{call.target}", encoded=True),
             data=call.body,
             headers=self._headers.make(self._credentials.headers(), content_type=content_type),
             allow_redirects=False,
             server_hostname=self._credentials.tls_server_name or None,
         )
 
-    def _measures(self, method: str) -> tuple[Histogram, Histogram, Histogram]:
+    def _measures(self, method: str) -> tuple[Observations, Observations, Observations]:
         measures = self._sizes.get(method)
         if measures is None:
-            host = self._base.authority
+            host = self._host
             measures = self._sizes[method] = (
                 self._metrics.request_duration_seconds.labels(method, host),
                 self._metrics.request_size_bytes.labels(method, host),
@@ -198,7 +205,7 @@ class ApiTransport:
     def _count(self, method: str, code: str) -> None:
         counter = self._counters.get((method, code))
         if counter is None:
-            counter = self._metrics.requests.labels(code, method, self._base.authority)
+            counter = self._metrics.requests.labels(code, method, self._host)
             self._counters[method, code] = counter
         counter.inc()
 

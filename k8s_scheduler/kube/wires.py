@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 import httptools
+import msgspec
 
 # A peer that vanished without a word is noticed after about a minute of silence.
 _PROBE_AFTER_SECONDS: Final = 30
@@ -30,8 +31,7 @@ class LostError(ConnectionError):
     """The connection ended before the answer did."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """A whole answer; of its headers, those that anybody asks for."""
 
     status: int
@@ -158,13 +158,22 @@ class WirePool:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_closed = False
 
-    async def exchange(self, request: bytes, sending: Callable[[], None]) -> Answer:
+    async def exchange(
+        self, request: bytes, sending: Callable[[], None], *, deadline: float
+    ) -> Answer:
         """Send a request and return its answer; `sending` is told before the first byte leaves.
 
-        Raises OSError: a LostError if there was a connection.
+        Raises OSError: a LostError if there was a connection, a TimeoutError when the deadline
+        (of the loop's clock) has passed.
         """
-        wire = await self._get()
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        wire = self._take_idle(loop.time())
+        if wire is None:
+            async with asyncio.timeout_at(deadline):
+                wire = await self._get()
+        answer: asyncio.Future[Answer] = loop.create_future()
+        # One timer instead of a context that watches over the task: this is done twice per pod.
+        timer = loop.call_at(deadline, _give_up, answer)
         sending()
         try:
             wire.send(request, answer)
@@ -174,7 +183,8 @@ class WirePool:
             wire.abort()
             raise
         finally:
-            self._give_back(wire)
+            timer.cancel()
+            self._give_back(wire, loop.time())
 
     @property
     def is_closed(self) -> bool:
@@ -193,11 +203,9 @@ class WirePool:
         while True:
             if self._is_closed:
                 raise ConnectionError("the transport is closed")
-            while self._idle:
-                wire = self._idle.pop()
-                if wire.is_reusable and loop.time() - wire.idle_since < self._idle_seconds:
-                    return wire
-                wire.abort()
+            wire = self._take_idle(loop.time())
+            if wire is not None:
+                return wire
             if len(self._wires) + self._connecting < self._limit:
                 return await self._connect()
             turn = loop.create_future()
@@ -209,6 +217,14 @@ class WirePool:
                     # It was our turn: the next one's, then.
                     self._tell_one()
                 raise
+
+    def _take_idle(self, now: float) -> Wire | None:
+        while self._idle:
+            wire = self._idle.pop()
+            if wire.is_reusable and now - wire.idle_since < self._idle_seconds:
+                return wire
+            wire.abort()
+        return None
 
     async def _connect(self) -> Wire:
         peer = self._peer
@@ -237,9 +253,9 @@ class WirePool:
             wire.abort()
         return wire
 
-    def _give_back(self, wire: Wire) -> None:
+    def _give_back(self, wire: Wire, now: float) -> None:
         if wire.is_reusable and not self._is_closed:
-            wire.idle_since = asyncio.get_running_loop().time()
+            wire.idle_since = now
             self._idle.append(wire)
             self._tell_one()
         else:
@@ -261,6 +277,11 @@ class WirePool:
     def _tell_all(self) -> None:
         while self._waiting:
             self._tell_one()
+
+
+def _give_up(answer: "asyncio.Future[Answer]") -> None:
+    if not answer.done():
+        answer.set_exception(TimeoutError())
 
 
 def probe(connection: socket.socket | None) -> None:

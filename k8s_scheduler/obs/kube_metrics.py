@@ -1,8 +1,9 @@
 """What the Kubernetes layer counts."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from k8s_scheduler.obs.buckets import exponential
+from k8s_scheduler.obs.histograms import Histogram
 
 # client-go's.
 _REQUEST_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)

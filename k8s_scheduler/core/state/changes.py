@@ -6,6 +6,7 @@ it has seen are dropped. A reader that must not miss anything asks before it dec
 
 import enum
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NewType
 
 from k8s_scheduler.api.kinds import GROUPS, Kind
@@ -155,6 +156,7 @@ class ChangeLog:
         numbers[kind] = max(number, numbers.get(kind, 0))
 
 
+@cache
 def _joined(known: Change, change: Change) -> Change:
-    # Flags are slow to combine, and mostly there is nothing to combine.
-    return known if known is change else known | change
+    # Flags are slow to combine, and there are few combinations.
+    return known | change

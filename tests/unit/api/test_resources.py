@@ -1,10 +1,18 @@
 """What pods take and nodes offer, as kube-scheduler counts it."""
 
+import itertools
+
 import msgspec
 import pytest
 
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.api.resources import allocatable, is_scalar, is_tracked, pod_requests
+from k8s_scheduler.api.resources import (
+    _worked_out,
+    allocatable,
+    is_scalar,
+    is_tracked,
+    pod_requests,
+)
 from tests.builders import make_pod
 
 MI = 1024 * 1024
@@ -103,3 +111,31 @@ def test_allocatable_in_the_schedulers_units():
 def test_tracked_names(name, tracked):
     assert is_tracked(name) is tracked
     assert is_scalar(name) is (tracked and name not in ("cpu", "ephemeral-storage"))
+
+
+REQUESTS = ({}, {"cpu": "100m"}, {"cpu": 1, "memory": "1Gi"}, {"example.com/gpu": "2"}, None)
+
+
+@pytest.mark.parametrize("from_status", [False, True])
+def test_what_is_kept_of_equal_requests_is_what_working_it_out_gives(from_status):
+    seen = set()
+    for first, second, extra in itertools.product(REQUESTS, REQUESTS, range(5)):
+        lists = [
+            {"name": n, "resources": {"requests": r}} for n, r in (("a", first), ("b", second))
+        ]
+        spec = {"containers": lists}
+        status = {}
+        if extra == 1:
+            spec["initContainers"] = [{"name": "i", "resources": {"requests": {"cpu": "3"}}}]
+        elif extra == 2:
+            spec["overhead"] = {"cpu": "7m"}
+        elif extra == 3:
+            spec["resources"] = {"requests": {"cpu": "9"}}
+        elif extra == 4:
+            given = {"requests": {"cpu": "5"}}
+            status["containerStatuses"] = [{"name": "a", "resources": given}]
+        pod = msgspec.convert({"metadata": {}, "spec": spec, "status": status}, Pod)
+        found = pod_requests(pod, from_status=from_status)
+        assert found == _worked_out(pod, from_status=from_status)
+        seen.add(found)
+    assert len(seen) > 30

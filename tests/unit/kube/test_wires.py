@@ -86,8 +86,12 @@ def pool_to(script: Script, *, limit: int = 4, idle_seconds: float = 60.0) -> Wi
     return WirePool(Peer("127.0.0.1", script.port, None), limit=limit, idle_seconds=idle_seconds)
 
 
+def soon(seconds: float = 5.0) -> float:
+    return asyncio.get_running_loop().time() + seconds
+
+
 async def ask(pool: WirePool) -> Answer:
-    return await asyncio.wait_for(pool.exchange(REQUEST, lambda: None), 5)
+    return await pool.exchange(REQUEST, lambda: None, deadline=soon())
 
 
 class TestAnswers:
@@ -149,11 +153,11 @@ class TestLost:
         script.talk = once()
         pool, begun = pool_to(script), []
         with pytest.raises(LostError):
-            await pool.exchange(REQUEST, lambda: begun.append(1))
+            await pool.exchange(REQUEST, lambda: begun.append(1), deadline=soon())
         assert begun == [1]
         nobody = WirePool(Peer("127.0.0.1", 1, None), limit=1, idle_seconds=60)
         with pytest.raises(ConnectionError, match=r"Cannot connect to host 127\.0\.0\.1:1"):
-            await nobody.exchange(REQUEST, lambda: begun.append(2))
+            await nobody.exchange(REQUEST, lambda: begun.append(2), deadline=soon())
         assert begun == [1]
 
 
@@ -192,6 +196,47 @@ class TestReuse:
         await asyncio.sleep(0.05)
         assert (await ask(pool)).status == 201
         assert script.connections == 2
+
+
+class TestDeadline:
+    """Nobody waits for longer than he said, and a late answer is nobody's."""
+
+    async def test_an_answer_that_does_not_come(self, script: Script, pool: WirePool) -> None:
+        script.talk = silent
+        begun: list[int] = []
+        with pytest.raises(TimeoutError):
+            await pool.exchange(REQUEST, lambda: begun.append(1), deadline=soon(0.05))
+        assert begun == [1]
+        script.talk = answering(OK)
+        assert (await ask(pool)).status == 201
+        assert script.connections == 2
+
+    async def test_an_answer_that_does_not_come_on_a_connection_that_worked(
+        self, script: Script, pool: WirePool
+    ) -> None:
+        async def first_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(OK)
+            await reader.read()
+
+        script.talk = first_only
+        assert (await ask(pool)).status == 201
+        with pytest.raises(TimeoutError):
+            await pool.exchange(REQUEST, lambda: None, deadline=soon(0.05))
+        assert (await ask(pool)).status == 201
+        assert script.connections == 2
+
+    async def test_a_connection_that_does_not_come_free(self, script: Script) -> None:
+        script.talk = silent
+        pool = pool_to(script, limit=1)
+        under_way = asyncio.create_task(ask(pool))
+        await asyncio.sleep(0.05)
+        begun: list[int] = []
+        with pytest.raises(TimeoutError):
+            await pool.exchange(REQUEST, lambda: begun.append(1), deadline=soon(0.05))
+        assert begun == []
+        under_way.cancel()
+        await pool.close()
 
 
 class TestLimit:
