@@ -105,15 +105,16 @@ class Judge:
             if kept is None
             else kept.scored(profile, filtered.feasible)
         )
+        columns = {plugin: column.tolist() for plugin, column in scored.by_plugin.items()}
         return Judgement(
             pre_filter=None,
             rejected=rejected,
             feasible=feasible,
             scores={
-                name: {plugin: int(column[i]) for plugin, column in scored.by_plugin.items()}
+                name: {plugin: column[i] for plugin, column in columns.items()}
                 for i, name in enumerate(feasible)
             },
-            totals={name: int(scored.totals[i]) for i, name in enumerate(feasible)},
+            totals=dict(zip(feasible, scored.totals.tolist(), strict=True)),
             diagnosis=None,
         )
 
