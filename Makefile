@@ -71,8 +71,8 @@ baseline: $(STAMP) ## which decisions another kube-scheduler makes otherwise: VE
 e2e: testbed ## Kubernetes' own specs for scheduling, with kube-scheduler and this (FOCUS=regexp, SEED=n)
 	@$(BIN)/python -m testbed.e2e $(if $(FOCUS),--focus "$(FOCUS)") $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES))
 
-bench: testbed ## this scheduler, kube-scheduler and a null binder side by side: NODES, PODS, REPEATS, WORKLOADS, FULL=1, OUT=file.json
-	$(BIN)/python -m testbed.bench $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(REPEATS),--repeats $(REPEATS)) $(foreach name,$(WORKLOADS),--workload $(name)) $(if $(FULL),--full) $(if $(OUT),--out $(OUT))
+bench: testbed ## this scheduler, kube-scheduler and a null binder side by side: NODES, PODS, REPEATS, WORKLOADS, FULL=1, OUT=file.json, PLOTS=docs/benchmarks
+	$(BIN)/python -m testbed.bench $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(REPEATS),--repeats $(REPEATS)) $(foreach name,$(WORKLOADS),--workload $(name)) $(if $(FULL),--full) $(if $(OUT),--out $(OUT)) $(if $(PLOTS),--plots $(PLOTS))
 
 profile: testbed ## a flame graph of the daemon under load: WORKLOAD, NODES, PODS, OUT=file.svg
 	$(BIN)/python -m testbed.bench.profiling $(if $(WORKLOAD),--workload $(WORKLOAD)) $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(OUT),--out $(OUT))

@@ -64,7 +64,7 @@ class Arena:
                 NULL: lambda: NullBinder(self.world),
             }
             contestants = {name: made[name]() for name in names}
-            outcomes = {name: Outcome(self._scenario.name, name) for name in names}
+            outcomes = {name: Outcome(self._scenario.name, name, self._counts) for name in names}
             for repeat in range(repeats):
                 for name, contestant in contestants.items():
                     label = f"{self._scenario.name}: {name}, run {repeat + 1} of {repeats}"

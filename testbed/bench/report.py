@@ -1,25 +1,17 @@
-"""What came out of a benchmark: medians over the runs, as a table and as JSON."""
+"""What came out of a benchmark: medians over the runs, as tables and as JSON."""
 
-import platform
-import re
+import math
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
+from testbed.bench.provenance import CAVEATS
 from testbed.bench.quality import Quality
 from testbed.bench.runs import SCHEDULER, Run, median_of
+from testbed.bench.scenarios import Counts
 
 OURS, UPSTREAM, NULL = "k8s-scheduler", "kube-scheduler", "null binder"
-
-# What this set-up can't show; it stands under every table.
-CAVEATS = (
-    "etcd runs without fsync: a real one is slower, for every scheduler.",
-    "Everything shares the cores listed: kube-scheduler's 16 workers have no 16 cores to run on.",
-    "There are no kubelets: nobody reports pods as running, and nothing is ever pulled.",
-    "The machine is shared and noisy: compare columns of one run, never figures of two.",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +30,7 @@ class Outcome:
 
     workload: str
     contestant: str
+    counts: Counts
     runs: list[Run] = field(default_factory=list)
     latencies: list[Latency] = field(default_factory=list)
     quality: Quality | None = None
@@ -52,21 +45,23 @@ class Outcome:
 
     def latency(self, name: str) -> float:
         """Return the median of one figure of the latencies; nan if there are none."""
-        found = sorted(float(getattr(latency, name)) for latency in self.latencies)
-        return found[len(found) // 2] if found else float("nan")
+        found = [float(getattr(latency, name)) for latency in self.latencies]
+        return statistics.median(found) if found else math.nan
 
 
-def as_json(outcomes: Sequence[Outcome], settings: dict[str, Any]) -> dict[str, Any]:
-    """Return everything, single runs included."""
+def as_json(
+    outcomes: Sequence[Outcome], settings: dict[str, Any], origin: dict[str, Any], *, took: float
+) -> dict[str, Any]:
+    """Return everything, single runs included; `origin` is the provenance, `took` in seconds."""
     return {
-        "date": datetime.now(tz=UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
+        **origin,
         "settings": settings,
-        "caveats": list(CAVEATS),
+        "took_seconds": round(took, 1),
         "outcomes": [
             {
                 "workload": outcome.workload,
                 "scheduler": outcome.contestant,
+                **asdict(outcome.counts),
                 "pods_per_second": outcome.median("pods_per_second"),
                 "middle_pods_per_second": outcome.median("middle_pods_per_second"),
                 "cpu_ms_per_pod": {
@@ -76,61 +71,98 @@ def as_json(outcomes: Sequence[Outcome], settings: dict[str, Any]) -> dict[str, 
                 "first_binding_seconds": outcome.median("first_binding_seconds"),
                 "latencies": [asdict(latency) for latency in outcome.latencies],
                 "quality": None if outcome.quality is None else asdict(outcome.quality),
-                "runs": [_run(run) for run in outcome.runs],
+                "runs": [run.as_json() for run in outcome.runs],
             }
             for outcome in outcomes
         ],
     }
 
 
-def _run(run: Run) -> dict[str, Any]:
-    found = asdict(run)
-    del found["order"]
-    return found
-
-
-def machine() -> dict[str, Any]:
-    """Return what it ran on."""
-    info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    model = re.search(r"^model name\s*: (.*)$", info, re.MULTILINE)
-    return {
-        "processor": model[1] if model else platform.machine(),
-        "cores": len(re.findall(r"^processor\s*:", info, re.MULTILINE)),
-        "python": platform.python_version(),
-        "kernel": platform.release(),
-    }
-
-
 def table(outcomes: Sequence[Outcome]) -> Iterable[str]:
-    """Yield the lines of the table, workload by workload."""
+    """Yield the lines of the tables: every figure, then this scheduler's beside the others'."""
     yield (
-        f"{'workload':14}{'scheduler':15}{'pods/s':>8}{'mid 80%':>9}{'of null':>9}"
-        f"{'CPU ms':>8}{'of kube':>9}{'api ms':>8}{'etcd ms':>8}{'MiB':>7}{'first s':>8}"
-        f"{'p50 ms':>8}{'p99 ms':>9}{'score':>8}{'even':>7}"
+        f"{'workload':16}{'scheduler':15}{'pods/s':>8}{'mid 80%':>9}{'CPU ms':>8}{'api ms':>8}"
+        f"{'etcd ms':>8}{'MiB':>7}{'first s':>8}{'p50 ms':>8}{'p99 ms':>9}{'score':>8}"
+        f"{'best':>6}{'even':>7}{'broken':>8}"
     )
-    for workload in dict.fromkeys(outcome.workload for outcome in outcomes):
-        found = {o.contestant: o for o in outcomes if o.workload == workload and o.runs}
+    groups = _by_workload(outcomes)
+    for found in groups.values():
         for outcome in found.values():
-            yield _row(outcome, found.get(NULL), found.get(UPSTREAM))
+            yield _row(outcome)
+    yield ""
+    yield f"{'':16}{'of the null binder':>29}{'of kube-scheduler':>45}"
+    yield (
+        f"{OURS:16}{'pods/s':>9}{'api ms':>10}{'etcd ms':>10}{'pods/s':>13}{'CPU ms':>8}"
+        f"{'MiB':>8}{'p99 ms':>8}{'score':>8}"
+    )
+    for workload, found in groups.items():
+        if OURS in found:
+            yield _comparison(workload, found)
     yield ""
     yield from CAVEATS
 
 
-def _row(outcome: Outcome, null: Outcome | None, upstream: Outcome | None) -> str:
-    rate, cpu = outcome.median("pods_per_second"), outcome.cpu(SCHEDULER)
-    of_null = "" if null is None else f"{rate / null.median('pods_per_second'):.0%}"
-    of_kube = "" if upstream is None else _fraction(cpu, upstream.cpu(SCHEDULER))
+def _by_workload(outcomes: Sequence[Outcome]) -> dict[str, dict[str, Outcome]]:
+    found: dict[str, dict[str, Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.runs:
+            found.setdefault(outcome.workload, {})[outcome.contestant] = outcome
+    return found
+
+
+def _row(outcome: Outcome) -> str:
     quality = outcome.quality
-    score = "" if quality is None else f"{quality.mean_score:.1f}"
-    even = "" if quality is None else f"{quality.deviation_per_node:.2f}"
+    score = best = even = broken = ""
+    if quality is not None:
+        score, even = f"{quality.mean_score:.1f}", f"{quality.deviation_per_node:.2f}"
+        best, broken = f"{quality.best_share:.0%}", str(sum(quality.violations.values()))
     return (
-        f"{outcome.workload:14}{outcome.contestant:15}{rate:8.0f}"
-        f"{outcome.median('middle_pods_per_second'):9.0f}{of_null:>9}{cpu:8.2f}{of_kube:>9}"
+        f"{outcome.workload:16}{outcome.contestant:15}{outcome.median('pods_per_second'):8.0f}"
+        f"{outcome.median('middle_pods_per_second'):9.0f}{outcome.cpu(SCHEDULER):8.2f}"
         f"{outcome.cpu('api'):8.2f}{outcome.cpu('etcd'):8.2f}{outcome.median('peak_rss_mib'):7.0f}"
-        f"{outcome.median('first_binding_seconds'):8.1f}{outcome.latency('p50_ms'):8.0f}"
-        f"{outcome.latency('p99_ms'):9.0f}{score:>8}{even:>7}"
+        f"{outcome.median('first_binding_seconds'):8.1f}{_number(outcome.latency('p50_ms')):>8}"
+        f"{_number(outcome.latency('p99_ms')):>9}{score:>8}{best:>6}{even:>7}{broken:>8}"
     )
+
+
+def _comparison(workload: str, found: dict[str, Outcome]) -> str:
+    ours, null, kube = found[OURS], found.get(NULL), found.get(UPSTREAM)
+    of_null = of_kube = ("", "", "")
+    p99 = score = ""
+    if null is not None:
+        of_null = (
+            share(ours.median("pods_per_second"), null.median("pods_per_second")),
+            times(ours.cpu("api"), null.cpu("api")),
+            times(ours.cpu("etcd"), null.cpu("etcd")),
+        )
+    if kube is not None:
+        of_kube = (
+            times(ours.median("pods_per_second"), kube.median("pods_per_second")),
+            _fraction(ours.cpu(SCHEDULER), kube.cpu(SCHEDULER)),
+            times(ours.median("peak_rss_mib"), kube.median("peak_rss_mib")),
+        )
+        p99 = times(ours.latency("p99_ms"), kube.latency("p99_ms"))
+        if ours.quality is not None and kube.quality is not None:
+            score = f"{ours.quality.mean_score - kube.quality.mean_score:+.1f}"
+    return (
+        f"{workload:16}{of_null[0]:>9}{of_null[1]:>10}{of_null[2]:>10}{of_kube[0]:>13}"
+        f"{of_kube[1]:>8}{of_kube[2]:>8}{p99:>8}{score:>8}"
+    )
+
+
+def share(part: float, whole: float) -> str:
+    """Return a part of a whole in percent; nothing where there is no whole."""
+    return f"{part / whole:.0%}" if whole and math.isfinite(part / whole) else ""
+
+
+def times(figure: float, other: float) -> str:
+    """Return how many times another figure it is; nothing where that means nothing."""
+    return f"{figure / other:.2f}x" if other and math.isfinite(figure / other) else ""
 
 
 def _fraction(part: float, whole: float) -> str:
     return f"1/{whole / part:.1f}" if part else ""
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if math.isfinite(value) else ""

@@ -7,7 +7,8 @@ the API server's account. CPU is what the processes used in between.
 import statistics
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from testbed.bench.account import Account, LogReader
 from testbed.daemon import Usage, usage_of
@@ -44,6 +45,12 @@ class Run:
     requests: dict[str, int] = field(default_factory=dict)
     # Pods in the order in which they were bound.
     order: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it but the order, which is as long as there are pods."""
+        found = asdict(self)
+        del found["order"]
+        return found
 
 
 class Stopwatch:

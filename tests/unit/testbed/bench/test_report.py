@@ -2,8 +2,12 @@
 
 import json
 
+from testbed.bench.quality import Quality
 from testbed.bench.report import NULL, OURS, UPSTREAM, Latency, Outcome, as_json, table
 from testbed.bench.runs import Run
+from testbed.bench.scenarios import Counts
+
+COUNTS = Counts(nodes=5, init_pods=1, pods=10, background=0)
 
 
 def run(rate, cpu):
@@ -25,19 +29,42 @@ def run(rate, cpu):
 
 def outcomes():
     return [
-        Outcome("basic", OURS, [run(300, 1.0), run(340, 1.2), run(100, 5.0)]),
-        Outcome("basic", UPSTREAM, [run(150, 6.0)], [Latency(50, 100, 5.0, 20.0)]),
-        Outcome("basic", NULL, [run(400, 0.8)]),
+        Outcome("basic", OURS, COUNTS, [run(300, 1.0), run(340, 1.2), run(100, 5.0)]),
+        Outcome("basic", UPSTREAM, COUNTS, [run(150, 6.0)], [Latency(50, 100, 5.0, 20.0)]),
+        Outcome("basic", NULL, COUNTS, [run(400, 0.8)]),
     ]
 
 
 def test_a_line_compares_medians_with_the_null_binder_and_with_kube_scheduler():
-    _, ours, upstream, null, *_ = table(outcomes())
-    assert "75%" in ours
-    assert "1/5.0" in ours
-    assert "38%" in upstream
-    assert "20" in upstream
-    assert "100%" in null
+    *_, beside = (line for line in table(outcomes()) if line.startswith("basic"))
+    # pods/s, API server and etcd of the null binder; pods/s, CPU and memory of kube-scheduler.
+    assert beside.split() == ["basic", "75%", "1.00x", "1.00x", "2.00x", "1/5.0", "1.00x"]
+
+
+def test_every_scheduler_has_a_line_of_its_own_figures():
+    ours, upstream, null, _ = (line for line in table(outcomes()) if line.startswith("basic"))
+    assert ours.split()[:5] == ["basic", "k8s-scheduler", "300", "300", "1.20"]
+    assert upstream.split()[-2:] == ["5", "20"]
+    assert null.split()[:4] == ["basic", "null", "binder", "400"]
+
+
+def test_a_placement_that_breaks_a_rule_is_in_the_table():
+    found = outcomes()
+    found[0].quality = Quality(
+        pods=10,
+        violations={"room": 2, "spread": 1},
+        examples=(),
+        unordered_skews=0,
+        deviation_per_node=0.5,
+        deviation_per_zone=0.0,
+        judged=10,
+        refused=0,
+        mean_score=470.0,
+        mean_best_score=471.0,
+        best_share=0.9,
+    )
+    ours = next(line for line in table(found) if OURS in line and line.startswith("basic"))
+    assert ours.split()[-4:] == ["470.0", "90%", "0.50", "3"]
 
 
 def test_what_the_set_up_does_not_show_stands_below():
@@ -47,9 +74,11 @@ def test_what_the_set_up_does_not_show_stands_below():
 
 
 def test_the_file_has_every_run_but_not_the_order_of_all_pods():
-    found = json.loads(json.dumps(as_json(outcomes(), {"repeats": 3})))
+    origin = {"date": "today", "machine": {"cores": 2}}
+    found = json.loads(json.dumps(as_json(outcomes(), {"repeats": 3}, origin, took=61.04)))
     assert found["settings"] == {"repeats": 3}
-    assert found["machine"]["cores"] >= 1
+    assert (found["date"], found["machine"], found["took_seconds"]) == ("today", {"cores": 2}, 61.0)
     first = found["outcomes"][0]
     assert (first["pods_per_second"], len(first["runs"])) == (300, 3)
+    assert (first["nodes"], first["pods"]) == (5, 10)
     assert "order" not in first["runs"][0]
