@@ -134,15 +134,7 @@ class Arena:
 
     def pids(self, contestant: Contestant) -> dict[str, int]:
         """Return the processes that are measured; TestbedError if one has ended."""
-        bed = self.world.bed
-        found = {
-            SCHEDULER: contestant.pid,
-            "api": bed.pid(API_SERVER),
-            "etcd": bed.pid(ETCD),
-        }
-        if missing := [name for name, pid in found.items() if pid is None]:
-            raise TestbedError(f"{', '.join(missing)} has ended; {contestant.log} may say why")
-        return {name: pid for name, pid in found.items() if pid is not None}
+        return processes(self.world, contestant)
 
     def _quality(self, run: Run) -> Quality:
         client = self.world.bed.client
@@ -217,6 +209,18 @@ def filled(scenario: Scenario, counts: Counts, progress: Progress) -> Iterator[A
     with arena.world:
         arena.fill()
         yield arena
+
+
+def processes(world: World, contestant: Contestant) -> dict[str, int]:
+    """Return the processes that are measured, by name; TestbedError if one has ended."""
+    found = {
+        SCHEDULER: contestant.pid,
+        "api": world.bed.pid(API_SERVER),
+        "etcd": world.bed.pid(ETCD),
+    }
+    if missing := [name for name, pid in found.items() if pid is None]:
+        raise TestbedError(f"{', '.join(missing)} has ended; {contestant.log} may say why")
+    return {name: pid for name, pid in found.items() if pid is not None}
 
 
 def _delete(client: Client, item: Object) -> None:

@@ -70,11 +70,19 @@ def as_json(
                 "peak_rss_mib": outcome.median("peak_rss_mib"),
                 "first_binding_seconds": outcome.median("first_binding_seconds"),
                 "latencies": [asdict(latency) for latency in outcome.latencies],
-                "quality": None if outcome.quality is None else asdict(outcome.quality),
+                "quality": None if outcome.quality is None else _as_json(outcome.quality),
                 "runs": [run.as_json() for run in outcome.runs],
             }
             for outcome in outcomes
         ],
+    }
+
+
+def _as_json(quality: Quality) -> dict[str, Any]:
+    """Return all of it; JSON has no word for what is not a number."""
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in asdict(quality).items()
     }
 
 
@@ -114,8 +122,9 @@ def _row(outcome: Outcome) -> str:
     quality = outcome.quality
     score = best = even = broken = ""
     if quality is not None:
-        score, even = f"{quality.mean_score:.1f}", f"{quality.deviation_per_node:.2f}"
-        best, broken = f"{quality.best_share:.0%}", str(sum(quality.violations.values()))
+        even, broken = f"{quality.deviation_per_node:.2f}", str(sum(quality.violations.values()))
+        if math.isfinite(quality.mean_score):
+            score, best = f"{quality.mean_score:.1f}", f"{quality.best_share:.0%}"
     return (
         f"{outcome.workload:16}{outcome.contestant:15}{outcome.median('pods_per_second'):8.0f}"
         f"{outcome.median('middle_pods_per_second'):9.0f}{outcome.cpu(SCHEDULER):8.2f}"
@@ -143,7 +152,8 @@ def _comparison(workload: str, found: dict[str, Outcome]) -> str:
         )
         p99 = times(ours.latency("p99_ms"), kube.latency("p99_ms"))
         if ours.quality is not None and kube.quality is not None:
-            score = f"{ours.quality.mean_score - kube.quality.mean_score:+.1f}"
+            more = ours.quality.mean_score - kube.quality.mean_score
+            score = f"{more:+.1f}" if math.isfinite(more) else ""
     return (
         f"{workload:16}{of_null[0]:>9}{of_null[1]:>10}{of_null[2]:>10}{of_kube[0]:>13}"
         f"{of_kube[1]:>8}{of_kube[2]:>8}{p99:>8}{score:>8}"

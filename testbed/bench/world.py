@@ -6,6 +6,7 @@
 
 What restores alike runs alike: the same objects under the same versions, an etcd without history,
 an API server that has just started and has read what schedulers list, an audit log that is empty.
+A world can be kept in several states, each under a name: restore one, fill in more, keep that too.
 Keys, ports and tokens are the bed's and outlive all of it, so a kubeconfig is good for every run.
 """
 
@@ -110,39 +111,49 @@ class World:
             for _ in pool.map(self._create, objects):
                 pass
 
-    def snapshot(self) -> None:
+    def snapshot(self, name: str = "") -> None:
         """Keep the cluster as it is now; everything is down afterwards, until `restore`."""
-        layout = self._layout
-        if layout.etcd_snapshot.exists():
+        kept = self._kept(name)
+        if kept.exists():
             raise TestbedError("this world has a snapshot already; restore() brings it back")
         self._settle()
-        for name in reversed(self._options.all_components):
-            if name != ETCD:
-                self.bed.stop(name)
+        for component in reversed(self._options.all_components):
+            if component != ETCD:
+                self.bed.stop(component)
         # How it was filled is of no interest, and would be thrown away in the middle of a run.
         self.bed.compact_etcd()
         self.bed.stop(ETCD)
-        shutil.copytree(layout.etcd_data, layout.etcd_snapshot)
+        shutil.copytree(self._layout.etcd_data, kept)
 
-    def restore(self) -> None:
+    def restore(self, name: str = "") -> None:
         """Bring the kept cluster back, whatever has become of it; the audit log begins anew.
 
         Contestants have to be down. Nothing of the old cluster is wanted, so nobody waits for it to
         end well.
         """
-        layout = self._layout
-        if not layout.etcd_snapshot.exists():
+        layout, kept = self._layout, self._kept(name)
+        if not kept.exists():
             raise TestbedError("there is nothing to restore; snapshot() comes first")
-        for name in reversed(self._options.all_components):
-            self.bed.kill(name)
+        for component in reversed(self._options.all_components):
+            self.bed.kill(component)
         shutil.rmtree(layout.etcd_data)
-        shutil.copytree(layout.etcd_snapshot, layout.etcd_data)
+        shutil.copytree(kept, layout.etcd_data)
         layout.audit_log.unlink(missing_ok=True)
-        for name in self._options.all_components:
-            self.bed.start(name)
-            if name == API_SERVER:
+        for component in self._options.all_components:
+            self.bed.start(component)
+            if component == API_SERVER:
                 for path in _READ_AHEAD:
-                    self.bed.client.get(path, limit="1", resourceVersion="0")
+                    self._read_ahead(path)
+
+    def _kept(self, name: str) -> Path:
+        plain = self._layout.etcd_snapshot
+        return plain.with_name(f"{plain.name}-{name}") if name else plain
+
+    def _read_ahead(self, path: str) -> None:
+        """Have the server read a list; nobody looks at it here."""
+        status, answer = self.bed.client.request("GET", path, query={"resourceVersion": "0"})
+        if status != 200:
+            raise TestbedError(f"{path} can't be listed: {status} {answer[:200]!r}")
 
     def _settle(self) -> None:
         """Wait until the controller manager has lifted the taint that new nodes get with it."""

@@ -1,6 +1,7 @@
 """The table and the file of a benchmark."""
 
 import json
+import math
 
 from testbed.bench.quality import Quality
 from testbed.bench.report import NULL, OURS, UPSTREAM, Latency, Outcome, as_json, table
@@ -48,21 +49,25 @@ def test_every_scheduler_has_a_line_of_its_own_figures():
     assert null.split()[:4] == ["basic", "null", "binder", "400"]
 
 
-def test_a_placement_that_breaks_a_rule_is_in_the_table():
-    found = outcomes()
-    found[0].quality = Quality(
+def quality(violations=None, score=470.0):
+    return Quality(
         pods=10,
-        violations={"room": 2, "spread": 1},
+        violations=violations or {},
         examples=(),
         unordered_skews=0,
         deviation_per_node=0.5,
         deviation_per_zone=0.0,
         judged=10,
         refused=0,
-        mean_score=470.0,
-        mean_best_score=471.0,
+        mean_score=score,
+        mean_best_score=score,
         best_share=0.9,
     )
+
+
+def test_a_placement_that_breaks_a_rule_is_in_the_table():
+    found = outcomes()
+    found[0].quality = quality({"room": 2, "spread": 1})
     ours = next(line for line in table(found) if OURS in line and line.startswith("basic"))
     assert ours.split()[-4:] == ["470.0", "90%", "0.50", "3"]
 
@@ -82,3 +87,11 @@ def test_the_file_has_every_run_but_not_the_order_of_all_pods():
     assert (first["pods_per_second"], len(first["runs"])) == (300, 3)
     assert (first["nodes"], first["pods"]) == (5, 10)
     assert "order" not in first["runs"][0]
+
+
+def test_a_score_that_nobody_could_take_is_left_out():
+    found = outcomes()
+    found[0].quality = quality(score=math.nan)
+    assert not any("nan" in line for line in table(found))
+    written = as_json(found, {}, {}, took=1.0)["outcomes"][0]["quality"]
+    assert (written["mean_score"], written["deviation_per_node"]) == (None, 0.5)

@@ -82,6 +82,13 @@ class TestOrder:
         with pytest.raises(TestbedError, match="has a snapshot already"):
             world.snapshot()
 
+    def test_states_are_kept_apart_by_name(self, world, tmp_path):
+        Layout(tmp_path).etcd_snapshot.with_name("etcd-snapshot-small").mkdir()
+        with pytest.raises(TestbedError, match="has a snapshot already"):
+            world.snapshot("small")
+        with pytest.raises(TestbedError, match="nothing to restore"):
+            world.restore("large")
+
 
 def test_a_world_that_is_not_open_has_no_files():
     with pytest.raises(TestbedError, match="is not open"):
