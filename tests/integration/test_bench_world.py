@@ -112,12 +112,15 @@ def test_each_contestant_places_all_that_waits_in_a_restored_world(world: World,
         assert sorted(counts) == [2] * (NODES - 1) + [3]
 
 
-def test_what_was_filled_in_comes_back_with_its_status_and_nothing_else_does(world: World):
+def test_each_state_comes_back_with_all_that_was_filled_in_and_nothing_else(world: World):
     world.restore()
     world.fill([make_node("later")])
+    world.snapshot("larger")
     world.restore()
     client = world.bed.client
     assert len(client.list("/api/v1/nodes")) == NODES
     assert client.get("/api/v1/persistentvolumes/volume")["status"]["phase"] == "Available"
     priority = client.get("/apis/scheduling.k8s.io/v1/priorityclasses/some")
     assert priority["value"] == 7
+    world.restore("larger")
+    assert len(client.list("/api/v1/nodes")) == NODES + 1
