@@ -14,8 +14,6 @@ again whose answer was lost, and hide that from us.
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 import aiohttp
@@ -66,16 +64,16 @@ class Sessions:
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    @contextmanager
-    def use(self) -> Iterator[Pair]:
-        """Work on the current pair; it stays open at least until the block ends."""
+    def take(self) -> Pair:
+        """Return the current pair to work on; it stays open until it is given back."""
         pair = self._up_to_date()
         pair.users += 1
-        try:
-            yield pair
-        finally:
-            pair.users -= 1
-            self._close_if_done(pair)
+        return pair
+
+    def give_back(self, pair: Pair) -> None:
+        """Take note that somebody has done with a pair."""
+        pair.users -= 1
+        self._close_if_done(pair)
 
     async def close(self) -> None:
         """Close everything, whoever still uses it; nothing can be sent any more."""

@@ -93,13 +93,15 @@ class ApiTransport:
         again = Again(self._credentials, call)
         while True:
             again.begin()
+            pair = self._sessions.take()
             try:
-                with self._sessions.use() as pair:
-                    answer = await self._ask(pair, call)
+                answer = await self._ask(pair, call)
             except OutcomeUnknown:
                 if not again.may_resend():
                     raise
                 continue
+            finally:
+                self._sessions.give_back(pair)
             if answer.status == 401 and await again.may_log_in():
                 continue
             return Response(answer.status, answer.body, answer.headers)
@@ -114,7 +116,8 @@ class ApiTransport:
         again = Again(self._credentials, call)
         while True:
             again.begin()
-            with self._sessions.use() as pair:
+            pair = self._sessions.take()
+            try:
                 try:
                     answer = await self._open(pair.watches, call)
                 except OutcomeUnknown:
@@ -129,6 +132,8 @@ class ApiTransport:
                     # Not `release`: what was not read would have to be read first.
                     answer.close()
                 return
+            finally:
+                self._sessions.give_back(pair)
 
     def _target(self, path: str, query: Mapping[str, str] | None) -> str:
         # Paths are made of names that the API server allows, and those need no escaping.

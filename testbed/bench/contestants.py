@@ -68,15 +68,18 @@ class Contestant(Protocol):
         ...
 
 
-def configuration(kubeconfig: Path) -> str:
-    """Return the configuration that all contestants run with."""
+def configuration(kubeconfig: Path, *, qps: int = 0) -> str:
+    """Return the configuration that all contestants run with; 0 leaves the limit as it is.
+
+    kube-scheduler's is 50 requests per second and has to be lifted, this scheduler has none.
+    """
+    limit = {"qps": qps, "burst": qps} if qps else {}
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": {
             "kubeconfig": str(kubeconfig),
-            "qps": CLIENT_QPS,
-            "burst": CLIENT_QPS,
+            **limit,
         },
         "leaderElection": {"leaderElect": False},
         "profiles": [{"schedulerName": BENCH_SCHEDULER}],
@@ -137,6 +140,7 @@ class _Program:
         *,
         complaint: Callable[[], str],
         good_ends: Collection[int],
+        qps: int = 0,
     ) -> None:
         """Prepare it; `command` is told the configuration file, `complaint` is empty when ready."""
         self.name = name
@@ -146,7 +150,7 @@ class _Program:
         self.folder = world.bed.state_dir / name
         self.folder.mkdir(exist_ok=True)
         config = self.folder / "config.yaml"
-        config.write_text(configuration(world.kubeconfig), encoding="utf-8")
+        config.write_text(configuration(world.kubeconfig, qps=qps), encoding="utf-8")
         self._program = world.bed.add_program(name, command(config))
 
     @property
@@ -210,6 +214,7 @@ class Upstream(_Program):
                 f"--tls-private-key-file={pki / 'serving.key'}",
             ],
             complaint=self._ask,
+            qps=CLIENT_QPS,
             # Told to end, it says that it ended without leader election, and that is its failure.
             good_ends=(0, 1),
         )

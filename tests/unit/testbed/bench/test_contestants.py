@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from k8s_scheduler.app.configuration import load
@@ -10,15 +11,18 @@ from testbed.bench.contestants import configuration
 from testbed.bench.scenarios import BENCH_SCHEDULER
 
 
-def test_the_configuration_is_one_profile_with_every_default(tmp_path: Path):
+@pytest.mark.parametrize(("qps", "limits"), [(0, (0, 100)), (5000, (5000, 5000))])
+def test_the_configuration_is_one_profile_with_every_default(
+    tmp_path: Path, qps: int, limits: tuple[int, int]
+):
     file = tmp_path / "config.yaml"
-    file.write_text(configuration(Path("/somewhere/kubeconfig")))
+    file.write_text(configuration(Path("/somewhere/kubeconfig"), qps=qps))
     document = yaml.safe_load(file.read_text())
     assert document["profiles"] == [{"schedulerName": BENCH_SCHEDULER}]
     assert "percentageOfNodesToScore" not in document
     loaded = load(ConfigurationFlags(config_file=file))
     settings = loaded.settings
     assert settings.client_connection.kubeconfig == "/somewhere/kubeconfig"
-    assert (settings.client_connection.qps, settings.client_connection.burst) == (5000, 5000)
+    assert (settings.client_connection.qps, settings.client_connection.burst) == limits
     assert not settings.leader_election.leader_elect
     assert not loaded.warnings
