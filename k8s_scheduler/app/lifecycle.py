@@ -9,7 +9,6 @@ missed, and nothing it has started can outlast the lease.
 """
 
 import asyncio
-import gc
 import logging
 import signal
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 import uvloop
 
 from k8s_scheduler import __version__
+from k8s_scheduler.app.collecting import keep_what_is_here, watched_collector
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.serving import serving
@@ -57,7 +57,8 @@ async def _run(options: RunOptions) -> int:
             graph = wire(options, transport, metrics)
             async with serving(options, graph, metrics):
                 _say_hello(options, credentials.server)
-                return await Daemon(graph, options).run(stop)
+                with watched_collector(metrics.gc_pause_seconds):
+                    return await Daemon(graph, options).run(stop)
     except (OSError, ProfileError, CertificateError) as error:
         return _refuse(error, ExitCode.USAGE)
 
@@ -193,8 +194,7 @@ class Daemon:
             await informer.synced.wait()
 
     def _decide(self) -> None:
-        # What is in memory now stays for long: keep the collector from looking at it for ever.
-        gc.freeze()
+        keep_what_is_here()
         self._graph.pump.allow()
         counts = {i.resource.plural: len(i.store) for i in self._graph.informers()}
         logger.info("Caches are synced, scheduling", extra={"fields": counts})

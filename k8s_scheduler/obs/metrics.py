@@ -13,6 +13,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from k8s_scheduler import __version__
+from k8s_scheduler.obs.histograms import Histogram
 from k8s_scheduler.obs.kube_metrics import KubeMetrics
 from k8s_scheduler.obs.scheduler_metrics import SchedulerMetrics
 
@@ -56,6 +57,13 @@ class Metrics:
         self.kube = KubeMetrics(self.registry)
         self.scheduler = SchedulerMetrics(self.registry)
         self.recording = RecordingMetrics(self.registry)
+        self.gc_pause_seconds = Histogram(
+            "k8s_scheduler_gc_pause_seconds",
+            "Time for which the garbage collector stopped everything, by generation.",
+            ["generation"],
+            buckets=(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5),
+            registry=self.registry,
+        )
         Info(
             "k8s_scheduler_build",
             "Which release this is, and which kube-scheduler it decides like.",
