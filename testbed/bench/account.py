@@ -69,8 +69,11 @@ class Account:
     told: dict[str, float] = field(default_factory=dict)
     # Requests by what they were, whatever came of them.
     requests: dict[str, int] = field(default_factory=dict)
-    # Bindings that were refused.
+    # Bindings that were refused, or of which nobody heard the answer.
     refused: int = 0
+    # When such a Binding of a pod ended. It may have been executed all the same: then its scheduler
+    # reads the pod, finds it bound and asks for no other; the event is the first sign of it.
+    doubtful: dict[str, float] = field(default_factory=dict)
 
     def take(self, line: bytes) -> None:
         """Take in a line of the log."""
@@ -86,12 +89,17 @@ class Account:
                 self.bound[target.name] = when
             else:
                 self.refused += 1
+                self.doubtful[target.name] = when
         elif kind == "create pods" and is_created:
             self.created[target.name] = when
         elif kind == "create events" and is_created:
-            pod = target.name.rpartition(".")[0]
-            if pod in self.bound:
-                self.told[pod] = when
+            self._tell(target.name.rpartition(".")[0], when)
+
+    def _tell(self, pod: str, when: float) -> None:
+        if pod not in self.bound and pod in self.doubtful:
+            self.bound[pod] = self.doubtful[pod]
+        if pod in self.bound:
+            self.told[pod] = when
 
 
 class LogReader:

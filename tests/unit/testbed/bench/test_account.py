@@ -58,6 +58,17 @@ def test_a_binding_that_was_refused_binds_nobody(tmp_path):
     assert (account.bound, account.refused) == ({}, 1)
 
 
+def test_a_binding_whose_answer_was_lost_counts_once_its_event_is_there(tmp_path):
+    """Its scheduler reads the pod, finds it bound, and asks for no other Binding."""
+    reader = written(
+        tmp_path / "log",
+        line("create", "pods", "p", 1, subresource="binding", code=504),
+        line("create", "events", "p.17abc", 6),
+    )
+    account = reader.catch_up()
+    assert account.told["p"] - account.bound["p"] == 5
+
+
 def test_a_line_that_is_still_being_written_waits(tmp_path):
     path = tmp_path / "log"
     whole = line("create", "pods", "p", 1)
