@@ -158,8 +158,8 @@ def _wait(
         elif time.monotonic() - moved > _STILL_SECONDS:
             raise TestbedError(
                 f"nothing was written for {_STILL_SECONDS:g} s: {len(account.bound)} pods bound, "
-                f"{len(account.told)} events, {account.refused} Bindings refused or not answered in "
-                "time (a machine too busy to be measured)"
+                f"{len(account.told)} events, {account.refused} Bindings refused or not answered "
+                "in time (a machine too busy to be measured)"
             )
         time.sleep(look_seconds)
 
