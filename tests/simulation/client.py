@@ -28,17 +28,21 @@ from tests.simulation.watch import ModelWatch
 class Weather:
     """How the connection is at the moment. Rates are shares of requests."""
 
-    latency_seconds: float = 0.004
+    fair_latency_seconds: float = 0.004
+    latency_seconds: float = 0.0
     watch_delay_seconds: float = 0.01
     refusing: bool = False
     rates: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.clear()
 
     def clear(self) -> None:
         """Let the sun shine."""
         self.refusing = False
         self.rates = {}
         self.watch_delay_seconds = 0.01
-        self.latency_seconds = 0.004
+        self.latency_seconds = self.fair_latency_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,9 @@ class Client:
             response = self._server.serve(call)
             if fate.kind in LOST_AFTER:
                 response = status(504, "Timeout", "request did not complete in time")
-        self._loop.at(self._loop.now + fate.down_seconds, self._deliver, call, fate, (answer, response))
+        self._loop.at(
+            self._loop.now + fate.down_seconds, self._deliver, call, fate, (answer, response)
+        )
 
     def _deliver(self, call: Call, fate: Fate, result: Any) -> None:
         answer, response = result
@@ -229,7 +235,9 @@ class _Opening:
 def _refusal(fate: Fate) -> Response:
     headers = {"Retry_After": fate.retry_after} if fate.retry_after else {}
     if fate.kind == "429":
-        return status(429, "TooManyRequests", "too many requests, please try again later", **headers)
+        return status(
+            429, "TooManyRequests", "too many requests, please try again later", **headers
+        )
     if fate.kind == "500":
         return status(500, "InternalError", "etcdserver: leader changed")
     return status(503, "ServiceUnavailable", "apiserver not ready", **headers)

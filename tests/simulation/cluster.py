@@ -36,12 +36,14 @@ class Cluster:
 
     # What users do; each is an action of a plan.
 
-    def create_pod(self, content: Json, claim: Json | None = None, volume: Json | None = None) -> None:
+    def create_pod(
+        self, content: Json, claim: Json | None = None, volume: Json | None = None
+    ) -> None:
         if volume is not None:
             self._server.create(VOLUMES, volume)
         if claim is not None:
             self._server.create(CLAIMS, claim)
-        if self._server.object(pod_path(content["metadata"]["name"])) is None:
+        if self._server.peek(pod_path(content["metadata"]["name"])) is None:
             content = doc.merged(
                 content, {"metadata": {"creationTimestamp": doc.timestamp(self._loop.now)}}
             )
@@ -82,7 +84,7 @@ class Cluster:
                 self.open_gate(0.0)
 
     def add_node(self, content: Json) -> None:
-        if self._server.object(f"{NODES}/{content['metadata']['name']}") is None:
+        if self._server.peek(f"{NODES}/{content['metadata']['name']}") is None:
             self._server.create(NODES, content)
 
     def delete_node(self, chance: float) -> None:
@@ -151,13 +153,13 @@ class Cluster:
         self._loop.at(self._loop.now + self._rng.uniform(low, high), act, *args)
 
     def _begin(self, name: str, uid: str) -> None:
-        found = self._server.object(pod_path(name))
+        found = self._server.peek(pod_path(name))
         if found is not None and doc.uid_of(found) == uid and not doc.is_over(found):
             started = {"phase": "Running", "startTime": doc.timestamp(self._loop.now)}
             self._server.patch(pod_path(name), {"status": started})
 
     def _finish_deletion(self, name: str, uid: str) -> None:
-        found = self._server.object(pod_path(name))
+        found = self._server.peek(pod_path(name))
         if found is not None and doc.uid_of(found) == uid:
             self._server.remove(pod_path(name))
 
@@ -177,7 +179,7 @@ class Cluster:
 
     def _bind_foreign(self, name: str) -> None:
         """Be the other scheduler: any node that has room in truth."""
-        found = self._server.object(pod_path(name))
+        found = self._server.peek(pod_path(name))
         if found is None or doc.node_of(found):
             return
         nodes = [
@@ -202,11 +204,11 @@ class Cluster:
 
     def _bind_volume(self, name: str) -> None:
         """Be the volume controller: finish a binding that the scheduler has begun."""
-        volume = self._server.object(f"{VOLUMES}/{name}")
+        volume = self._server.peek(f"{VOLUMES}/{name}")
         reference = volume["spec"].get("claimRef") if volume else None
         if not reference:
             return
-        claim = self._server.object(claim_path(reference["name"]))
+        claim = self._server.peek(claim_path(reference["name"]))
         if claim is None or claim["spec"].get("volumeName"):
             return
         self._server.patch(f"{VOLUMES}/{name}", {"status": {"phase": "Bound"}})

@@ -49,7 +49,9 @@ def node(name: str, *, zone: str, milli_cpu: int, pods: int) -> Json:
     }
 
 
-def pod(name: str, *, milli_cpu: int, app: str = "x", scheduler: str = OURS, **spec: object) -> Json:
+def pod(
+    name: str, *, milli_cpu: int, app: str = "x", scheduler: str = OURS, **spec: object
+) -> Json:
     """Return a pending pod."""
     resources = {"requests": {"cpu": f"{milli_cpu}m"}}
     return {

@@ -29,6 +29,8 @@ class Call:
     changes: list[Change] = field(default_factory=list)
     # A status, UNKNOWN, NOT_SENT; None as long as the client has learnt nothing.
     answer: int | str | None = None
+    # What the auditor takes it for.
+    kind: str = ""
     # A list: whether it is the first page, its objects, its version, whether it is the last page.
     page: "tuple[bool, list[Json], int, bool] | None" = None
 

@@ -68,6 +68,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         self._drop_dead_timers()
+        self._move_time()
+        ready = self._ready
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled or (self._held and self._is_held(handle)):
+                continue
+            handle._run()
+
+    def _move_time(self) -> None:
+        """Make ready what is due now; if nothing is, go to where something is."""
         ready, timers = self._ready, self._scheduled
         if not ready:
             if not timers:
@@ -76,6 +86,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self.now, self._turns = timers[0]._when, 0
         self._turns += 1
         if self._turns > _TURNS_WITHOUT_TIME:
+            self._turns = 0
             raise StandstillError(f"{_TURNS_WITHOUT_TIME} turns at {self.now:.3f} s")
         while timers and timers[0]._when <= self.now:
             timer = heapq.heappop(timers)
@@ -84,16 +95,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._timer_cancelled_count -= 1
             else:
                 ready.append(timer)
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if handle._cancelled:
-                continue
-            if self._held:
-                waiting = self._held.get(handle._context.get(OWNER, ""))
-                if waiting is not None:
-                    waiting.append(handle)
-                    continue
-            handle._run()
+
+    def _is_held(self, handle: asyncio.Handle) -> bool:
+        """Put aside what belongs to a frozen owner."""
+        waiting = self._held.get(handle._context.get(OWNER, ""))
+        if waiting is None:
+            return False
+        waiting.append(handle)
+        return True
 
     def _drop_dead_timers(self) -> None:
         timers = self._scheduled

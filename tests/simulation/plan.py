@@ -46,10 +46,13 @@ def make_plan(seed: int) -> Plan:
     with_volumes = rng.random() < 0.2
     lease = rng.choice(((6.0, 4.0, 1.0), (6.0, 4.0, 1.0), (4.0, 2.5, 0.6), (15.0, 10.0, 2.0)))
     settings = Settings(
-        *lease, page_limit=rng.choice((2, 5, 500)), with_volumes=with_volumes
+        *lease,
+        page_limit=rng.choice((2, 5, 500)),
+        with_volumes=with_volumes,
+        latency_seconds=rng.choice((0.004, 0.004, 0.03, 0.12)),
     )
     replicas = ("a", "b", "c")[: rng.choice((1, 2, 2, 2, 2, 3))]
-    faults_end_at = rng.uniform(25.0, 60.0)
+    faults_end_at = rng.uniform(20.0, 45.0)
     drawing = _Drawing(rng, replicas, faults_end_at, with_volumes=with_volumes)
     return Plan(
         seed=seed,
@@ -83,11 +86,11 @@ class _Drawing:
         rng = self._rng
         for _ in range(rng.randint(3, 8)):
             self._add_pod(0.0)
-        for _ in range(rng.randint(6, 14)):
+        for _ in range(rng.randint(2, 7)):
             self._add_pod(rng.uniform(0.0, self._until))
-        for _ in range(rng.randint(4, 12)):
+        for _ in range(rng.randint(4, 10)):
             self._add_change(rng.uniform(1.0, self._until))
-        for _ in range(rng.randint(3, 10)):
+        for _ in range(rng.randint(3, 9)):
             self._add_fault(rng.uniform(0.0, self._until))
         return tuple(sorted(self._actions, key=lambda action: action.at))
 
@@ -113,7 +116,19 @@ class _Drawing:
         cpu = rng.choice((200, 500, 500, 1000, 1500))
         app = rng.choice(APPS)
         shape = rng.choice(
-            ("plain", "plain", "plain", "foreign", "spread", "apart", "near", "high", "low", "gated", "claim")
+            (
+                "plain",
+                "plain",
+                "plain",
+                "foreign",
+                "spread",
+                "apart",
+                "near",
+                "high",
+                "low",
+                "gated",
+                "claim",
+            )
         )
         if shape == "claim" and self._with_volumes:
             self._add_pod_with_claim(at, name, cpu)
@@ -213,11 +228,19 @@ class _Drawing:
                 "throttle",
             )
         )
-        draw = getattr(self, f"_{kind}", None)
-        if draw is not None:
-            draw(at, target, lasts)
-        else:
-            self._add(at, kind, target)
+        draw = getattr(self, f"_{kind}")
+        draw(at, target, lasts)
+        self._add_company(at, lasts)
+
+    def _add_company(self, at: float, lasts: float) -> None:
+        """Let there be something to do when things go wrong: shortly before, and meanwhile."""
+        rng = self._rng
+        for _ in range(rng.choice((0, 0, 1, 2))):
+            self._add_pod(max(0.0, at - rng.uniform(0.0, 0.3)))
+        for _ in range(rng.choice((0, 1, 1, 2))):
+            self._add_pod(at + rng.uniform(0.0, min(lasts, 3.0)))
+        if rng.random() < 0.5:
+            self._add_change(at + rng.uniform(0.0, min(lasts, 3.0)))
 
     def _kill(self, at: float, target: str, lasts: float) -> None:
         self._add(at, "kill", target)
@@ -260,11 +283,11 @@ class _Drawing:
 
     def _losses(self, at: float, target: str, lasts: float) -> None:
         kinds = ("504 before", "reset before", "504 after", "reset after")
-        rates = {kind: self._rng.choice((0.0, 0.1, 0.3)) for kind in kinds}
+        rates = {kind: self._rng.choice((0.0, 0.1, 0.25)) for kind in kinds}
         self._spell(at, target, lasts, rates=rates)
 
     def _late(self, at: float, target: str, lasts: float) -> None:
-        self._spell(at, target, lasts, rates={"late": 0.25})
+        self._spell(at, target, lasts, rates={"late": 0.3})
 
     def _throttle(self, at: float, target: str, lasts: float) -> None:
         self._spell(at, target, lasts, rates={"429": 0.5})

@@ -11,6 +11,7 @@ but from a connection that is dead: nothing of it reaches anybody.
 
 import asyncio
 import contextvars
+import itertools
 import logging
 import random
 from dataclasses import dataclass, replace
@@ -47,6 +48,7 @@ class Settings:
     retry_seconds: float = 1.0
     page_limit: int = 500
     with_volumes: bool = False
+    latency_seconds: float = 0.004
 
 
 class Shared:
@@ -81,7 +83,7 @@ class Replica:
         self, letter: str, server: ModelServer, *, shared: Shared, settings: Settings, seed: str
     ) -> None:
         self.letter = letter
-        self.weather = Weather()
+        self.weather = Weather(settings.latency_seconds)
         self.client: Client | None = None
         self.frozen = False
         self.wanted = True
@@ -168,14 +170,13 @@ class Replica:
         rate = 1.0 + rng.uniform(-0.002, 0.002)
         boot, wall = rng.uniform(0.0, 1e6), EPOCH_SECONDS + rng.uniform(-30.0, 30.0)
         used = [0.0]
-        steps = (0.0, 0.0, 0.001, 0.006)
-        cost = random.Random(rng.random())
+        costs = itertools.cycle(rng.choices((0.0, 0.0, 0.001, 0.006), k=211))
 
         def clock() -> float:
             return boot + loop.now * rate
 
         def cpu_clock() -> float:
-            used[0] += cost.choice(steps)
+            used[0] += next(costs)
             return used[0]
 
         async def sleep(seconds: float) -> None:

@@ -170,11 +170,16 @@ class Run:
     def _look(self) -> None:
         """End once nothing is left to be done for some looks in a row, or time is up."""
         waited = self._loop.now - self.plan.faults_end_at
-        self._quiet = 0 if forgotten_pods(self.server) else self._quiet + 1
+        unfinished = not self._somebody_leads() or forgotten_pods(self.server)
+        self._quiet = 0 if unfinished else self._quiet + 1
         if self._quiet >= _QUIET_LOOKS or waited >= CALM_SECONDS:
             self._done.set_result(None)
         else:
             self._loop.at(self._loop.now + _LOOK_SECONDS, self._look)
+
+    def _somebody_leads(self) -> bool:
+        silent = self._loop.now - self.server.renewed_at
+        return bool(self.server.holder) and silent <= 2 * self.plan.settings.retry_seconds + 1.0
 
 
 def _spell(action: Action) -> str:

@@ -8,10 +8,12 @@ steps, as the kubelet lets them; others go at once.
 
 from collections.abc import Callable
 
+import msgspec
+
 from k8s_scheduler.kube.http import Response
 from tests.fakes.api import FakeApi, _Stored
 from tests.fakes.objects import Location, conflict, locate, not_found
-from tests.fakes.transport import FakeStream, Json, Request, encode, status
+from tests.fakes.transport import FakeStream, Json, Request, status
 from tests.fakes.watch import Change
 from tests.simulation.documents import merged, timestamp
 from tests.simulation.history import Call, History
@@ -24,7 +26,7 @@ VOLUMES = "/api/v1/persistentvolumes"
 CLAIMS = "/api/v1/persistentvolumeclaims"
 LEASES = "/apis/coordination.k8s.io/v1/leases"
 EVENTS = "/apis/events.k8s.io/v1/events"
-# How many of the newest changes a server that compacts leaves to be watched from.
+encode = msgspec.json.Encoder().encode
 _TOO_OLD = "The resourceVersion for the provided watch is too old."
 
 
@@ -38,6 +40,8 @@ class ModelServer(FakeApi):
         self.acting = "cluster"
         self.on_change: Callable[[Change], None] = lambda _change: None
         self.open_watches: dict[ModelWatch, str] = {}
+        # Who holds the lease, and since when it has not been renewed.
+        self.holder, self.renewed_at = "", 0.0
         self._call: Call | None = None
         self._pages: dict[str, tuple[list[_Stored], int]] = {}
         self._bytes: dict[tuple[int, str], bytes] = {}
@@ -106,6 +110,11 @@ class ModelServer(FakeApi):
         if self._stored(locate(path)) is not None:
             self.delete(path)
 
+    def peek(self, path: str) -> Json | None:
+        """Return an object by its path, not to be changed."""
+        stored = self._stored(locate(path))
+        return None if stored is None else stored.content
+
     def every(self, list_path: str) -> list[Json]:
         """Return all objects under a list path, not to be changed."""
         return [stored.content for stored in self._objects.get(list_path, {}).values()]
@@ -124,7 +133,9 @@ class ModelServer(FakeApi):
         if request.method == "DELETE":
             wanted = (body.get("preconditions") or {}).get("uid", uid)
             if wanted != uid:
-                text = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+                text = (
+                    f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+                )
                 return conflict(location, message=text)
             self._begin_delete(location, old)
             return status(200, "")
@@ -161,7 +172,9 @@ class ModelServer(FakeApi):
         node = pod["spec"].get("nodeName", "")
         refusal = ""
         if wanted != uid:
-            refusal = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+            refusal = (
+                f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+            )
         elif pod["metadata"].get("deletionTimestamp"):
             refusal = f"pod {name} is being deleted, cannot be assigned to a host"
         elif node:
@@ -222,5 +235,7 @@ class ModelServer(FakeApi):
             self._call.changes.append(change)
         for watch in tuple(self.open_watches):
             watch.tell(change)
+        if change.location.list_path == LEASES:
+            self.holder = change.content["spec"].get("holderIdentity") or ""
+            self.renewed_at = self.loop.now
         self.on_change(change)
-

@@ -9,9 +9,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from k8s_scheduler.kube.errors import OutcomeUnknown
 from tests.fakes.objects import Location, matches
-from tests.fakes.transport import Json, encode, status_object
+from tests.fakes.transport import Json, status_object
 from tests.fakes.watch import INITIAL_EVENTS_END, Change
 from tests.simulation.loop import VirtualLoop
 
@@ -23,6 +25,7 @@ LIST = "LIST"
 LISTED = "LISTED"
 BOOKMARK_SECONDS = 20.0
 _END = b""
+encode = msgspec.json.Encoder().encode
 
 
 class ModelWatch:
@@ -48,9 +51,7 @@ class ModelWatch:
         self._ended: Exception | bytes | None = None
         self._stalled = False
         self._timers = [
-            self._loop.at(
-                self._loop.now + float(query["timeoutSeconds"]), self.end
-            ),
+            self._loop.at(self._loop.now + float(query["timeoutSeconds"]), self.end),
             self._loop.at(self._loop.now + BOOKMARK_SECONDS, self._bookmark_is_due),
         ]
 

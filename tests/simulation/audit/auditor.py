@@ -3,9 +3,9 @@
 from tests.simulation.audit.binding import Bindings
 from tests.simulation.audit.feasibility import forgotten_pods
 from tests.simulation.audit.leading import Evictions, Leading
-from tests.simulation.audit.scene import Check, Scene, Violation
+from tests.simulation.audit.scene import Check, Scene, Violation, tell
 from tests.simulation.audit.telling import Deeds, Telling
-from tests.simulation.history import Changed, Happened, History, Shown
+from tests.simulation.history import Happened, History
 from tests.simulation.plan import Plan
 from tests.simulation.server import ModelServer
 
@@ -35,9 +35,7 @@ def audit(
     ]
     for entry in history.entries:
         scene.feed(entry)
-        if not isinstance(entry, Shown | Changed):
-            for check in checks:
-                check.tell(entry)
+        tell(checks, entry)
     for check in checks:
         check.finish()
     for lost in forgotten_pods(server):

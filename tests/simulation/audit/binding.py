@@ -61,7 +61,8 @@ class Bindings(Check):
             )
         elif is_doubtful(post.answer):
             self.scene.break_rule(
-                "no second node while in doubt", f"{call} to {node}, {post} to {other} is not settled"
+                "no second node while in doubt",
+                f"{call} to {node}, {post} to {other} is not settled",
             )
 
     def _check_knowledge(self, call: Call, uid: str, node: str) -> None:
@@ -93,7 +94,7 @@ class Bindings(Check):
             return
         when = self._decided_after(call, uid)
         seen_node = view.nodes.objects.get(node)
-        shown = None if seen_node is None else seen_node.before(when)
+        shown = [] if seen_node is None else seen_node.since(when)
         there = [pod]
         for seen in view.pods.objects.values():
             before = seen.before(when)
@@ -103,7 +104,7 @@ class Bindings(Check):
                 not doc.node_of(before) and self._has_bound(call.client, before, node)
             ):
                 there.append(before)
-        if shown is not None and not self._fits(there, shown):
+        if shown and not any(self._fits(there, version) for version in shown):
             names = sorted(p["metadata"]["name"] for p in there)
             self.scene.break_rule("no node overfilled", f"{call} to {node}, which has {names}")
 

@@ -72,7 +72,9 @@ def _on_nodes(
     layout = []
     for raw_node, node in nodes:
         name = raw_node["metadata"]["name"]
-        there = [p for content, p in pods if doc.node_of(content) == name and not doc.is_over(content)]
+        there = [
+            p for content, p in pods if doc.node_of(content) == name and not doc.is_over(content)
+        ]
         if wanting is not None:
             there += [
                 p

@@ -3,7 +3,16 @@
 from dataclasses import dataclass, field
 
 from tests.simulation import documents as doc
-from tests.simulation.audit.scene import BIND, GUARDED, LEASE, READ, Check, Scene, is_doubtful, kind_of
+from tests.simulation.audit.scene import (
+    BIND,
+    GUARDED,
+    LEASE,
+    READ,
+    Check,
+    Scene,
+    is_doubtful,
+    kind_of,
+)
 from tests.simulation.history import Call, Happened
 
 # How far a replica's clock may go wrong, and a grain of time.

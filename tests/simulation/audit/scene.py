@@ -1,7 +1,6 @@
 """Where the auditor stands while it goes through a history: what is true, and who knows what."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,21 +123,31 @@ class Check:
 
     def finish(self) -> None: ...
 
-    def tell(self, entry: Entry) -> None:
-        """Pass an entry on."""
-        handlers: dict[type, Callable[[Any], None]] = {
-            Sent: lambda e: self.sent(e.call),
-            Executed: lambda e: self.executed(e.call),
-            Answered: lambda e: self.answered(e.call),
-            Happened: self.happened,
-        }
-        handler = handlers.get(type(entry))
-        if handler is not None:
-            handler(entry)
+
+def tell(checks: "list[Check]", entry: Entry) -> None:
+    """Pass an entry on to every check."""
+    if isinstance(entry, Sent):
+        for check in checks:
+            check.sent(entry.call)
+    elif isinstance(entry, Executed):
+        for check in checks:
+            check.executed(entry.call)
+    elif isinstance(entry, Answered):
+        for check in checks:
+            check.answered(entry.call)
+    elif isinstance(entry, Happened):
+        for check in checks:
+            check.happened(entry)
 
 
 def kind_of(call: Call) -> str:
     """Say what a call is about."""
+    if not call.kind:
+        call.kind = _kind_of(call)
+    return call.kind
+
+
+def _kind_of(call: Call) -> str:
     method, path = call.request.method, call.request.path
     if path.startswith(LEASES.rsplit("/", 1)[0]):
         return LEASE
@@ -155,4 +164,8 @@ def kind_of(call: Call) -> str:
 
 def is_doubtful(answer: int | str | None) -> bool:
     """Return whether, after this answer, a write may have been done or not."""
-    return answer is None or answer == "unknown" or (isinstance(answer, int) and (answer >= 500 or answer == 408))
+    return (
+        answer is None
+        or answer == "unknown"
+        or (isinstance(answer, int) and (answer >= 500 or answer == 408))
+    )

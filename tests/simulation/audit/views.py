@@ -23,6 +23,12 @@ class Seen:
         """Return the newest version shown before a time."""
         return next((content for at, content in reversed(self.versions) if at < when), None)
 
+    def since(self, when: float) -> list[Json]:
+        """Return the version that held before a time, and all that were shown from then on."""
+        before = self.before(when)
+        later = [content for at, content in self.versions if at >= when]
+        return later if before is None else [before, *later]
+
     @property
     def newest(self) -> Json:
         return self.versions[-1][1]
