@@ -52,7 +52,7 @@ def make_plan(seed: int) -> Plan:
         latency_seconds=rng.choice((0.004, 0.004, 0.03, 0.12)),
     )
     replicas = ("a", "b", "c")[: rng.choice((1, 2, 2, 2, 2, 3))]
-    faults_end_at = rng.uniform(20.0, 45.0)
+    faults_end_at = rng.uniform(15.0, 36.0)
     drawing = _Drawing(rng, replicas, faults_end_at, with_volumes=with_volumes)
     return Plan(
         seed=seed,
@@ -266,33 +266,41 @@ class _Drawing:
 
     def _outage(self, at: float, target: str, lasts: float) -> None:
         for letter in self._replicas:
-            self._spell(at, letter, lasts, refusing=True)
+            self._spell(at, letter, lasts, "outage", refusing=True)
             self._add(at, "cut", letter, share=1.0)
 
     def _refuse(self, at: float, target: str, lasts: float) -> None:
-        self._spell(at, target, lasts, refusing=True)
+        self._spell(at, target, lasts, "refused connections", refusing=True)
 
     def _slow(self, at: float, target: str, lasts: float) -> None:
-        self._spell(at, target, lasts, latency_seconds=self._rng.choice((0.1, 0.5, 1.5)))
+        self._spell(
+            at, target, lasts, "slow answers", latency_seconds=self._rng.choice((0.1, 0.5, 1.5))
+        )
 
     def _lag(self, at: float, target: str, lasts: float) -> None:
-        self._spell(at, target, lasts, watch_delay_seconds=self._rng.choice((0.3, 1.0, 4.0)))
+        self._spell(
+            at,
+            target,
+            lasts,
+            "lagging watches",
+            watch_delay_seconds=self._rng.choice((0.3, 1.0, 4.0)),
+        )
 
     def _errors(self, at: float, target: str, lasts: float) -> None:
-        self._spell(at, target, lasts, rates={"500": 0.2, "503": 0.2})
+        self._spell(at, target, lasts, "server errors", rates={"500": 0.2, "503": 0.2})
 
     def _losses(self, at: float, target: str, lasts: float) -> None:
         kinds = ("504 before", "reset before", "504 after", "reset after")
         rates = {kind: self._rng.choice((0.0, 0.1, 0.25)) for kind in kinds}
-        self._spell(at, target, lasts, rates=rates)
+        self._spell(at, target, lasts, "lost answers", rates=rates)
 
     def _late(self, at: float, target: str, lasts: float) -> None:
-        self._spell(at, target, lasts, rates={"late": 0.3})
+        self._spell(at, target, lasts, "late requests", rates={"late": 0.3})
 
     def _throttle(self, at: float, target: str, lasts: float) -> None:
-        self._spell(at, target, lasts, rates={"429": 0.5})
+        self._spell(at, target, lasts, "throttling", rates={"429": 0.5})
 
-    def _spell(self, at: float, target: str, lasts: float, **weather: Any) -> None:
+    def _spell(self, at: float, target: str, lasts: float, called: str, **weather: Any) -> None:
         """Let the weather be so for a while; then it is fair again."""
-        self._add(at, "weather", target, **weather)
+        self._add(at, "weather", target, called=called, weather=weather)
         self._add(at + lasts, "fair", target)

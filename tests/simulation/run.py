@@ -20,8 +20,8 @@ from tests.simulation.server import ModelServer
 # After the last fault everything that fits is bound within this time. The longest waits of the
 # daemon are the reflector's backoff and a silent watch.
 CALM_SECONDS = 150.0
-_LOOK_SECONDS = 3.0
-_QUIET_LOOKS = 4
+_LOOK_SECONDS = 2.5
+_QUIET_LOOKS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Run:
             getattr(self.cluster, action.name)(**action.arguments)
             return
         if action.name not in ("fair", "start", "thaw", "cut", "stall"):
-            self.history.fault(action.name if action.name != "weather" else _spell(action))
+            self.history.fault(action.arguments.get("called", action.name))
         if not action.target:
             self.server.compact()
             return
@@ -152,7 +152,7 @@ class Run:
         if action.name in acts:
             acts[action.name]()
         elif action.name == "weather":
-            for name, value in action.arguments.items():
+            for name, value in action.arguments["weather"].items():
                 setattr(replica.weather, name, value)
         elif replica.client is not None:
             replica.client.break_watches(stall=action.name == "stall", **action.arguments)
@@ -180,8 +180,3 @@ class Run:
     def _somebody_leads(self) -> bool:
         silent = self._loop.now - self.server.renewed_at
         return bool(self.server.holder) and silent <= 2 * self.plan.settings.retry_seconds + 1.0
-
-
-def _spell(action: Action) -> str:
-    rates = action.arguments.get("rates")
-    return "+".join(rates) if rates else next(iter(action.arguments))
