@@ -7,6 +7,7 @@ from tests.simulation.run import simulate
 
 # A seed that finds it, by the rule that it is meant to break.
 FOUND_BY = {
+    "condition_overtakes": (26, "conditions tell what happened"),
     "double_assume": (1, "no node overfilled"),
     "dropped_on_requeue": (1, "no pod lost"),
     "early_release": (21, "released after the drain"),

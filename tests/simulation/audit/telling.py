@@ -1,5 +1,6 @@
 """Rules about what is told: events and conditions say what happened, and nothing else."""
 
+from tests.fakes.transport import Json
 from tests.simulation import documents as doc
 from tests.simulation.audit.scene import BIND, CONDITION, EVENT, Check, Scene, kind_of
 from tests.simulation.history import Call, Happened
@@ -16,6 +17,7 @@ class Telling(Check):
         self._told: set[str] = set()
         self._gone: set[str] = set()
         self._deletes: set[tuple[str, str]] = set()
+        self._writing: dict[int, tuple[str, str]] = {}
         self._preempted: list[tuple[float, Call, str]] = []
 
     def sent(self, call: Call) -> None:
@@ -25,6 +27,13 @@ class Telling(Check):
         elif call.request.method == "DELETE":
             uid = (self.scene.body(call).get("preconditions") or {}).get("uid", "")
             self._deletes.add((call.client, uid))
+        elif kind == CONDITION and _is_failure(self.scene.body(call)):
+            self._writing[call.number] = (call.client, self.scene.body(call)["metadata"]["uid"])
+        elif kind == BIND:
+            self._check_order(call)
+
+    def answered(self, call: Call) -> None:
+        self._writing.pop(call.number, None)
 
     def executed(self, call: Call) -> None:
         if kind_of(call) == EVENT and call.done:
@@ -65,18 +74,28 @@ class Telling(Check):
         elif reason == "Preempted" and uid in self.scene.bound:
             self._preempted.append((self.scene.at, call, uid))
 
+    def _check_order(self, call: Call) -> None:
+        """Whoever writes that a pod can't be placed waits for that before it places it."""
+        uid = self.scene.body(call)["metadata"]["uid"]
+        if (call.client, uid) in self._writing.values():
+            self.scene.break_rule("conditions tell what happened", f"{call} overtakes a condition")
+
     def _check_condition(self, call: Call) -> None:
         """A pod that its own scheduler has bound is not called unschedulable by it afterwards."""
         body = self.scene.body(call)
-        conditions = body.get("status", {}).get("conditions") or ()
-        failed = any(c["type"] == "PodScheduled" and c["status"] == "False" for c in conditions)
         bound = self.scene.bound.get(body["metadata"]["uid"])
-        if not failed or bound is None:
+        if not _is_failure(body) or bound is None:
             return
         if bound.by == call.client and call.sent_at > bound.at:
             self.scene.break_rule("conditions tell what happened", f"{call} on a bound pod")
         else:
             self.scene.count("conditions that landed late")
+
+
+def _is_failure(body: Json) -> bool:
+    """Return whether a patch says that a pod was not placed."""
+    conditions = body.get("status", {}).get("conditions") or ()
+    return any(c["type"] == "PodScheduled" and c["status"] == "False" for c in conditions)
 
 
 class Deeds(Check):
