@@ -67,8 +67,8 @@ def simulate(seed: int, *, keep_lines: bool = False) -> Result:
         run.carry_out()
         violations, counts = audit(history, run.server, plan)
         trace, now = history.trace, loop.now
-        run.end()
     finally:
+        run.end()
         logger.removeHandler(alarms)
         logger.setLevel(level)
         logger.propagate = True

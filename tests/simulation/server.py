@@ -6,6 +6,7 @@ when it is being deleted, has gates, or is another one of the same name. Pods on
 steps, as the kubelet lets them; others go at once.
 """
 
+import itertools
 from collections.abc import Callable
 
 import msgspec
@@ -44,6 +45,7 @@ class ModelServer(FakeApi):
         self.holder, self.renewed_at = "", 0.0
         self._call: Call | None = None
         self._pages: dict[str, tuple[list[_Stored], int]] = {}
+        self._tokens = itertools.count(1)
         self._bytes: dict[tuple[int, str], bytes] = {}
 
     # Requests of daemons.
@@ -210,7 +212,7 @@ class ModelServer(FakeApi):
         page, left = left[:limit], left[limit:]
         metadata = {"resourceVersion": str(version)}
         if left:
-            metadata["continue"] = f"{version}.{len(left)}.{len(self.history.calls)}"
+            metadata["continue"] = f"{version}.{next(self._tokens)}"
             self._pages[metadata["continue"]] = (left, version)
         if self._call is not None:
             self._call.page = (not token, [s.content for s in page], version, not left)

@@ -112,3 +112,14 @@ def test_pages_are_of_one_moment_and_expire(server):
     token = json.loads(ask(server, "GET", PODS, limit="1").body)["metadata"]["continue"]
     server.compact()
     assert ask(server, "GET", PODS, **{"continue": token}).status == 410
+
+
+def test_a_token_leads_on_in_its_own_list(server):
+    for name in ("p", "q"):
+        create(server, name)
+        server.create(NODES, doc.node(name, zone="z", milli_cpu=1, pods=1))
+    tokens = [
+        json.loads(server.answer(Request("GET", path, {"limit": "1"})).body)["metadata"]["continue"]
+        for path in (PODS, NODES)
+    ]
+    assert len(set(tokens)) == 2
