@@ -3,6 +3,7 @@
 #
 #   make demo     a real control plane with 100 simulated nodes, the scheduler, and 500 pods
 #   make test     checks, unit, property and integration tests
+#   make simulate      whole daemons under faults, on virtual time
 #   make conformance   decisions beside kube-scheduler's own, recorded and fresh
 #   make e2e      Kubernetes' own specs for scheduling, beside kube-scheduler
 #   make help     all targets
@@ -14,7 +15,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline e2e bench bench-states profile bench-core build image lock clean
+.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -49,8 +50,8 @@ fix: $(STAMP) ## format, and mend what can be mended
 unit: $(STAMP) ## unit tests, under a minute
 	$(BIN)/pytest tests/unit
 
-property: $(STAMP) ## property tests, and recorded decisions of kube-scheduler
-	$(BIN)/pytest tests/property tests/conformance
+property: $(STAMP) ## property tests, recorded decisions of kube-scheduler, 200 simulated runs
+	$(BIN)/pytest tests/property tests/conformance tests/simulation
 
 testbed: $(STAMP) ## build the control plane (once; cached outside the tree)
 	$(BIN)/python -m testbed build
@@ -67,6 +68,9 @@ conformance: $(STAMP) ## all recorded decisions, and SEEDS=n (3) fresh ones from
 baseline: $(STAMP) ## which decisions another kube-scheduler makes otherwise: VERSION=v1.36.4
 	@test -n "$(VERSION)" || { echo "say which: make baseline VERSION=v1.36.4" >&2; exit 2; }
 	$(BIN)/python -m tests.conformance.baseline $(VERSION)
+
+simulate: $(STAMP) ## whole daemons under faults on virtual time: SEEDS=n (1000), FIRST_SEED=s, JOBS=n, PLANTED=bug, VERBOSE=1
+	@$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),1000) $(if $(FIRST_SEED),--first-seed $(FIRST_SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(PLANTED),--planted $(PLANTED)) $(if $(VERBOSE),--verbose)
 
 e2e: testbed ## Kubernetes' own specs for scheduling, with kube-scheduler and this (FOCUS=regexp, SEED=n)
 	@$(BIN)/python -m testbed.e2e $(if $(FOCUS),--focus "$(FOCUS)") $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES))

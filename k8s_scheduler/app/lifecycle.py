@@ -17,11 +17,11 @@ from typing import Any
 import uvloop
 
 from k8s_scheduler import __version__
-from k8s_scheduler.app.collecting import keep_what_is_here, watched_collector
+from k8s_scheduler.app.collecting import watched_collector
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.serving import serving
-from k8s_scheduler.app.watchdog import watch_loop
+from k8s_scheduler.app.surroundings import Surroundings
 from k8s_scheduler.app.wiring import Graph, wire
 from k8s_scheduler.console.certificates import CertificateError
 from k8s_scheduler.core.framework.profile import ProfileError
@@ -95,8 +95,11 @@ def _stop_signal() -> asyncio.Event:
 class Daemon:
     """The running graph."""
 
-    def __init__(self, graph: Graph, options: RunOptions) -> None:
+    def __init__(
+        self, graph: Graph, options: RunOptions, *, surroundings: Surroundings | None = None
+    ) -> None:
         self._graph = graph
+        self._around = surroundings or Surroundings()
         self._delay_caches = options.configuration.settings.delay_cache_until_active
         self._tasks = Supervisor()
         self._lease_lost = asyncio.Event()
@@ -134,7 +137,7 @@ class Daemon:
 
     def _start_background(self) -> None:
         graph = self._graph
-        self._tasks.start("watchdog", watch_loop())
+        self._tasks.start("watchdog", self._around.watchdog())
         self._tasks.start("dispatcher", graph.dispatcher.run())
         self._tasks.start("writes", graph.writes.run())
         self._tasks.start("recorder", graph.recorder.run())
@@ -194,7 +197,7 @@ class Daemon:
             await informer.synced.wait()
 
     def _decide(self) -> None:
-        keep_what_is_here()
+        self._around.keep_memory()
         self._graph.pump.allow()
         counts = {i.resource.plural: len(i.store) for i in self._graph.informers()}
         logger.info("Caches are synced, scheduling", extra={"fields": counts})

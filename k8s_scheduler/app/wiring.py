@@ -1,9 +1,6 @@
 """Builds the object graph of the daemon; starts nothing."""
 
 import functools
-import socket
-import time
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +12,7 @@ from k8s_scheduler.app.carrier import Carrier
 from k8s_scheduler.app.options import Evaluation, RunOptions
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.app.recording import Recording
-from k8s_scheduler.app.warming import warm_up
+from k8s_scheduler.app.surroundings import Surroundings
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler, Setup
@@ -25,7 +22,7 @@ from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.leader import Elector
 from k8s_scheduler.kube.lease import LeaseConfig
 from k8s_scheduler.kube.recorder import EventRecorder
-from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
+from k8s_scheduler.kube.resources import NODES, OTHERS, PODS, Resource, T
 from k8s_scheduler.kube.throttle import rate_limit
 from k8s_scheduler.kube.write_lane import WriteLane
 from k8s_scheduler.lib.clock import SteadyClock
@@ -77,21 +74,28 @@ def setup_of(options: RunOptions) -> Setup:
     )
 
 
-def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
+def wire(
+    options: RunOptions,
+    transport: Transport,
+    metrics: Metrics,
+    *,
+    surroundings: Surroundings | None = None,
+) -> Graph:
     """Join the parts. OSError if the recording can't be opened.
 
     The rate limit is for pods' writes alone: a lease that waits behind them would be lost.
     """
+    around = surroundings or Surroundings()
     setup = setup_of(options)
-    warm_up(setup)
+    around.warm_up(setup)
     connection = options.configuration.settings.client_connection
     admit = rate_limit(qps=connection.qps, burst=connection.burst)
-    clock = SteadyClock()
-    meter = SliceMeter(metrics.report_slice)
-    core = Scheduler(setup, metrics=metrics.scheduler, perf=time.perf_counter)
+    clock = SteadyClock(wall=lambda: around.wall_clock_ns() / 1e9, monotonic=around.clock)
+    meter = SliceMeter(metrics.report_slice, around.cpu_clock)
+    core = Scheduler(setup, metrics=metrics.scheduler, perf=around.perf)
     batch = options.configuration.extras.batch
     pump = Pump(core, clock=clock, meter=meter, batch=batch)
-    elector = _elector(options, transport, metrics)
+    elector = _elector(options, transport, metrics, around)
     may_write = _always if elector is None else elector.may_write
     dispatcher = Dispatcher(
         transport,
@@ -100,9 +104,16 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
         may_write=may_write,
         admit=admit,
         config=DispatcherConfig(call_timeout_seconds=_write_seconds(options)),
+        wall_clock_ns=around.wall_clock_ns,
+        **around.timing(),
     )
     recorder = EventRecorder(
-        transport, hostname=socket.gethostname(), metrics=metrics.kube, admit=admit
+        transport,
+        hostname=around.hostname,
+        metrics=metrics.kube,
+        admit=admit,
+        wall_clock_ns=around.wall_clock_ns,
+        **around.timing(),
     )
     writes = WriteLane(
         transport,
@@ -111,16 +122,19 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
         admit=admit,
         workers=options.configuration.settings.parallelism,
         call_timeout_seconds=_write_seconds(options),
+        **around.timing(),
     )
     recording = _recording(options, setup, core, clock=clock, meter=meter, metrics=metrics)
-    pump.connect(Carrier(dispatcher, recorder, writes), recording)
-    nodes = Informer(transport, NODES, metrics=metrics.kube, meter=meter)
+    carrier = Carrier(dispatcher, recorder, writes, wall_clock_ns=around.wall_clock_ns)
+    pump.connect(carrier, recording)
+    watching = _Watching(transport, metrics, meter, around)
+    nodes = watching.informer(NODES)
     nodes.add_handler(pump.node_changed)
-    pods = Informer(transport, PODS, metrics=metrics.kube, meter=meter)
+    pods = watching.informer(PODS)
     pods.add_handler(pump.pod_changed)
     others = []
     for kind in core.kinds:
-        informer = Informer(transport, OTHERS[kind], metrics=metrics.kube, meter=meter)
+        informer = watching.informer(OTHERS[kind])
         informer.add_handler(functools.partial(pump.object_changed, kind))
         others.append(informer)
     return Graph(
@@ -140,19 +154,49 @@ def _always() -> bool:
     return True
 
 
-def _elector(options: RunOptions, transport: Transport, metrics: Metrics) -> Elector | None:
+@dataclass(frozen=True, slots=True)
+class _Watching:
+    """What all informers have in common."""
+
+    transport: Transport
+    metrics: Metrics
+    meter: SliceMeter
+    around: Surroundings
+
+    def informer(self, resource: Resource[T]) -> Informer[T]:
+        return Informer(
+            self.transport,
+            resource,
+            metrics=self.metrics.kube,
+            meter=self.meter,
+            pace=self.around.pace,
+            rng=self.around.rng,
+        )
+
+
+def _elector(
+    options: RunOptions, transport: Transport, metrics: Metrics, around: Surroundings
+) -> Elector | None:
     election = options.configuration.settings.leader_election
     if not election.leader_elect:
         return None
     config = LeaseConfig(
         name=election.resource_name,
         namespace=election.resource_namespace,
-        identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        identity=f"{around.hostname}_{around.instance}",
         lease_duration_seconds=election.lease_duration_seconds,
         renew_deadline_seconds=election.renew_deadline_seconds,
         retry_period_seconds=election.retry_period_seconds,
     )
-    return Elector(transport, config, metrics=metrics.kube)
+    return Elector(
+        transport,
+        config,
+        metrics=metrics.kube,
+        clock=around.boot_clock,
+        wall_clock_ns=around.wall_clock_ns,
+        sleep=around.sleep,
+        uniform=around.rng.random,
+    )
 
 
 def _write_seconds(options: RunOptions) -> float:

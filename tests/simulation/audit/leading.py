@@ -1,0 +1,162 @@
+"""Rules about who may write: one at a time, within its lease, having seen what came before."""
+
+from dataclasses import dataclass, field
+
+from tests.simulation import documents as doc
+from tests.simulation.audit.scene import (
+    BIND,
+    GUARDED,
+    LEASE,
+    READ,
+    Check,
+    Scene,
+    is_doubtful,
+    kind_of,
+)
+from tests.simulation.history import Call, Happened
+
+# How far a replica's clock may go wrong, and a grain of time.
+_CLOCK_DRIFT = 0.002
+_GRAIN_SECONDS = 0.01
+_DRAIN_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Leader:
+    """What one process knows of its own lease, and what it has under way."""
+
+    held_from: float = float("-inf")
+    # The version of the write that made it the leader.
+    barrier: int = 0
+    term: int = 0
+    stopping_at: float | None = None
+    under_way: dict[int, Call] = field(default_factory=dict)
+    # The last thing asked about each pod that is being bound.
+    asked: dict[str, Call] = field(default_factory=dict)
+
+
+class Leading(Check):
+    """See the module's docstring."""
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._leaders: dict[str, Leader] = {}
+        self._holder = ""
+        self._term = 0
+        self._written_in_term = 0
+        self._renewed_at = float("-inf")
+
+    def sent(self, call: Call) -> None:
+        kind, leader = kind_of(call), self._leader(call.client)
+        if kind in GUARDED:
+            leader.under_way[call.number] = call
+            self._check_lease(call, leader)
+            self._check_barrier(call, leader)
+        if kind == BIND or (kind == READ and "/pods/" in call.request.path):
+            pod = call.request.path.removesuffix("/binding")
+            leader.asked[pod] = call
+        if kind == LEASE and call.request.method == "PUT" and not self._named_holder(call):
+            self._check_release(call, leader)
+
+    def executed(self, call: Call) -> None:
+        if kind_of(call) != LEASE or not call.done or call.request.method == "GET":
+            return
+        holder = self._named_holder(call)
+        if holder and holder != self._holder:
+            self._term += 1
+            self._leader(_client(holder)).term = self._term
+            self.scene.count("terms")
+        self._holder = holder
+        self._renewed_at = self.scene.at
+
+    def answered(self, call: Call) -> None:
+        leader = self._leader(call.client)
+        leader.under_way.pop(call.number, None)
+        if kind_of(call) != LEASE or call.request.method == "GET":
+            return
+        answer = call.answer
+        if isinstance(answer, int) and answer < 300 and self._named_holder(call):
+            if leader.held_from == float("-inf") or not leader.barrier:
+                leader.barrier = call.changes[-1].version
+            leader.held_from = max(leader.held_from, call.sent_at)
+
+    def happened(self, entry: Happened) -> None:
+        if entry.what == "stopping":
+            self._leader(entry.client).stopping_at = entry.at
+
+    def finish(self) -> None:
+        calm = self.scene.calm_at
+        silent = self.scene.at - self._renewed_at
+        settings = self.scene.plan.settings
+        if calm is not None and not self._holder:
+            self.scene.break_rule("somebody leads at the end", "the lease has no holder")
+        elif silent > settings.lease_seconds:
+            self.scene.break_rule("somebody leads at the end", f"no renewal for {silent:.1f} s")
+
+    def _check_lease(self, call: Call, leader: Leader) -> None:
+        renew = self.scene.plan.settings.renew_seconds
+        deadline = leader.held_from + renew * (1 + _CLOCK_DRIFT) + _GRAIN_SECONDS
+        if call.sent_at > deadline:
+            late = call.sent_at - leader.held_from - renew
+            self.scene.break_rule("no write after the deadline", f"{call}, {late:.3f} s late")
+        if leader.term < self._written_in_term:
+            self.scene.break_rule("two leaders never both write", f"{call} by a former leader")
+        self._written_in_term = max(self._written_in_term, leader.term)
+
+    def _check_barrier(self, call: Call, leader: Leader) -> None:
+        view = self.scene.view(call.client)
+        for name, table in (("pods", view.pods), ("nodes", view.nodes)):
+            if table.version < leader.barrier:
+                self.scene.break_rule(
+                    "nothing decided before the barrier",
+                    f"{call} on {name} of {table.version}, leading since {leader.barrier}",
+                )
+
+    def _check_release(self, call: Call, leader: Leader) -> None:
+        stopping = leader.stopping_at
+        if stopping is not None and self.scene.at - stopping >= _DRAIN_SECONDS:
+            return
+        if leader.under_way:
+            first = next(iter(leader.under_way.values()))
+            self.scene.break_rule("released after the drain", f"{call} while {first} is under way")
+        for asked in leader.asked.values():
+            if is_doubtful(asked.answer) and asked.number not in leader.under_way:
+                self.scene.break_rule("released after the drain", f"{call}, {asked} in doubt")
+
+    def _leader(self, client: str) -> Leader:
+        return self._leaders.setdefault(client, Leader())
+
+    def _named_holder(self, call: Call) -> str:
+        return self.scene.body(call).get("spec", {}).get("holderIdentity") or ""
+
+
+def _client(identity: str) -> str:
+    """Return whose identity it is: `a_1` is the first life of replica a."""
+    return identity.replace("_", "")
+
+
+class Evictions(Check):
+    """Nobody is evicted but for a more important pod, and by uid."""
+
+    def sent(self, call: Call) -> None:
+        if call.request.method != "DELETE" or "/pods/" not in call.request.path:
+            return
+        uid = (self.scene.body(call).get("preconditions") or {}).get("uid")
+        self.scene.count("evictions")
+        if uid is None:
+            self.scene.break_rule("evictions name the uid", str(call))
+            return
+        victim = self.scene.pods.get(uid)
+        if victim is None:
+            return
+        view = self.scene.view(call.client)
+        important = max(
+            (
+                doc.priority_of(s.newest)
+                for s in view.pods.objects.values()
+                if doc.is_ours(s.newest) and doc.uid_of(s.newest) != uid
+            ),
+            default=0,
+        )
+        if important <= doc.priority_of(victim):
+            self.scene.break_rule("evictions serve the more important", str(call))

@@ -1,0 +1,35 @@
+"""Bugs that were put in are found: which seed finds which, and by which rule."""
+
+import pytest
+
+from tests.simulation.planted import PLANTS, planted
+from tests.simulation.run import simulate
+
+# A seed that finds it, by the rule that it is meant to break.
+FOUND_BY = {
+    "condition_overtakes": (26, "conditions tell what happened"),
+    "double_assume": (1, "no node overfilled"),
+    "dropped_on_requeue": (1, "no pod lost"),
+    "early_release": (21, "released after the drain"),
+    "event_without_bind": (3, "events tell what happened"),
+    "late_lease": (1, "no write after the deadline"),
+    "lost_delete": (33, "no pod lost"),
+    "missing_barrier": (1, "nothing decided before the barrier"),
+    "rebind_after_504": (108, "conditions tell what happened"),
+    "stolen_lease": (2, "two leaders never both write"),
+    "unreserve_on_unknown": (20, "no second node while in doubt"),
+    "wrong_resume": (6, "no pod lost"),
+}
+
+
+def test_every_planted_bug_has_its_seed():
+    assert set(FOUND_BY) == set(PLANTS)
+
+
+@pytest.mark.parametrize("bug", sorted(PLANTS))
+def test_a_planted_bug_is_found(bug):
+    seed, rule = FOUND_BY[bug]
+    with planted(bug):
+        result = simulate(seed)
+    assert rule in {violation.rule for violation in result.violations}
+    assert f"FIRST_SEED={seed}" in result.replay

@@ -1,0 +1,49 @@
+"""Seeds that run with every `make test`; thousands more with `make simulate`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.run import simulate
+
+ROOT = Path(__file__).parents[2]
+SEEDS = 200
+PER_TEST = 20
+TRACE = "from tests.simulation.run import simulate; print(*(simulate(s).trace for s in {seeds}))"
+
+
+@pytest.mark.parametrize("first", range(1, SEEDS + 1, PER_TEST))
+def test_no_seed_breaks_a_rule(first):
+    results = [simulate(seed) for seed in range(first, first + PER_TEST)]
+    broken = [
+        "\n".join([f"seed {r.seed}, again with: {r.replay}", *map(str, r.violations)])
+        for r in results
+        if r.violations
+    ]
+    assert not broken, "\n" + "\n".join(broken)
+    # A world in which nothing happens breaks no rule either.
+    assert sum(r.counts.get("bound", 0) for r in results) > 5 * PER_TEST
+    assert sum(r.counts.get("terms", 0) for r in results) > PER_TEST
+    assert sum(sum(r.faults.values()) for r in results) > 10 * PER_TEST
+
+
+def test_a_seed_alone_leads_to_the_same_run_whatever_the_hash_seed():
+    seeds = (3, 14, 15)
+    here = " ".join(simulate(seed).trace for seed in seeds)
+    for hash_seed in ("1", "2718"):
+        elsewhere = subprocess.run(
+            [sys.executable, "-c", TRACE.format(seeds=seeds)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert elsewhere.stdout.strip() == here
+
+
+def test_different_seeds_lead_to_different_runs():
+    assert simulate(3).trace != simulate(4).trace
