@@ -61,7 +61,7 @@ class Knock:
     def token(self) -> str:
         """The bearer token; empty if there is none."""
         scheme, _, rest = self.authorization.strip().partition(" ")
-        return rest.strip() if scheme.lower() == "bearer" else ""
+        return rest.partition(" ")[0] if scheme.lower() == "bearer" else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,8 @@ _DEBUG_VERBOSITY: Final = 4
 _LIBRARIES_VERBOSITY: Final = 6
 # Their debug lines show tokens, whole requests and answers: never wanted, at any verbosity.
 _TALKATIVE: Final = ("kubernetes.client.rest", "oauthlib", "requests_oauthlib", "urllib3")
+# What was there before our own hooks; empty while they are not in place.
+_hooks: list[tuple[Any, Any]] = []
 # Names that a field may not take in JSON; one that does gets an underscore.
 _RESERVED: Final = frozenset({"ts", "level", "logger", "msg", "exc"})
 # What the encoder raises for a value it has no form for: cycles, lone surrogates.
@@ -66,6 +68,7 @@ def configure(format: str, verbosity: int, *, stream: TextIO | None = None) -> N
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(logging.INFO)
     logging.captureWarnings(capture=True)
+    _hooks.append((sys.excepthook, threading.excepthook))
     sys.excepthook = _uncaught
     threading.excepthook = _uncaught_in_thread
 
@@ -81,8 +84,8 @@ def reset() -> None:
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(logging.NOTSET)
     logging.captureWarnings(capture=False)
-    sys.excepthook = sys.__excepthook__
-    threading.excepthook = threading.__excepthook__
+    while _hooks:
+        sys.excepthook, threading.excepthook = _hooks.pop()
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

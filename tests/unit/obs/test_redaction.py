@@ -5,6 +5,7 @@ import json
 import logging
 import sys
 import threading
+import time
 
 import pytest
 
@@ -66,6 +67,25 @@ def test_what_is_none_stays(text):
     assert redact(text) == text
 
 
+@pytest.mark.parametrize(
+    "piece",
+    ["a-", "eyJ-", "eyJa.", "token ", "token:", "://a", "-----BEGIN PRIVATE KEY-----", "bearer "],
+)
+def test_no_line_takes_longer_than_it_is_long(piece):
+    """The time per character stays the same: a line ten times as long takes some ten times."""
+
+    def seconds(length):
+        text = piece * (length // len(piece))
+        best = float("inf")
+        for _ in range(5):
+            started = time.process_time()
+            redact(text)
+            best = min(best, time.process_time() - started)
+        return best
+
+    assert seconds(100_000) < 60 * max(seconds(10_000), 1e-4)
+
+
 def test_known_secrets_go_whatever_they_look_like():
     conceal("correct horse")
     assert redact("no: correct horse!") == "no: <redacted>!"
@@ -111,6 +131,15 @@ def test_libraries_that_log_tokens_have_no_debug_lines(name):
     assert stream.getvalue() == ""
     logging.getLogger(name).warning("but this")
     assert "but this" in stream.getvalue()
+
+
+def test_the_hooks_of_others_are_put_back():
+    before = sys.excepthook, threading.excepthook
+    logs.configure("text", 0, stream=io.StringIO())
+    logs.configure("json", 0, stream=io.StringIO())
+    assert sys.excepthook is not before[0]
+    logs.reset()
+    assert (sys.excepthook, threading.excepthook) == before
 
 
 def test_what_nobody_caught_is_cleaned_too():
