@@ -13,7 +13,7 @@ import pytest
 from testbed.bed import Bed
 from testbed.installation import create_objects, load_manifest
 from testbed.kubeconfig import read_token_kubeconfig
-from testbed.options import CONTROLLER_MANAGER, SCHEDULER, BedOptions
+from testbed.options import SCHEDULER, BedOptions
 from testbed.ports import choose_ports
 from testbed.waiting import eventually
 from tests.integration.daemons import refusals, running
@@ -25,7 +25,7 @@ PAGES = ("/metrics", "/metrics/slis", "/metrics/resources")
 @pytest.fixture(scope="module")
 def bed():
     """A bed with kube-scheduler, two service accounts, and the right to read for one of them."""
-    with Bed(BedOptions(components=(CONTROLLER_MANAGER, SCHEDULER))) as bed:
+    with Bed(BedOptions(components=(SCHEDULER,))) as bed:
         for name in ("scraper", "stranger"):
             bed.client.create(
                 "/api/v1/namespaces/default/serviceaccounts",
