@@ -15,7 +15,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock clean
+.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -97,5 +97,8 @@ image: ## the container image, with docker, podman or buildah
 lock: $(STAMP) ## resolve the dependencies anew
 	@VENV="$(VENV)" sh tools/lock.sh
 
+audit: $(STAMP) ## known vulnerabilities of what is locked, and a look through the tree (needs the internet)
+	@VENV="$(VENV)" sh tools/audit.sh
+
 clean: ## remove what was built here (not the cache of the test bed)
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .conformance .e2e
+	rm -rf $(VENV) .audit dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .conformance .e2e

@@ -45,8 +45,12 @@ class Daemon:
         flags: Sequence[str] = ("--leader-elect=false",),
         kubeconfig: Path | None = None,
         program: Sequence[str] = (str(PROGRAM),),
+        guarded: bool = False,
     ) -> None:
         """Prepare it; `program` is what answers to the command line of `k8s-scheduler`.
+
+        Its pages are open unless it is `guarded`: they are read while the API server, which would
+        be asked about the reader, is busy, measured or away. Who may see them has tests of its own.
 
         Without a kubeconfig its objects are installed and it is logged in, which takes a running
         API server. Whoever gives one has seen to that.
@@ -71,6 +75,7 @@ class Daemon:
                 f"--kubeconfig={kubeconfig}",
                 "--bind-address=127.0.0.1",
                 f"--secure-port={self.port}",
+                *([] if guarded else ["--authorization-always-allow-paths=/*"]),
                 *flags,
             ],
         )
@@ -131,13 +136,14 @@ class Daemon:
         """Return the end of its log."""
         return f"the end of {self.log}:\n{tail(self.log)}"
 
-    def get(self, path: str) -> tuple[int, str]:
+    def get(self, path: str, *, token: str = "") -> tuple[int, str]:
         """Ask its server; OSError if it does not listen."""
         connection = http.client.HTTPSConnection(
             "127.0.0.1", self.port, timeout=5, context=self._context
         )
         try:
-            connection.request("GET", path)
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            connection.request("GET", path, headers=headers)
             response = connection.getresponse()
             return response.status, response.read().decode()
         finally:

@@ -4,6 +4,7 @@ What is applied is exactly what users apply: the files in manifests/. Only the D
 out, because here the scheduler runs as a plain process.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
@@ -40,7 +41,12 @@ def shipped_configuration() -> str:
 
 def install(bed: Bed) -> None:
     """Create service account, roles and flow schemas; what is there already stays."""
-    for item in (*load_manifest("rbac.yaml"), *load_manifest("flowschema.yaml")):
+    create_objects(bed, (*load_manifest("rbac.yaml"), *load_manifest("flowschema.yaml")))
+
+
+def create_objects(bed: Bed, items: Iterable[Object]) -> None:
+    """Create objects of the kinds that the manifests have; what is there already stays."""
+    for item in items:
         collection = _COLLECTIONS[item["kind"]].format(
             namespace=item["metadata"].get("namespace", NAMESPACE)
         )

@@ -65,6 +65,10 @@ class Sandbox:
         self._cluster_paths.append(f"{collection}/{body['metadata']['name']}")
         return self.client.create(collection, body)
 
+    def remember(self, path: str) -> None:
+        """Take note of an object without a namespace that is to be removed with the sandbox."""
+        self._cluster_paths.append(path)
+
     def create_pods(self, pods: Iterable[Object]) -> list[Object]:
         """Create pods in this namespace, whatever namespace they were made for."""
         moved = [

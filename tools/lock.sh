@@ -13,7 +13,9 @@ uv=$venv/bin/uv
   --output-file requirements-dev.lock >/dev/null
 "$uv" export --quiet --frozen --only-group tool --no-header --no-annotate \
   --output-file tools/uv.lock.txt >/dev/null
-if grep -nE '(https?|git)://' requirements.lock requirements-dev.lock tools/uv.lock.txt; then
+"$uv" export --quiet --frozen --only-group audit --no-header --no-annotate \
+  --output-file tools/audit.lock.txt >/dev/null
+if grep -nE '(https?|git)://' requirements.lock requirements-dev.lock tools/*.lock.txt; then
   echo "a lock file names an address" >&2
   exit 1
 fi

@@ -31,6 +31,7 @@ from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.transport import ApiTransport
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.obs.metrics import Metrics
+from k8s_scheduler.obs.redaction import redact
 
 logger = logging.getLogger(__name__)
 
@@ -55,10 +56,12 @@ async def _run(options: RunOptions) -> int:
     try:
         async with ApiTransport(credentials, metrics=metrics.kube) as transport:
             graph = wire(options, transport, metrics)
-            async with serving(options, graph, metrics):
+            async with serving(options, graph, metrics, transport=transport):
                 _say_hello(options, credentials.server)
                 with watched_collector(metrics.gc_pause_seconds):
                     return await Daemon(graph, options).run(stop)
+    except CredentialsError as error:
+        return _refuse(error, ExitCode.NO_CREDENTIALS)
     except (OSError, ProfileError, CertificateError) as error:
         return _refuse(error, ExitCode.USAGE)
 
@@ -72,7 +75,7 @@ def _say_hello(options: RunOptions, server: str) -> None:
 def _refuse(error: Exception, code: ExitCode) -> int:
     """Tell a user's mistake without a traceback."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else error
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{redact(str(text))}\n")
     return code
 
 

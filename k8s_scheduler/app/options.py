@@ -10,8 +10,10 @@ from pathlib import Path
 
 from k8s_scheduler.api.config import SchedulerConfiguration
 from k8s_scheduler.api.config_load import FlagOverride
+from k8s_scheduler.console.open_paths import HEALTH_PATHS
 
 DEFAULT_SECURE_PORT = 10259
+DEFAULT_REVIEW_TTL_SECONDS = 10.0
 DEFAULT_POD_MAX_IN_UNSCHEDULABLE_PODS_SECONDS = 300.0
 DEFAULT_RECORD_MAX_BYTES = 256 * 1024 * 1024
 
@@ -38,6 +40,19 @@ class ConfigurationFlags:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccessOptions:
+    """Who may see what is served. Without kubeconfigs the daemon's own login asks."""
+
+    authentication_kubeconfig: str | None = None
+    authorization_kubeconfig: str | None = None
+    client_ca_file: Path | None = None
+    always_allow_paths: tuple[str, ...] = HEALTH_PATHS
+    token_ttl_seconds: float = DEFAULT_REVIEW_TTL_SECONDS
+    authorized_ttl_seconds: float = DEFAULT_REVIEW_TTL_SECONDS
+    unauthorized_ttl_seconds: float = DEFAULT_REVIEW_TTL_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """Everything `lifecycle.run` needs to know.
 
@@ -52,6 +67,7 @@ class RunOptions:
     secure_port: int = DEFAULT_SECURE_PORT
     tls_cert_file: Path | None = None
     tls_private_key_file: Path | None = None
+    access: AccessOptions = AccessOptions()
     verbosity: int = 0
     logging_format: str = "text"
     pod_max_in_unschedulable_pods_seconds: float = DEFAULT_POD_MAX_IN_UNSCHEDULABLE_PODS_SECONDS

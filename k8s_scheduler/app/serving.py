@@ -1,20 +1,29 @@
 """Health, readiness and metrics of the daemon."""
 
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.app.options import RunOptions
+from k8s_scheduler.app.options import AccessOptions, RunOptions
 from k8s_scheduler.app.wiring import Graph
-from k8s_scheduler.console.certificates import CertificateFiles, SelfSigned
+from k8s_scheduler.console.certificates import CertificateFiles, SelfSigned, trust_clients
+from k8s_scheduler.console.gate import Gate, GateTimes, ReviewingGate
 from k8s_scheduler.console.health import Check
+from k8s_scheduler.console.open_paths import OpenPaths
 from k8s_scheduler.console.server import Endpoints, serve
+from k8s_scheduler.kube.auth import load_credentials
+from k8s_scheduler.kube.errors import CredentialsError
+from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.reviews import Reviewer
+from k8s_scheduler.kube.transport import ApiTransport
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import Metrics
 
 
 @asynccontextmanager
-async def serving(options: RunOptions, graph: Graph, metrics: Metrics) -> AsyncIterator[None]:
+async def serving(
+    options: RunOptions, graph: Graph, metrics: Metrics, *, transport: Transport
+) -> AsyncIterator[None]:
     """Serve while the body runs; `--secure-port 0` serves nothing."""
     if options.secure_port == 0:
         yield
@@ -24,16 +33,48 @@ async def serving(options: RunOptions, graph: Graph, metrics: Metrics) -> AsyncI
         if options.tls_cert_file is not None and options.tls_private_key_file is not None
         else SelfSigned(bind_address=options.bind_address)
     )
-    server = await serve(
-        endpoints_of(graph, metrics),
-        certificate,
-        bind_address=options.bind_address,
-        port=options.secure_port,
-    )
-    try:
+    if options.access.client_ca_file is not None:
+        trust_clients(certificate.context, options.access.client_ca_file)
+    async with AsyncExitStack() as stack:
+        gate = await _gate(options.access, transport, metrics, stack)
+        server = await serve(
+            endpoints_of(graph, metrics),
+            certificate,
+            bind_address=options.bind_address,
+            port=options.secure_port,
+            gate=gate,
+        )
+        stack.push_async_callback(server.close)
         yield
-    finally:
-        await server.close()
+
+
+async def _gate(
+    access: AccessOptions, transport: Transport, metrics: Metrics, stack: AsyncExitStack
+) -> Gate:
+    """Return who decides what is shown to whom; questions go where the flags say."""
+
+    async def asked_with(flag: str, kubeconfig: str | None) -> Transport:
+        if kubeconfig is None:
+            return transport
+        try:
+            credentials = await load_credentials(kubeconfig)
+        except CredentialsError as error:
+            raise CredentialsError(f"{flag}: {error}") from error
+        return await stack.enter_async_context(ApiTransport(credentials, metrics=metrics.kube))
+
+    reviewer = Reviewer(
+        await asked_with("--authentication-kubeconfig", access.authentication_kubeconfig),
+        await asked_with("--authorization-kubeconfig", access.authorization_kubeconfig),
+    )
+    return ReviewingGate(
+        reviewer,
+        paths=OpenPaths(access.always_allow_paths),
+        times=GateTimes(
+            token_seconds=access.token_ttl_seconds,
+            allowed_seconds=access.authorized_ttl_seconds,
+            denied_seconds=access.unauthorized_ttl_seconds,
+        ),
+    )
 
 
 def endpoints_of(graph: Graph, metrics: Metrics) -> Endpoints:

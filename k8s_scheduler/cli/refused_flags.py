@@ -9,10 +9,11 @@ from typing import Final
 
 import click
 
-_OPEN = (
-    "health and metrics are served without authentication; limit who can reach them with a "
-    "NetworkPolicy or --bind-address"
+_LOOKUP = (
+    "nothing is looked up in the cluster's extension-apiserver-authentication; give "
+    "--client-ca-file to accept client certificates"
 )
+_PROXY = "an authenticating proxy in front is not supported; give the scraper a token of its own"
 _TLS = "the server uses Python's TLS defaults: version 1.2 and later, strong ciphers"
 _HTTP2 = "the server speaks HTTP/1.1"
 _SHARING = "a port that is in use is an error"
@@ -33,21 +34,14 @@ REFUSED_FLAGS: Final[Mapping[str, str]] = {
     "--disable-http2-serving": f"{_HTTP2} anyway",
     "--permit-port-sharing": _SHARING,
     "--permit-address-sharing": _SHARING,
-    "--authentication-kubeconfig": _OPEN,
-    "--authentication-token-webhook-cache-ttl": _OPEN,
-    "--authentication-skip-lookup": _OPEN,
-    "--authentication-tolerate-lookup-failure": _OPEN,
-    "--client-ca-file": _OPEN,
-    "--requestheader-username-headers": _OPEN,
-    "--requestheader-uid-headers": _OPEN,
-    "--requestheader-group-headers": _OPEN,
-    "--requestheader-extra-headers-prefix": _OPEN,
-    "--requestheader-client-ca-file": _OPEN,
-    "--requestheader-allowed-names": _OPEN,
-    "--authorization-kubeconfig": _OPEN,
-    "--authorization-webhook-cache-authorized-ttl": _OPEN,
-    "--authorization-webhook-cache-unauthorized-ttl": _OPEN,
-    "--authorization-always-allow-paths": _OPEN,
+    "--authentication-skip-lookup": _LOOKUP,
+    "--authentication-tolerate-lookup-failure": _LOOKUP,
+    "--requestheader-username-headers": _PROXY,
+    "--requestheader-uid-headers": _PROXY,
+    "--requestheader-group-headers": _PROXY,
+    "--requestheader-extra-headers-prefix": _PROXY,
+    "--requestheader-client-ca-file": _PROXY,
+    "--requestheader-allowed-names": _PROXY,
     "--profiling": _GO,
     "--contention-profiling": _GO,
     "--kube-api-content-type": "this scheduler speaks JSON to the API server",

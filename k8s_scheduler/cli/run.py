@@ -19,6 +19,7 @@ from k8s_scheduler.app.options import (
     Evaluation,
     RunOptions,
 )
+from k8s_scheduler.cli.access_flags import access_options, take_access
 from k8s_scheduler.cli.flags import GoDuration, IpAddress, Verbosity
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
 from k8s_scheduler.cli.refused_flags import KubeSchedulerCommand
@@ -48,6 +49,7 @@ _SMALLEST_RECORD_BYTES = 1024 * 1024
 )
 @click.option("--tls-cert-file", type=_FILE, help="Serving certificate; else a self-signed one.")
 @click.option("--tls-private-key-file", type=_FILE, help="Key of the serving certificate.")
+@access_options
 @click.option(
     "-v", "--v", "verbosity", type=Verbosity(), default=0, show_default=True, help="Log verbosity."
 )
@@ -116,6 +118,7 @@ def run(**parameters: Any) -> None:
         kube_api_burst=parameters.pop("kube_api_burst"),
         leader_election=take_leader_election(parameters),
     )
+    access = take_access(parameters)
     _check(parameters)
     logs.configure(parameters["logging_format"], parameters["verbosity"])
     try:
@@ -127,6 +130,7 @@ def run(**parameters: Any) -> None:
     options = RunOptions(
         configuration=configuration,
         configuration_flags=flags,
+        access=access,
         **parameters,
     )
     from k8s_scheduler.app.lifecycle import run as run_daemon  # noqa: PLC0415  --help stays quick

@@ -55,6 +55,19 @@ class CertificateError(Exception):
     """No usable serving certificate; the message names the file."""
 
 
+def trust_clients(context: ssl.SSLContext, authorities: Path) -> None:
+    """Let clients show certificates of these authorities; whoever has none may come without.
+
+    The file is read once. A certificate of anybody else ends the handshake.
+    """
+    try:
+        context.load_verify_locations(cafile=authorities)
+    except OSError as error:
+        problem = "holds no PEM certificates" if isinstance(error, ssl.SSLError) else error.strerror
+        raise CertificateError(f"--client-ca-file {authorities}: {problem}") from error
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+
 class CertificateFiles:
     """A pair of files, and the context that serves what they hold now."""
 

@@ -7,8 +7,8 @@
     /metrics/slis   what the checks above said, each time they were asked
     /metrics/resources   what each pod asks for and is limited to; of the leader alone
 
-`?verbose` lists all checks. Nobody is asked who they are: who can connect is a matter of the
-network. The most that is to be learned here is names: of all pods, with what they ask for.
+`?verbose` lists all checks. Health is for everybody; for every other path the gate is asked, also
+for those that are added later and those that do not exist (`gate.py`).
 
 The server shares the event loop with everything else, so it must never hold it: checks only look
 at state, metrics are written out in a thread, and the page of all pods is made and sent in pieces;
@@ -18,6 +18,7 @@ one scrape of each at a time.
 """
 
 import asyncio
+import logging
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -25,17 +26,33 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
 
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.console.gate import Gate, HealthOnly
+from k8s_scheduler.console.guarding import guarded_by
 from k8s_scheduler.console.health import Check, health_page
 from k8s_scheduler.console.pod_resources import resource_page
 from k8s_scheduler.console.slis import HealthSlis
 from k8s_scheduler.lib.slices import SliceMeter, silent_meter
 
+logger = logging.getLogger(__name__)
+
 _CLOSE_SECONDS: Final = 2.0
 # How long a page may take that is sent in pieces: a reader who stops reading holds up the next.
 _SEND_SECONDS: Final = 60.0
+
+
+class _OwnFaults(logging.Filter):
+    """Leaves out requests that are not HTTP: anybody could fill the log, and with tokens in it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether somebody else than the client is to blame."""
+        return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+logger.addFilter(_OwnFaults())
 
 
 class Certificate(Protocol):
@@ -94,17 +111,26 @@ class ConsoleServer:
 
 
 async def serve(
-    endpoints: Endpoints, certificate: Certificate, *, bind_address: str, port: int | None
+    endpoints: Endpoints,
+    certificate: Certificate,
+    *,
+    bind_address: str,
+    port: int | None,
+    gate: Gate | None = None,
 ) -> ConsoleServer:
     """Start serving; OSError names the address if it cannot be had.
 
+    Without a gate nothing but health is shown.
     `port` None takes any free port. 0 is refused: `--secure-port 0` means not to serve at all,
     and that is decided before coming here.
     """
     if port == 0:
         raise ValueError("port 0 means that nothing is served; use None for any free port")
     runner = web.AppRunner(
-        _application(endpoints), access_log=None, shutdown_timeout=_CLOSE_SECONDS
+        _application(endpoints, gate or HealthOnly()),
+        access_log=None,
+        logger=logger,
+        shutdown_timeout=_CLOSE_SECONDS,
     )
     await runner.setup()
     site = web.TCPSite(runner, bind_address, port or 0, ssl_context=certificate.context)
@@ -122,8 +148,8 @@ async def serve(
     return ConsoleServer(runner, certificate)
 
 
-def _application(endpoints: Endpoints) -> web.Application:
-    application = web.Application()
+def _application(endpoints: Endpoints, gate: Gate) -> web.Application:
+    application = web.Application(middlewares=[guarded_by(gate)])
     scrape = asyncio.Lock()
 
     def health(

@@ -23,6 +23,7 @@ from typing import Final
 
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.login import Login, LoginSource
+from k8s_scheduler.obs.redaction import conceal
 
 logger = logging.getLogger(__name__)
 
@@ -144,6 +145,7 @@ class RotatingCredentials:
             self._generation += 1
         authorization = reading.login.authorization
         if self._headers.get("Authorization") != authorization:
+            conceal((authorization or "").partition(" ")[2])
             self._headers = {"Authorization": authorization} if authorization else {}
         self._reading = reading
         self._read_at = self._clock()

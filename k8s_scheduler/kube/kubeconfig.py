@@ -26,6 +26,7 @@ from k8s_scheduler.kube.kubeconfig_plugins import (
 )
 from k8s_scheduler.kube.login import Login, bearer, read_file
 from k8s_scheduler.kube.tls import TlsMaterial
+from k8s_scheduler.obs.redaction import redact
 
 _PROXY_SCHEMES: Final = ("http://", "https://")
 
@@ -89,14 +90,19 @@ class KubeconfigSource:
         cluster = self._config.cluster
         if not _is_address(cluster.entry.server):
             raise CredentialsError(
-                f"kubeconfig {cluster.file}: the server {cluster.entry.server!r} is not an "
+                f"kubeconfig {cluster.file}: the server {redact(cluster.entry.server)!r} is not an "
                 "https:// or http:// address, such as https://10.0.0.1:6443"
+            )
+        if "@" in urlsplit(cluster.entry.server).netloc:
+            raise CredentialsError(
+                f"kubeconfig {cluster.file}: the server's address holds a user name or password; "
+                "they belong to the user's entry, as username and password"
             )
         proxy_url = cluster.entry.proxy_url
         if proxy_url and not proxy_url.startswith(_PROXY_SCHEMES):
             raise CredentialsError(
-                f"kubeconfig {cluster.file}: proxy-url {proxy_url!r} is not supported, only "
-                "http:// and https:// proxies are"
+                f"kubeconfig {cluster.file}: proxy-url {redact(proxy_url)!r} is not supported, "
+                "only http:// and https:// proxies are"
             )
 
     def _ask_plugin(self, *, renew: bool) -> PluginLogin:

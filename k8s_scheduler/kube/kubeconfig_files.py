@@ -140,12 +140,21 @@ def _read(file: Path) -> Any:
         content = yaml.safe_load(file.read_text())
     except OSError as error:
         raise CredentialsError(f"cannot read kubeconfig {file}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        problem = " ".join(str(error).split())
-        raise CredentialsError(f"kubeconfig {file} is not valid YAML: {problem}") from error
+    except yaml.YAMLError as error:
+        raise CredentialsError(f"kubeconfig {file} is not valid YAML{_place(error)}") from None
+    except UnicodeDecodeError as error:
+        raise CredentialsError(f"kubeconfig {file} is not valid YAML: {error.reason}") from None
     if content is None:
         raise CredentialsError(f"kubeconfig {file} is empty")
     return content
+
+
+def _place(error: yaml.YAMLError) -> str:
+    """Say where and what is wrong, but nothing of what stands there: it may be a token."""
+    mark = getattr(error, "problem_mark", None)
+    what = str(getattr(error, "problem", None) or "").partition("'")[0].strip()
+    where = "" if mark is None else f": line {mark.line + 1}, column {mark.column + 1}"
+    return f"{where}: {what}" if what else where
 
 
 def _parse(file: Path, content: Any) -> _File:

@@ -19,24 +19,33 @@ Verbosity is kube-scheduler's `-v`:
     4, 5      also our own debug lines
     6 to 10   also the libraries' debug lines (asyncio, aiohttp, kubernetes …)
 
-Invariant: a line is always exactly one line in JSON; a traceback is a string field there, and
-follows its line in text. Formatting never raises.
+Invariants: a line is always exactly one line in JSON; a traceback is a string field there, and
+follows its line in text. Formatting never raises. No line leaves without `redaction`, and what
+ends the process unforeseen is a line too.
 """
 
 import json
 import logging
 import sys
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any, Final, TextIO
 
 import msgspec
+
+from k8s_scheduler.obs.redaction import redact
 
 FORMATS: Final = ("text", "json")
 OWN_LOGGER: Final = "k8s_scheduler"
 
 _DEBUG_VERBOSITY: Final = 4
 _LIBRARIES_VERBOSITY: Final = 6
+# Their debug lines show tokens, whole requests and answers: never wanted, at any verbosity.
+_TALKATIVE: Final = ("kubernetes.client.rest", "oauthlib", "requests_oauthlib", "urllib3")
+# What was there before our own hooks; empty while they are not in place.
+_hooks: list[tuple[Any, Any]] = []
 # Names that a field may not take in JSON; one that does gets an underscore.
 _RESERVED: Final = frozenset({"ts", "level", "logger", "msg", "exc"})
 # What the encoder raises for a value it has no form for: cycles, lone surrogates.
@@ -56,7 +65,12 @@ def configure(format: str, verbosity: int, *, stream: TextIO | None = None) -> N
     root.setLevel(logging.DEBUG if libraries else logging.WARNING)
     own = logging.DEBUG if verbosity >= _DEBUG_VERBOSITY else logging.INFO
     logging.getLogger(OWN_LOGGER).setLevel(own)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.INFO)
     logging.captureWarnings(capture=True)
+    _hooks.append((sys.excepthook, threading.excepthook))
+    sys.excepthook = _uncaught
+    threading.excepthook = _uncaught_in_thread
 
 
 def reset() -> None:
@@ -67,11 +81,33 @@ def reset() -> None:
         handler.close()
     root.setLevel(logging.WARNING)
     logging.getLogger(OWN_LOGGER).setLevel(logging.NOTSET)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.NOTSET)
     logging.captureWarnings(capture=False)
+    while _hooks:
+        sys.excepthook, threading.excepthook = _hooks.pop()
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Write what nobody caught as a line of ours: Python's own way would leave nothing out."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+        return
+    logging.getLogger(OWN_LOGGER).critical("Uncaught error", exc_info=(kind, error, trace))
+
+
+def _uncaught_in_thread(arguments: threading.ExceptHookArgs) -> None:
+    error = arguments.exc_value
+    if error is not None and not isinstance(error, SystemExit):
+        _uncaught(arguments.exc_type, error, arguments.exc_traceback)
 
 
 class _Handler(logging.StreamHandler[TextIO]):
     """Our handler, told from others by its type, so that others are left alone."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, without secrets."""
+        return redact(super().format(record))
 
 
 class TextFormatter(logging.Formatter):

@@ -22,6 +22,7 @@ class Guard:
     name: ClassVar = "Guard"
     reasons: ClassVar = ()
     depends_on: ClassVar = (Object(Kind.STORAGE_CLASS),)
+    writes: ClassVar = (Kind.STORAGE_CLASS,)
 
     def __init__(self) -> None:
         self.waiting: Any = None

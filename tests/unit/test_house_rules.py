@@ -39,7 +39,12 @@ def test_links_lead_somewhere(path):
 
 
 def test_lock_files_name_no_address():
-    for name in ("requirements.lock", "requirements-dev.lock", "tools/uv.lock.txt"):
+    for name in (
+        "requirements.lock",
+        "requirements-dev.lock",
+        "tools/uv.lock.txt",
+        "tools/audit.lock.txt",
+    ):
         text = (ROOT / name).read_text(encoding="utf-8")
         assert "--hash=sha256:" in text
         assert "://" not in text

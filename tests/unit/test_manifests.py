@@ -12,12 +12,13 @@ from typing import Any, TypeAlias
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 import k8s_scheduler
 from k8s_scheduler.api.config_load import load_configuration
+from k8s_scheduler.cli.main import main
 from k8s_scheduler.cli.run import run
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.kube.resources import OTHERS
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
@@ -27,8 +28,6 @@ Object: TypeAlias = dict[str, Any]
 
 KUSTOMIZE_FILES = {"kustomization.yaml", "namespace-fields.yaml"}
 APPLIED_FILES = sorted(p.name for p in MANIFESTS.glob("*.yaml") if p.name not in KUSTOMIZE_FILES)
-READ = ("get", "list", "watch")
-INFORM = ("list", "watch")
 CLUSTER_SCOPED = {"ClusterRole", "ClusterRoleBinding", "FlowSchema"}
 LABELS = {
     "app": "k8s-scheduler",
@@ -91,8 +90,8 @@ class TestFiles:
         assert {"kustomization.yaml", *kustomization["configurations"]} == KUSTOMIZE_FILES
 
     def test_the_files_users_expect_are_there(self) -> None:
-        expected = ["config.yaml", "flowschema.yaml", "rbac.yaml", "scheduler.yaml"]
-        assert expected == APPLIED_FILES
+        expected = ["config", "flowschema", "metrics-reader", "networkpolicy", "rbac", "scheduler"]
+        assert [f"{name}.yaml" for name in expected] == APPLIED_FILES
 
     def test_every_object_names_the_namespace_of_the_kustomization(self) -> None:
         (kustomization,) = read(MANIFESTS / "kustomization.yaml")
@@ -146,20 +145,21 @@ class TestConfiguration:
 
 
 class TestRights:
-    """The daemon may do what it does and nothing else."""
+    """The daemon may do what it does and nothing else; what that is says app/rights.py."""
 
-    def test_cluster_role_grants_exactly_what_the_daemon_does(self) -> None:
-        assert granted(find("ClusterRole")) == {
-            *(("", kind, "", verb) for kind in ("pods", "nodes") for verb in READ),
-            *((r.group, r.plural, "", verb) for r in OTHERS.values() for verb in INFORM),
-            ("", "pods/binding", "", "create"),
-            ("", "pods/status", "", "patch"),
-            ("", "pods", "", "delete"),
-            ("", "persistentvolumes", "", "patch"),
-            ("", "persistentvolumeclaims", "", "patch"),
-            ("events.k8s.io", "events", "", "create"),
-            ("events.k8s.io", "events", "", "patch"),
-        }
+    def test_the_file_is_what_the_command_prints_for_the_shipped_configuration(
+        self, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "config.yaml"
+        file.write_text(find("ConfigMap")["data"]["config.yaml"])
+        printed = CliRunner().invoke(main, ["rbac", "--config", str(file)])
+        assert printed.exit_code == 0
+        assert (MANIFESTS / "rbac.yaml").read_text() == printed.output
+
+    def test_metrics_readers_may_read_metrics_and_nothing_else(self) -> None:
+        role = find("ClusterRole", "k8s-scheduler-metrics-reader")
+        paths = ["/metrics", "/metrics/slis", "/metrics/resources"]
+        assert role["rules"] == [{"nonResourceURLs": paths, "verbs": ["get"]}]
 
     def test_lease_rights_are_limited_to_the_configured_name(self) -> None:
         name = configuration()["leaderElection"]["resourceName"]
@@ -270,6 +270,18 @@ class TestDeployment:
         assert port["targetPort"] in {p["name"] for p in container()["ports"]}
 
 
+class TestNetworkPolicy:
+    """Nothing but the secure port can be reached."""
+
+    def test_it_is_about_our_pods_and_their_only_port(self) -> None:
+        spec = find("NetworkPolicy")["spec"]
+        selector = find("Deployment")["spec"]["selector"]["matchLabels"]
+        assert spec["podSelector"]["matchLabels"] == selector
+        assert spec["policyTypes"] == ["Ingress"]
+        (port,) = container()["ports"]
+        assert spec["ingress"] == [{"ports": [{"port": port["containerPort"], "protocol": "TCP"}]}]
+
+
 class TestFlowSchemas:
     """API Priority and Fairness treats the daemon as it treats kube-scheduler."""
 
@@ -330,6 +342,19 @@ class TestChart:
         )
         role = find("Role", "k8s-scheduler-leader-election")
         assert granted({"rules": plain_block(text, "rules")}) == granted(role)
+
+    def test_metrics_readers_are_the_same(self) -> None:
+        rules = plain_block(template("metrics-reader"), "rules")
+        assert rules == find("ClusterRole", "k8s-scheduler-metrics-reader")["rules"]
+
+    def test_the_network_policy_is_the_same_by_default(self) -> None:
+        values = yaml.safe_load((CHART / "values.yaml").read_text())["networkPolicy"]
+        assert (values["enabled"], values["ingressFrom"]) == (True, [])
+        assert values["egress"]["enabled"] is False
+        spec = find("NetworkPolicy")["spec"]
+        text = template("networkpolicy")
+        block = text.partition("  ingress:\n")[2].partition("      {{- with .ingressFrom }}")[0]
+        assert yaml.safe_load(block) == spec["ingress"]
 
     @pytest.mark.parametrize(
         "key", ["livenessProbe", "readinessProbe", "ports", "env", "volumeMounts"]

@@ -184,6 +184,7 @@ class Departure:
                     view = self._view(step, flight)
                     wanted = step.plugin.pre_bind(flight.state, flight.pod, view)
                     check_answer(wanted, PreBinding)
+                    _check_writes(step, wanted)
                 if wanted is not None:
                     yield from self._tell_node(flight)
                     flight.deadline = now + wanted.timeout_seconds
@@ -375,3 +376,10 @@ class Departure:
         gone = row is None or self._cache.nodes.node_at(row) is None
         rows = np.array([] if gone else [row], dtype=np.int64)
         return self._runtime.view(step, rows)
+
+
+def _check_writes(step: Step[PreBindPlugin], wanted: PreBinding | None) -> None:
+    """Raise if a plugin wants an object changed that it has not declared: nobody gave the right."""
+    for patch in () if wanted is None else wanted.patches:
+        if patch.kind not in step.writes:
+            raise TypeError(f"it would patch a {patch.kind}, which it does not declare in `writes`")

@@ -29,6 +29,7 @@ Everything else is about one pod and one attempt, and gets the attempt's `CycleS
 * `pre_bind(state, pod, rows) -> PreBinding | None`: what must have been written before the Bind;
   `pre_bound(state, pod, rows) -> bool` then says whether all is as it should be. It is asked again
   whenever objects change, until the time is over; it raises if that can't become true any more.
+  The kinds of objects it has patched are declared in `writes`.
 * `binds(pod) -> bool`: Bind; the first that says yes hands the pod over.
 * `post_bind(state, pod, node)`: told about success.
 
@@ -299,6 +300,14 @@ class PreBindPlugin(Protocol):
     def pre_bound(self, state: CycleState, pod: Pod, rows: RowsView) -> bool:
         """Return whether all is as it should be; raises if it can't become so any more."""
         ...
+
+
+@runtime_checkable
+class WritingPlugin(Protocol):
+    """A PreBind plugin that has objects changed; it may change no others than it says here."""
+
+    # The rights to patch these kinds follow from it.
+    writes: ClassVar[tuple[Kind, ...]]
 
 
 @runtime_checkable

@@ -34,6 +34,7 @@ from k8s_scheduler.core.framework.plugin import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
+    WritingPlugin,
 )
 from k8s_scheduler.core.framework.preemption import PreemptionPlugin
 from k8s_scheduler.core.framework.views import Scores
@@ -82,6 +83,8 @@ class Step(Generic[Point]):
     declared: Declarations
     # Whether it makes room by evicting pods.
     preempts: bool
+    # The kinds of objects that it may have changed.
+    writes: tuple[Kind, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,16 @@ class Profile:
         return frozenset(step.name for step in self.pre_filters)
 
     @property
+    def preempts(self) -> bool:
+        """Return whether pods may be evicted for others."""
+        return any(step.preempts for step in self.post_filters)
+
+    @property
+    def writes(self) -> tuple[Kind, ...]:
+        """Return the kinds of objects that plugins may have changed before a pod is bound."""
+        return tuple(sorted({kind for step in self.pre_binds for kind in step.writes}))
+
+    @property
     def wide(self) -> frozenset[str]:
         """Return the plugins whose verdicts on a row may depend on what is elsewhere."""
         return frozenset(step.name for step in self.pre_filters if step.is_wide)
@@ -145,7 +158,13 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
 
     def steps(point: str, kind: type[Point]) -> tuple[Step[Point], ...]:
         return tuple(
-            Step(n, p, Declarations(made[n].depends_on), isinstance(p, PreemptionPlugin))
+            Step(
+                n,
+                p,
+                Declarations(made[n].depends_on),
+                preempts=isinstance(p, PreemptionPlugin),
+                writes=p.writes if isinstance(p, WritingPlugin) else (),
+            )
             for n, p in at(point, kind)
         )
 

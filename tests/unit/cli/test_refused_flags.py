@@ -22,15 +22,19 @@ def test_flag_is_refused_by_name(flag, form):
 
 def test_all_refused_flags_of_a_manifest_are_named_at_once():
     args = [
-        "--authentication-kubeconfig=/a",
-        "--authorization-kubeconfig=/b",
+        "--authentication-skip-lookup=true",
+        "--requestheader-allowed-names=b",
         "--bind-address=127.0.0.1",
         "--leader-elect=true",
         "--feature-gates",
         "A=true",
     ]
     output = CliRunner().invoke(main, ["run", *args]).output
-    for flag in ("--authentication-kubeconfig", "--authorization-kubeconfig", "--feature-gates"):
+    for flag in (
+        "--authentication-skip-lookup",
+        "--requestheader-allowed-names",
+        "--feature-gates",
+    ):
         assert f"{flag} is a kube-scheduler flag" in output
     assert output.count("is a kube-scheduler flag") == 3
 

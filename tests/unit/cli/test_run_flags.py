@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from k8s_scheduler import __version__
 from k8s_scheduler.app.exit_codes import ExitCode
-from k8s_scheduler.app.options import Evaluation, RunOptions
+from k8s_scheduler.app.options import AccessOptions, Evaluation, RunOptions
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.obs import logging as logs
 
@@ -112,6 +112,30 @@ class TestValues:
         assert election.retry_period_seconds == 0.5
         assert (election.resource_name, election.resource_namespace) == ("n", "ns")
 
+    def test_access_flags_arrive(self, daemon):
+        assert options_of(daemon).access == AccessOptions()
+        assert options_of(
+            daemon,
+            "--authentication-kubeconfig=/a",
+            "--authorization-kubeconfig=/b",
+            "--client-ca-file=/ca",
+            "--authorization-always-allow-paths=/livez, /metrics*",
+            "--authentication-token-webhook-cache-ttl=1m",
+            "--authorization-webhook-cache-authorized-ttl=5s",
+            "--authorization-webhook-cache-unauthorized-ttl=0",
+        ).access == AccessOptions(
+            authentication_kubeconfig="/a",
+            authorization_kubeconfig="/b",
+            client_ca_file=Path("/ca"),
+            always_allow_paths=("/livez", "/metrics*"),
+            token_ttl_seconds=60.0,
+            authorized_ttl_seconds=5.0,
+            unauthorized_ttl_seconds=0.0,
+        )
+        assert options_of(daemon, "--authorization-always-allow-paths=").access == AccessOptions(
+            always_allow_paths=()
+        )
+
     def test_serving_and_recording_flags_arrive(self, daemon):
         options = options_of(
             daemon,
@@ -151,6 +175,10 @@ class TestValues:
             (["--record=/r", "--record-max-bytes=1"], "1 is not in the range x>=1048576"),
             (["--evaluation=fast"], "'fast' is not one of 'incremental', 'plain'"),
             (["--verify-cache=2"], "2.0 is not in the range 0<=x<=1"),
+            (
+                ["--authorization-always-allow-paths=/a*b"],
+                'only trailing * allowed in "a*b"',
+            ),
             (["extra"], "Got unexpected extra argument (extra)"),
             (["--leader-elct"], "(Did you mean one of: '--leader-elect'"),
         ],

@@ -13,18 +13,24 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import GaugeMetricFamily
 
 from k8s_scheduler.console.certificates import SelfSigned
+from k8s_scheduler.console.gate import HealthOnly
 from k8s_scheduler.console.health import Check
+from k8s_scheduler.console.open_paths import OpenPaths
 from k8s_scheduler.console.server import Endpoints, serve
 from tests.builders import make_pod
 
 CERTIFICATE = SelfSigned()
+# Who may see what is a matter of its own: test_gate.py.
+EVERYBODY = HealthOnly(OpenPaths(["*"]))
 
 
 @contextlib.asynccontextmanager
 async def serving(**endpoints):
     """Serve on a free port; yield a function that gets a path."""
     endpoints.setdefault("registry", CollectorRegistry())
-    server = await serve(Endpoints(**endpoints), CERTIFICATE, bind_address="127.0.0.1", port=None)
+    server = await serve(
+        Endpoints(**endpoints), CERTIFICATE, bind_address="127.0.0.1", port=None, gate=EVERYBODY
+    )
     trusting = ssl.create_default_context(cadata=CERTIFICATE.certificate_pem.decode())
     try:
         async with aiohttp.ClientSession(
@@ -150,7 +156,9 @@ class TestPodResources:
             return writer
 
         endpoints = Endpoints(registry=CollectorRegistry(), pods=lambda: pods)
-        server = await serve(endpoints, CERTIFICATE, bind_address="127.0.0.1", port=None)
+        server = await serve(
+            endpoints, CERTIFICATE, bind_address="127.0.0.1", port=None, gate=EVERYBODY
+        )
         try:
             writer = await read_a_little(server.port)
             if leaves:

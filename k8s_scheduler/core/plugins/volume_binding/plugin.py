@@ -82,6 +82,7 @@ class VolumeBinding:
         Object(Kind.CSI_DRIVER),
         Object(Kind.CSI_STORAGE_CAPACITY),
     )
+    writes: ClassVar[tuple[Kind, ...]] = (Kind.PERSISTENT_VOLUME, Kind.PERSISTENT_VOLUME_CLAIM)
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Take kube-scheduler's VolumeBindingArgs, checked before."""

@@ -51,6 +51,7 @@ class Actor:
 
     reasons: ClassVar = ()
     depends_on: ClassVar = ()
+    writes: ClassVar = (Kind.PERSISTENT_VOLUME,)
 
     def __init__(self, name: str, journal: list[tuple[str, str, str]]) -> None:
         self.name = name

@@ -2,7 +2,9 @@
 
 import pytest
 
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.core.framework.plugin import ObjectPatch, PreBinding
 from k8s_scheduler.core.messages.outgoing import Bind, PatchObject
 from k8s_scheduler.core.plugins.default_binder import DefaultBinder
 from k8s_scheduler.core.plugins.scheduling_gates import SchedulingGates
@@ -92,6 +94,19 @@ class TestPreBind:
         assert only(PatchObject, bench.schedule()) == []
         bench.tick(3)
         assert len(only(PatchObject, bench.schedule())) == 2
+
+    def test_a_kind_that_was_not_declared_is_not_written(self, bench):
+        patch = ObjectPatch(Kind.STORAGE_CLASS, "", "s", {"metadata": {"labels": {"a": "b"}}})
+        bench["Two"].line("pre_bind", PreBinding((patch,), 10.0, "writing"))
+        out = send(bench, "a")
+        assert only(PatchObject, out) == []
+        [(name, reason, message)] = failures(out)
+        assert (name, reason) == ("a", "SchedulerError")
+        assert message == (
+            'running PreBind plugin "Two": TypeError: it would patch a StorageClass, which it does '
+            "not declare in `writes`"
+        )
+        is_untouched(bench, "a")
 
     def test_an_answer_to_an_older_attempt_is_nobodys(self, bench):
         bench["Two"].line("pre_bind", writes("v", "w"))

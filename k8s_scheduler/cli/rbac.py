@@ -1,0 +1,59 @@
+"""`k8s-scheduler rbac`: the rights that a configuration needs, as a manifest."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from k8s_scheduler.api.field_errors import ConfigurationError
+from k8s_scheduler.app.configuration import load
+from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.options import DEFAULT_SECURE_PORT, ConfigurationFlags
+from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
+
+
+@click.command("rbac")
+@click.option("--config", "config_file", help="Configuration file (KubeSchedulerConfiguration).")
+@click.option(
+    "--namespace",
+    default="kube-system",
+    show_default=True,
+    help="Namespace of the service account.",
+)
+@click.option(
+    "--name",
+    default="k8s-scheduler",
+    show_default=True,
+    help="Name of the service account, the roles and the bindings.",
+)
+@click.option(
+    "--secure-port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_SECURE_PORT,
+    show_default=True,
+    help="As for run; with 0 nobody's token has to be looked up.",
+)
+@leader_election_options
+def rbac(**parameters: Any) -> None:
+    """Print the service account, roles and bindings that the daemon needs, and no more.
+
+    Give it the configuration file and the --leader-elect flags that `run` gets: fewer plugins need
+    fewer rights. Leader election's Role is in the namespace of the Lease.
+    """
+    # The plugins are loaded only now: --help stays quick.
+    from k8s_scheduler.app.rights import needs_of, roles_of  # noqa: PLC0415
+    from k8s_scheduler.app.rights_yaml import Owner, rights_manifest  # noqa: PLC0415
+    from k8s_scheduler.core.framework.profile import ProfileError  # noqa: PLC0415
+
+    file = parameters["config_file"]
+    flags = ConfigurationFlags(
+        config_file=Path(file) if file else None, leader_election=take_leader_election(parameters)
+    )
+    try:
+        needs = needs_of(load(flags), serves=parameters["secure_port"] != 0)
+    except (ConfigurationError, ProfileError) as error:
+        click.echo(str(error), err=True)
+        sys.exit(ExitCode.USAGE)
+    owner = Owner(parameters["name"], parameters["namespace"])
+    click.echo(rights_manifest(roles_of(needs), owner), nl=False)

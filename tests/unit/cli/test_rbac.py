@@ -1,0 +1,51 @@
+"""`k8s-scheduler rbac` prints what `run` needs with the same flags."""
+
+import yaml
+from click.testing import CliRunner
+
+from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.cli.main import main
+
+
+def printed(*arguments):
+    result = CliRunner().invoke(main, ["rbac", *arguments])
+    assert result.exit_code == 0, result.output
+    return list(yaml.safe_load_all(result.output))
+
+
+def resources(documents):
+    (role,) = [d for d in documents if d["kind"] == "ClusterRole"]
+    return {resource for rule in role["rules"] for resource in rule["resources"]}
+
+
+def test_without_a_file_it_is_for_the_defaults():
+    kinds = [d["kind"] for d in printed()]
+    assert kinds == [
+        "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
+    ]
+
+
+def test_names_and_namespaces_can_be_chosen():
+    documents = printed("--name=mine", "--namespace=a", "--leader-elect-resource-namespace=b")
+    assert {d["metadata"]["name"] for d in documents} == {"mine", "mine-leader-election"}
+    assert documents[0]["metadata"]["namespace"] == "a"
+    assert documents[3]["metadata"]["namespace"] == "b"
+
+
+def test_what_is_switched_off_needs_no_rights():
+    documents = printed("--secure-port=0", "--leader-elect=false")
+    assert [d["kind"] for d in documents] == ["ServiceAccount", "ClusterRole", "ClusterRoleBinding"]
+    assert "tokenreviews" not in resources(documents)
+    assert "tokenreviews" in resources(printed())
+
+
+def test_a_wrong_file_is_refused_with_its_errors(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: Nonsense\n")
+    result = CliRunner().invoke(main, ["rbac", "--config", str(file)])
+    assert result.exit_code == ExitCode.USAGE
+    assert f"{file}:2" in result.output
