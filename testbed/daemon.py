@@ -45,6 +45,7 @@ class Daemon:
         flags: Sequence[str] = ("--leader-elect=false",),
         kubeconfig: Path | None = None,
         program: Sequence[str] = (str(PROGRAM),),
+        command: str = "run",
     ) -> None:
         """Prepare it; `program` is what answers to the command line of `k8s-scheduler`.
 
@@ -66,7 +67,7 @@ class Daemon:
             name,
             [
                 *program,
-                "run",
+                command,
                 f"--config={config}",
                 f"--kubeconfig={kubeconfig}",
                 "--bind-address=127.0.0.1",

@@ -25,6 +25,7 @@ from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.leader import Elector
 from k8s_scheduler.kube.lease import LeaseConfig
 from k8s_scheduler.kube.recorder import EventRecorder
+from k8s_scheduler.kube.rejections import Rejections
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
 from k8s_scheduler.kube.throttle import rate_limit
 from k8s_scheduler.kube.write_lane import WriteLane
@@ -49,6 +50,7 @@ class Graph:
     dispatcher: Dispatcher
     writes: WriteLane
     recorder: EventRecorder
+    rejections: Rejections
     recording: Recording | None
     elector: Elector | None
 
@@ -118,6 +120,13 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
     nodes.add_handler(pump.node_changed)
     pods = Informer(transport, PODS, metrics=metrics.kube, meter=meter)
     pods.add_handler(pump.pod_changed)
+    rejections = Rejections(
+        transport,
+        metrics=metrics.kube,
+        scheduler_names=[profile.scheduler_name for profile in setup.profiles],
+        may_look=may_write,
+    )
+    pods.add_handler(rejections.pod_changed)
     others = []
     for kind in core.kinds:
         informer = Informer(transport, OTHERS[kind], metrics=metrics.kube, meter=meter)
@@ -131,6 +140,7 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
         dispatcher=dispatcher,
         writes=writes,
         recorder=recorder,
+        rejections=rejections,
         recording=recording,
         elector=elector,
     )

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from k8s_scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Requests
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn
+from k8s_scheduler.core.state.overdrawn import Overdrawn
 
 ALLOCATABLE: Final = "allocatable/"
 REQUESTED: Final = "requested/"
@@ -296,6 +297,18 @@ class Amounts:
     def at(self, row: int) -> bytes:
         """Return all numbers of a row, to be compared with those of others."""
         return self._arrays[0][:, :, row].tobytes()
+
+    def overdrawn(self, row: NodeRow) -> tuple[Overdrawn, ...]:
+        """Return what is taken of a row beyond what it offers."""
+        exact = self._arrays[0]
+        over = exact[_REQUESTED, :, row] > exact[_ALLOCATABLE, :, row]
+        if not over.any():
+            return ()
+        return tuple(
+            Overdrawn(name, int(exact[_REQUESTED, slot, row]), int(exact[_ALLOCATABLE, slot, row]))
+            for name, slot in self._slots.items()
+            if over[slot]
+        )
 
     def pod_count(self, row: NodeRow) -> int:
         """Return how many pods are on a row."""
