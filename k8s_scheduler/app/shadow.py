@@ -42,7 +42,7 @@ from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import Metrics
 from k8s_scheduler.obs.shadow_metrics import ShadowMetrics
-from k8s_scheduler.simulate.shadowing.findings import AGREES
+from k8s_scheduler.simulate.shadowing.findings import AGREES, Result
 from k8s_scheduler.simulate.shadowing.following import Follower, FollowingOptions
 from k8s_scheduler.simulate.shadowing.report import Case, Report, ShadowReport, table
 
@@ -106,7 +106,8 @@ def wire_shadow(options: ShadowOptions, transport: Transport, metrics: Metrics) 
     meter = SliceMeter(metrics.report_slice)
     core = Scheduler(Setup(profiles=options.following))
     names = [profile.scheduler_name for profile in options.following]
-    report = Report(names, ShadowMetrics(metrics.registry))
+    shown = ShadowMetrics(metrics.registry, profiles=names, results=[r.value for r in Result])
+    report = Report(names, shown)
     follower = Follower(
         core,
         names,
@@ -264,4 +265,5 @@ def _sentence(case: Case, *, agreed: bool) -> str:
 
 
 def _log(line: Log) -> None:
-    logger.warning(line.event, extra={"fields": line.fields})
+    level = logging.getLevelNamesMapping()[line.severity.upper()]
+    logger.log(level, line.event, extra={"fields": line.fields})

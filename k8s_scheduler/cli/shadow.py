@@ -1,7 +1,9 @@
 """`k8s-scheduler shadow`: how another scheduler's bindings look to this one. Binds nothing."""
 
+import signal
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 import click
@@ -102,6 +104,8 @@ def shadow(**parameters: Any) -> None:
     by SIGTERM or SIGINT, --for or --pods, prints a table; --out writes all of it as JSON.
     docs/beside-other-schedulers.md says how to read it.
     """
+    # Nothing is under way yet; in a container there is no default that would end us.
+    signal.signal(signal.SIGTERM, _end_at_once)
     flags = ConfigurationFlags(
         config_file=parameters.pop("config_file"), kubeconfig=parameters.pop("kubeconfig") or None
     )
@@ -126,6 +130,10 @@ def shadow(**parameters: Any) -> None:
     from k8s_scheduler.app.shadow import run as run_shadow  # noqa: PLC0415  --help stays quick
 
     sys.exit(run_shadow(ShadowOptions(run=run_options, following=following, **parameters)))
+
+
+def _end_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(ExitCode.OK)
 
 
 def _check(parameters: dict[str, Any]) -> None:

@@ -299,15 +299,21 @@ class Amounts:
         return self._arrays[0][:, :, row].tobytes()
 
     def overdrawn(self, row: NodeRow) -> tuple[Overdrawn, ...]:
-        """Return what is taken of a row beyond what it offers."""
-        exact = self._arrays[0]
-        over = exact[_REQUESTED, :, row] > exact[_ALLOCATABLE, :, row]
-        if not over.any():
+        """Return what is taken of a row beyond what it offers.
+
+        Asked for every pod that is bound, and nearly always nothing: so number by number.
+        """
+        exact, capacity = self._exact, self._capacity
+        taken, offered = self._place(_REQUESTED, 0, row), self._place(_ALLOCATABLE, 0, row)
+        for step in range(0, self._next_slot * capacity, capacity):
+            if exact[taken + step] > exact[offered + step]:
+                break
+        else:
             return ()
         return tuple(
-            Overdrawn(name, int(exact[_REQUESTED, slot, row]), int(exact[_ALLOCATABLE, slot, row]))
+            Overdrawn(name, exact[taken + slot * capacity], exact[offered + slot * capacity])
             for name, slot in self._slots.items()
-            if over[slot]
+            if exact[taken + slot * capacity] > exact[offered + slot * capacity]
         )
 
     def pod_count(self, row: NodeRow) -> int:

@@ -124,7 +124,7 @@ class Report:
             if finding.result is Result.INFEASIBLE:
                 tally.infeasible_by[reason_text(standing.verdict)] += 1
         if self._metrics is not None:
-            self._metrics.judged(finding.profile, finding.result)
+            self._metrics.judged(finding.profile, finding.result.value)
             if standing is not None and standing.feasible:
                 self._metrics.regretted(finding.profile, standing.regret)
         if finding.result is not Result.BEST:

@@ -50,7 +50,8 @@ def test_the_json_holds_every_figure_and_the_cases():
 
 def test_metrics_move():
     registry = CollectorRegistry()
-    report = Report([NAME], ShadowMetrics(registry))
+    metrics = ShadowMetrics(registry, profiles=[NAME], results=[r.value for r in Result])
+    report = Report([NAME], metrics)
     report.add(finding(Result.WORSE, total=90))
     report.could_be_placed(NAME, "ns/p", 3)
     labels = {"profile": NAME}
