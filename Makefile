@@ -15,7 +15,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit clean
+.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit shadow-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -80,6 +80,9 @@ bench: testbed ## this scheduler, kube-scheduler and a null binder side by side:
 
 bench-states: testbed ## many bound pods, many unschedulable ones, many nodes: STATES, NODES, PODS, REPEATS, MINUTES, OUT=file.json
 	$(BIN)/python -m testbed.bench.states $(foreach name,$(STATES),--state $(name)) $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(REPEATS),--repeats $(REPEATS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(OUT),--out $(OUT))
+
+shadow-check: testbed ## k8s-scheduler shadow beside kube-scheduler: NODES, PODS, OUT=file.json
+	$(BIN)/python -m testbed.shadow_check $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(OUT),--out $(OUT))
 
 profile: testbed ## a flame graph of the daemon under load: WORKLOAD, NODES, PODS, OUT=file.svg
 	$(BIN)/python -m testbed.bench.profiling $(if $(WORKLOAD),--workload $(WORKLOAD)) $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(OUT),--out $(OUT))

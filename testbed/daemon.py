@@ -46,6 +46,7 @@ class Daemon:
         kubeconfig: Path | None = None,
         program: Sequence[str] = (str(PROGRAM),),
         guarded: bool = False,
+        command: str = "run",
     ) -> None:
         """Prepare it; `program` is what answers to the command line of `k8s-scheduler`.
 
@@ -70,7 +71,7 @@ class Daemon:
             name,
             [
                 *program,
-                "run",
+                command,
                 f"--config={config}",
                 f"--kubeconfig={kubeconfig}",
                 "--bind-address=127.0.0.1",

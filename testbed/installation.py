@@ -4,7 +4,7 @@ What is applied is exactly what users apply: the files in manifests/. Only the D
 out, because here the scheduler runs as a plain process.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import yaml
@@ -16,6 +16,7 @@ from testbed.errors import ApiError
 MANIFESTS = Path(__file__).parent.parent / "manifests"
 NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "k8s-scheduler"
+SHADOW_ACCOUNT = "k8s-scheduler-shadow"
 
 _COLLECTIONS = {
     "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
@@ -39,9 +40,9 @@ def shipped_configuration() -> str:
     return str(config_map["data"]["config.yaml"])
 
 
-def install(bed: Bed) -> None:
+def install(bed: Bed, *, files: Sequence[str] = ("rbac.yaml", "flowschema.yaml")) -> None:
     """Create service account, roles and flow schemas; what is there already stays."""
-    create_objects(bed, (*load_manifest("rbac.yaml"), *load_manifest("flowschema.yaml")))
+    create_objects(bed, (item for name in files for item in load_manifest(name)))
 
 
 def create_objects(bed: Bed, items: Iterable[Object]) -> None:
@@ -57,9 +58,9 @@ def create_objects(bed: Bed, items: Iterable[Object]) -> None:
                 raise
 
 
-def log_in(bed: Bed, path: Path, *, lifetime_seconds: int = 86400) -> Path:
+def log_in(
+    bed: Bed, path: Path, *, account: str = SERVICE_ACCOUNT, lifetime_seconds: int = 86400
+) -> Path:
     """Write a kubeconfig with a token of the scheduler's own service account."""
-    token = bed.token_for_service_account(
-        NAMESPACE, SERVICE_ACCOUNT, lifetime_seconds=lifetime_seconds
-    )
+    token = bed.token_for_service_account(NAMESPACE, account, lifetime_seconds=lifetime_seconds)
     return bed.kubeconfig_for_token(path, token)

@@ -67,7 +67,7 @@ def _rules(args: NodeAffinityArgs, path: FieldPath) -> list[FieldError]:
     if added is not None:
         at = (*path, "addedAffinity")
         if added.required is not None:
-            errors += _selector(added.required, (*at, _REQUIRED, "nodeSelectorTerms"))
+            errors += selector_errors(added.required, (*at, _REQUIRED, "nodeSelectorTerms"))
         for i, preferred in enumerate(added.preferred):
             errors += _term(preferred.preference, (*at, _PREFERRED, i, "preference"))
             if not preferred.weight:
@@ -75,7 +75,8 @@ def _rules(args: NodeAffinityArgs, path: FieldPath) -> list[FieldError]:
     return errors
 
 
-def _selector(selector: Selector, path: FieldPath) -> list[FieldError]:
+def selector_errors(selector: Selector, path: FieldPath) -> list[FieldError]:
+    """Return what is wrong with the terms of a selector."""
     if not selector.node_selector_terms:
         return [required(path, "must have at least one node selector term")]
     return [

@@ -33,6 +33,7 @@ from k8s_scheduler.api.config_decode import decode
 from k8s_scheduler.api.config_defaults import DEFAULT_MULTI_POINT
 from k8s_scheduler.api.config_documents import Documents, parse_documents, read_documents
 from k8s_scheduler.api.config_extenders import leave_to_extenders
+from k8s_scheduler.api.config_node_ownership import ownership_errors, within_own_nodes
 from k8s_scheduler.api.config_profiles import resolve_profile
 from k8s_scheduler.api.config_support import not_supported_yet, without_effect
 from k8s_scheduler.api.config_validate import validate
@@ -179,7 +180,12 @@ def _configure(
         warnings += resolution.warnings
     return SchedulerConfiguration(
         settings=settings,
-        profiles=tuple(leave_to_extenders(r.profile, settings.extenders) for r in resolutions),
+        profiles=tuple(
+            within_own_nodes(
+                leave_to_extenders(r.profile, settings.extenders), extras.node_ownership
+            )
+            for r in resolutions
+        ),
         extras=extras,
         warnings=tuple(map(str, _with_lines(warnings, document, source))),
         source=source,
@@ -191,6 +197,7 @@ def _extras(document: Document | None) -> tuple[SchedulerExtras, list[FieldError
     if document is None:
         return SchedulerExtras(), []
     extras, wrong = decode(SchedulerExtras, document.value, ())
+    wrong += not_covered(ownership_errors(extras.node_ownership, ("nodeOwnership",)), wrong)
     return extras, [replace(e, line=e.line or document.line_of(e.path)) for e in wrong]
 
 

@@ -10,6 +10,7 @@ from k8s_scheduler.api.config import (
     SchedulerConfiguration,
 )
 from k8s_scheduler.api.config_defaults import WEIGHTED_POINTS
+from k8s_scheduler.api.config_encode import encode
 from k8s_scheduler.api.durations import format_duration
 from k8s_scheduler.api.extras import SchedulerExtras
 from k8s_scheduler.api.field_errors import render_value
@@ -55,6 +56,8 @@ def _settings(settings: KubeSchedulerConfiguration) -> Iterator[str]:
 def _extras(extras: SchedulerExtras) -> Iterator[str]:
     batch = extras.batch
     yield f"decisions in a row: {batch.max_pods}, for {batch.max_milliseconds}ms at most"
+    if extras.node_ownership.node_selector is not None:
+        yield f"own nodes: {render_value(encode(extras.node_ownership)['nodeSelector'])}"
 
 
 def _extender(extender: Extender) -> str:

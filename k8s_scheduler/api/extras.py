@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from k8s_scheduler.api.config_added_affinity import Selector
 from k8s_scheduler.api.config_rules import RULE, Int32, Range
 from k8s_scheduler.api.config_struct import Configured
 
@@ -26,9 +27,16 @@ class Batch(Configured, frozen=True):
     max_milliseconds: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_MILLISECONDS})] = 10
 
 
+class NodeOwnership(Configured, frozen=True):
+    """The nodes that are candidates at all, for every profile; without a selector, all are."""
+
+    node_selector: Selector | None = None
+
+
 class SchedulerExtras(Configured, frozen=True):
     """The whole document."""
 
     api_version: str = EXTRAS_API_VERSION
     kind: str = EXTRAS_KIND
     batch: Batch = Batch()
+    node_ownership: NodeOwnership = NodeOwnership()

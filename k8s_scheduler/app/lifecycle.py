@@ -46,12 +46,12 @@ def run(options: RunOptions) -> int:
 
 
 async def _run(options: RunOptions) -> int:
-    stop = _stop_signal()
+    stop = stop_signal()
     connection = options.configuration.settings.client_connection
     try:
         credentials = await load_credentials(connection.kubeconfig or None)
     except CredentialsError as error:
-        return _refuse(error, ExitCode.NO_CREDENTIALS)
+        return refuse(error, ExitCode.NO_CREDENTIALS)
     metrics = Metrics().with_process()
     try:
         async with ApiTransport(credentials, metrics=metrics.kube) as transport:
@@ -61,9 +61,9 @@ async def _run(options: RunOptions) -> int:
                 with watched_collector(metrics.gc_pause_seconds):
                     return await Daemon(graph, options).run(stop)
     except CredentialsError as error:
-        return _refuse(error, ExitCode.NO_CREDENTIALS)
+        return refuse(error, ExitCode.NO_CREDENTIALS)
     except (OSError, ProfileError, CertificateError) as error:
-        return _refuse(error, ExitCode.USAGE)
+        return refuse(error, ExitCode.USAGE)
 
 
 def _say_hello(options: RunOptions, server: str) -> None:
@@ -72,14 +72,14 @@ def _say_hello(options: RunOptions, server: str) -> None:
     logger.info("Starting k8s-scheduler", extra={"fields": fields})
 
 
-def _refuse(error: Exception, code: ExitCode) -> int:
+def refuse(error: Exception, code: ExitCode) -> int:
     """Tell a user's mistake without a traceback."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else error
     sys.stderr.write(f"{redact(str(text))}\n")
     return code
 
 
-def _stop_signal() -> asyncio.Event:
+def stop_signal() -> asyncio.Event:
     """Return an event that SIGTERM and SIGINT set; a second signal ends the process at once."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -144,6 +144,7 @@ class Daemon:
         self._tasks.start("dispatcher", graph.dispatcher.run())
         self._tasks.start("writes", graph.writes.run())
         self._tasks.start("recorder", graph.recorder.run())
+        self._tasks.start("rejections", graph.rejections.run())
         self._tasks.start("pump", graph.pump.run())
         self._tasks.start("timers", graph.pump.tick())
         if graph.recording is not None:

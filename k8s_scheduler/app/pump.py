@@ -91,7 +91,7 @@ class Pump:
         Most updates of owners are of their status, of which scheduling reads nothing. They are
         many, and would have every conclusion drawn from the owner drawn again: they end here.
         """
-        if old is not None and new is not None and _reads_the_same(kind, old, new):
+        if old is not None and new is not None and reads_the_same(kind, old, new):
             return
         known = new if new is not None else old
         if known is not None:
@@ -183,7 +183,7 @@ class Pump:
         return self._carrier
 
 
-def _reads_the_same(kind: Kind, old: ClusterObject, new: ClusterObject) -> bool:
+def reads_the_same(kind: Kind, old: ClusterObject, new: ClusterObject) -> bool:
     """Return whether an update changed nothing that scheduling reads."""
     if kind in _VERSIONED:
         return False

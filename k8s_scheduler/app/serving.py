@@ -1,11 +1,11 @@
 """Health, readiness and metrics of the daemon."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Protocol
 
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.options import AccessOptions, RunOptions
-from k8s_scheduler.app.wiring import Graph
 from k8s_scheduler.console.certificates import CertificateFiles, SelfSigned, trust_clients
 from k8s_scheduler.console.gate import Gate, GateTimes, ReviewingGate
 from k8s_scheduler.console.health import Check
@@ -14,15 +14,35 @@ from k8s_scheduler.console.server import Endpoints, serve
 from k8s_scheduler.kube.auth import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.informer import Informer
+from k8s_scheduler.kube.leader import Elector
 from k8s_scheduler.kube.reviews import Reviewer
 from k8s_scheduler.kube.transport import ApiTransport
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import Metrics
 
 
+class Served(Protocol):
+    """What is shown of a graph, the daemon's or another one."""
+
+    @property
+    def elector(self) -> Elector | None:
+        """Who says whether we lead; None where nobody has to."""
+        ...
+
+    @property
+    def pods(self) -> Informer[Pod]:
+        """All pods."""
+        ...
+
+    def informers(self) -> Iterator[Informer[Any]]:
+        """Yield every informer."""
+        ...
+
+
 @asynccontextmanager
 async def serving(
-    options: RunOptions, graph: Graph, metrics: Metrics, *, transport: Transport
+    options: RunOptions, graph: Served, metrics: Metrics, *, transport: Transport
 ) -> AsyncIterator[None]:
     """Serve while the body runs; `--secure-port 0` serves nothing."""
     if options.secure_port == 0:
@@ -77,7 +97,7 @@ async def _gate(
     )
 
 
-def endpoints_of(graph: Graph, metrics: Metrics) -> Endpoints:
+def endpoints_of(graph: Served, metrics: Metrics) -> Endpoints:
     """Return what is shown of the daemon; a standby with full caches is ready."""
     ping = Check("ping", lambda: None)
     synced = Check("sched-handler-sync", lambda: _sync_problem(graph))
@@ -92,20 +112,20 @@ def endpoints_of(graph: Graph, metrics: Metrics) -> Endpoints:
     )
 
 
-def _sync_problem(graph: Graph) -> str | None:
+def _sync_problem(graph: Served) -> str | None:
     missing = [i.resource.full_name for i in graph.informers() if not i.synced.is_set()]
     if not missing:
         return None
     return f"handlers are not fully synchronized: {', '.join(missing)}"
 
 
-def _role(graph: Graph) -> str | None:
+def _role(graph: Served) -> str | None:
     if graph.elector is None:
         return None
     return "leader" if graph.elector.is_leading else "standby"
 
 
-def _pods(graph: Graph) -> Collection[Pod]:
+def _pods(graph: Served) -> Collection[Pod]:
     """Return all pods, of other schedulers too; none while somebody else leads.
 
     Every replica knows the same pods: shown by all, sums over them would be too large.

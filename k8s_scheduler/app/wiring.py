@@ -22,6 +22,7 @@ from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.leader import Elector
 from k8s_scheduler.kube.lease import LeaseConfig
 from k8s_scheduler.kube.recorder import EventRecorder
+from k8s_scheduler.kube.rejections import Rejections
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS, Resource, T
 from k8s_scheduler.kube.throttle import rate_limit
 from k8s_scheduler.kube.write_lane import WriteLane
@@ -46,6 +47,7 @@ class Graph:
     dispatcher: Dispatcher
     writes: WriteLane
     recorder: EventRecorder
+    rejections: Rejections
     recording: Recording | None
     elector: Elector | None
 
@@ -132,6 +134,13 @@ def wire(
     nodes.add_handler(pump.node_changed)
     pods = watching.informer(PODS)
     pods.add_handler(pump.pod_changed)
+    rejections = Rejections(
+        transport,
+        metrics=metrics.kube,
+        scheduler_names=[profile.scheduler_name for profile in setup.profiles],
+        may_look=may_write,
+    )
+    pods.add_handler(rejections.pod_changed)
     others = []
     for kind in core.kinds:
         informer = watching.informer(OTHERS[kind])
@@ -145,6 +154,7 @@ def wire(
         dispatcher=dispatcher,
         writes=writes,
         recorder=recorder,
+        rejections=rejections,
         recording=recording,
         elector=elector,
     )

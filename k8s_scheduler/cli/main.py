@@ -7,6 +7,7 @@ from k8s_scheduler.cli.config import config
 from k8s_scheduler.cli.evaluate import evaluate
 from k8s_scheduler.cli.rbac import rbac
 from k8s_scheduler.cli.run import run
+from k8s_scheduler.cli.shadow import shadow
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,6 +20,7 @@ main.add_command(run)
 main.add_command(config)
 main.add_command(evaluate)
 main.add_command(rbac)
+main.add_command(shadow)
 
 if __name__ == "__main__":
     main()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from k8s_scheduler.api.config import PluginFacts
 from k8s_scheduler.api.config_defaults import upstream_plugins
+from k8s_scheduler.api.config_node_ownership import NODE_OWNERSHIP
 from k8s_scheduler.api.config_own_plugins import OWN_PLUGINS
 from k8s_scheduler.core.framework.registry import Registration, without_arguments
 from k8s_scheduler.core.plugins.default_binder import DefaultBinder
@@ -14,6 +15,7 @@ from k8s_scheduler.core.plugins.inter_pod_affinity import InterPodAffinity
 from k8s_scheduler.core.plugins.node_affinity import NodeAffinity
 from k8s_scheduler.core.plugins.node_declared_features import NodeDeclaredFeatures
 from k8s_scheduler.core.plugins.node_name import NodeName
+from k8s_scheduler.core.plugins.node_ownership import NodeOwnership
 from k8s_scheduler.core.plugins.node_ports import NodePorts
 from k8s_scheduler.core.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
@@ -58,11 +60,16 @@ BUILT_INS: Mapping[str, Registration] = {
         VolumeBinding,
         DefaultPreemption,
         SmallRequestFirst,
+        NodeOwnership,
     )
 }
 
 
 def known_plugins() -> Mapping[str, PluginFacts]:
-    """Return every plugin name configuration may use, and which of them exist here."""
-    upstream = upstream_plugins(name for name in BUILT_INS if name not in OWN_PLUGINS)
+    """Return every plugin name configuration may use, and which of them exist here.
+
+    NodeOwnership is none: it is the scheduler's and not a profile's to use.
+    """
+    own = {*OWN_PLUGINS, NODE_OWNERSHIP}
+    upstream = upstream_plugins(name for name in BUILT_INS if name not in own)
     return {**upstream, **OWN_PLUGINS}

@@ -26,6 +26,7 @@ from k8s_scheduler.core.engine.judging import Judge, Judgement
 from k8s_scheduler.core.engine.making_room import MakingRoom
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.numbering import Numbers
+from k8s_scheduler.core.engine.overfilled import Overfilled
 from k8s_scheduler.core.engine.parked_audit import ParkedAudit
 from k8s_scheduler.core.engine.shape_meter import ShapeMeter
 from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
@@ -110,6 +111,7 @@ class Scheduler:
         metrics = metrics or Metrics().scheduler
         self._meter = Meter(metrics, tuple(self._profiles), perf=perf)
         self._meter.watch_bindings(self._flights.__len__)
+        self._overfilled = Overfilled(self._cache, self._meter, profiles=tuple(self._profiles))
         self._timed = TimedProfiles(self._profiles, self._meter, perf)
         runtime = Runtime(self._cache, verdicts)
         self._shapes = ShapeCache(self._cache, runtime, verdicts)
@@ -248,12 +250,13 @@ class Scheduler:
         """Return how often evaluations that are kept could be used."""
         return self._shapes.tally
 
-    def judge(self, pod: Pod) -> Judgement:
+    def judge(self, pod: Pod, *, makes_room: bool = True) -> Judgement:
         """Return what this scheduler would think of a pod now; nothing changes.
 
         Raises KeyError if no profile serves the pod, PluginError and QuantityError as a cycle does.
         """
-        return self._judge.judge(self._profiles[pod.spec.scheduler_name], pod)
+        profile = self._profiles[pod.spec.scheduler_name]
+        return self._judge.judge(profile, pod, makes_room=makes_room)
 
     def checkpoint(self) -> Checkpoint:
         """Return the whole state as data; it shares the objects and copies none."""
@@ -274,7 +277,9 @@ class Scheduler:
             self._queue.remove(uid)
             self._attempts.forget_question(uid)
             self._attempts.abandon(uid)
+            left = self._cache.node_of(uid)
             self._cache.remove_pod(uid)
+            self._overfilled.pod_left(left)
         elif pod.spec.node_name:
             yield from self._bound(uid, pod)
         elif self._flights.update(pod):
@@ -299,10 +304,15 @@ class Scheduler:
         if not self._is_binding(uid):
             self._attempts.abandon(uid)
         self._flights.update(pod)
+        left = self._cache.node_of(uid)
         try:
-            self._cache.put_bound(pod)
+            sighting = self._cache.put_bound(pod)
         except QuantityError as error:
             yield _unreadable("pod", f"{pod.metadata.namespace}/{pod.metadata.name}", error)
+            return
+        if left != pod.spec.node_name:
+            self._overfilled.pod_left(left)
+        yield from self._overfilled.pod_seen(pod, sighting)
 
     def _is_binding(self, uid: PodUid) -> bool:
         flight = self._flights.get(uid)
@@ -311,11 +321,16 @@ class Scheduler:
     def _node_changed(self, message: NodeChanged) -> Iterator[Instruction]:
         if message.node is None:
             self._cache.remove_node(message.name)
+            self._overfilled.pod_left(message.name)
             return
+        row = self._cache.nodes.row_of(message.name)
+        is_new = row is None or self._cache.nodes.node_at(row) is None
         try:
             self._cache.put_node(message.node)
         except QuantityError as error:
             yield _unreadable("node", message.name, error)
+            return
+        yield from self._overfilled.node_seen(message.name, is_new=is_new)
 
     def _object_changed(self, message: ObjectChanged) -> Iterable[Instruction]:
         found = message.read()
@@ -353,6 +368,7 @@ class Scheduler:
     # Time and decisions
 
     def _schedule(self, message: Schedule) -> Iterator[Instruction]:
+        self._overfilled.may_tell_users = True
         self._waker.wake(now=message.now)
         for _ in range(message.limit):
             queued = self._queue.pop()
@@ -372,6 +388,7 @@ class Scheduler:
     def _restore(self, message: Restore) -> Iterable[Instruction]:
         restore(message.checkpoint, self._parts)
         self._shapes.clear()
+        self._overfilled.reset()
         return ()
 
     def _is_gated(self, pod: Pod) -> bool:

@@ -124,6 +124,10 @@ class Dispatcher:
         self._succeeded = attempts.labels(result="success")
         self._failed = attempts.labels(result="failure")
         self._unknown = attempts.labels(result="unknown")
+        self._failures = {
+            reason: metrics.bind_failures.labels(reason.value.replace(" ", "_"))
+            for reason in BindFailure
+        }
         self._duration = metrics.bind_duration_seconds
         metrics.pending_writes.labels(kind="bind").set_function(lambda: len(self._binds))
         metrics.pending_writes.labels(kind="condition").set_function(lambda: len(self._conditions))
@@ -262,6 +266,8 @@ class Dispatcher:
             raise RuntimeError("a bind without an outcome cannot end")
         del self._binds[outcome.uid]
         (self._succeeded if outcome.bound else self._failed).inc()
+        if outcome.reason is not None:
+            self._failures[outcome.reason].inc()
         self._duration.observe(self._clock() - bind.submitted_at)
         self._check_idle()
         self._on_bind_outcome(outcome)

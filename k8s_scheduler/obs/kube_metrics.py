@@ -84,10 +84,23 @@ class KubeMetrics:
             ["result"],
             registry=registry,
         )
+        self.bind_failures = Counter(
+            "k8s_scheduler_bind_failures",
+            "Bindings that failed for certain, by reason; assigned_elsewhere: another client had "
+            "bound the pod to another node.",
+            ["reason"],
+            registry=registry,
+        )
         self.bind_duration_seconds = Histogram(
             "k8s_scheduler_bind_duration_seconds",
             "Time from handing over a binding to its definite outcome.",
             buckets=exponential(0.001, 2, 15),
+            registry=registry,
+        )
+        self.pods_rejected = Counter(
+            "k8s_scheduler_pods_rejected",
+            "Pods that their kubelet refused to run, by its reason and by whose pods they were.",
+            ["reason", "scheduler"],
             registry=registry,
         )
         self.pending_writes = Gauge(

@@ -28,6 +28,18 @@ class SchedulerMetrics:
             "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
             "type",
         )
+        self.overfilled = self._counter(
+            "k8s_scheduler_node_overfilled",
+            "Times that pods came to ask for more of a node's resource than it has, by cause; in "
+            "a race, by whose pod was there first.",
+            "cause",
+            "resource",
+            "first",
+        )
+        self.overfilled_nodes = self._gauge(
+            "k8s_scheduler_overfilled_nodes",
+            "Nodes whose pods ask for more than they have, now.",
+        )
         self.event_handling_duration_seconds = self._histogram(
             "scheduler_event_handling_duration_seconds",
             "Time to take in one change of the cluster.",

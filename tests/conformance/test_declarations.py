@@ -8,6 +8,9 @@ import itertools
 
 import pytest
 
+from k8s_scheduler.api.config_added_affinity import Requirement, Selector, Term
+from k8s_scheduler.api.config_node_ownership import within_own_nodes
+from k8s_scheduler.api.extras import NodeOwnership
 from k8s_scheduler.core import scheduler
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.dependencies import Declarations, Object, Row
@@ -27,8 +30,8 @@ DECLARED = [
 ]
 # Every so many recorded scenarios; all families are among them.
 STEP = 12
-# What the recorded ones do not reach: declared features, and a claim whose class names a
-# provisioner that a CSI driver has taken over.
+# What the recorded ones do not reach: declared features, a claim whose class names a provisioner
+# that a CSI driver has taken over, and a scheduler with nodes of its own.
 NODE = {
     "apiVersion": "v1",
     "kind": "Node",
@@ -36,6 +39,20 @@ NODE = {
     "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
 }
 FURTHER = [
+    {
+        "id": "ownership",
+        "ownership": NodeOwnership(Selector((Term((Requirement("own", "Exists"),)),))),
+        "objects": [
+            NODE,
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "p", "namespace": "default"},
+                "spec": {"containers": [{"name": "c"}]},
+            },
+        ],
+        "pending": ["default/p"],
+    },
     {
         "id": "features",
         "objects": [
@@ -120,7 +137,8 @@ FURTHER = [
 
 
 def judged(scenario, pod):
-    cluster = Cluster(profile_in_force(scenario.get("config")))
+    profile = profile_in_force(scenario.get("config"))
+    cluster = Cluster(within_own_nodes(profile, scenario.get("ownership", NodeOwnership())))
     cluster.start(scenario["objects"])
     found = cluster.judge(cluster.pod(pod))
     if found.preemption is not None and found.preemption.error:

@@ -18,7 +18,9 @@ import k8s_scheduler
 from k8s_scheduler.api.config_load import load_configuration
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.cli.run import run
+from k8s_scheduler.cli.shadow import shadow
 from k8s_scheduler.core.builtins import known_plugins
+from k8s_scheduler.kube.resources import OTHERS
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
@@ -26,6 +28,7 @@ CHART = ROOT / "helm" / "k8s-scheduler"
 
 Object: TypeAlias = dict[str, Any]
 
+INFORM = ("list", "watch")
 KUSTOMIZE_FILES = {"kustomization.yaml", "namespace-fields.yaml"}
 APPLIED_FILES = sorted(p.name for p in MANIFESTS.glob("*.yaml") if p.name not in KUSTOMIZE_FILES)
 CLUSTER_SCOPED = {"ClusterRole", "ClusterRoleBinding", "FlowSchema"}
@@ -322,6 +325,43 @@ def plain_block(text: str, key: str) -> Any:
     assert found is not None, key
     assert "{{" not in found["block"]
     return yaml.safe_load(found["block"])
+
+
+class TestShadow:
+    """`k8s-scheduler shadow` may look, and nothing else."""
+
+    def test_its_role_has_no_verb_that_changes_anything(self) -> None:
+        (role,) = [o for o in shadow_objects() if o["kind"] == "ClusterRole"]
+        assert granted(role) == {
+            *(("", kind, "", verb) for kind in ("pods", "nodes") for verb in INFORM),
+            *((r.group, r.plural, "", verb) for r in OTHERS.values() for verb in INFORM),
+            # Questions about who reads its metrics: nothing is stored.
+            ("authentication.k8s.io", "tokenreviews", "", "create"),
+            ("authorization.k8s.io", "subjectaccessreviews", "", "create"),
+        }
+
+    def test_the_role_is_bound_to_its_account(self) -> None:
+        found = {o["kind"]: o for o in shadow_objects()}
+        account = found["ServiceAccount"]["metadata"]
+        (subject,) = found["ClusterRoleBinding"]["subjects"]
+        assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
+        assert found["ClusterRoleBinding"]["roleRef"]["name"] == "k8s-scheduler-shadow"
+
+    def test_the_chart_grants_the_same(self) -> None:
+        (role,) = [o for o in shadow_objects() if o["kind"] == "ClusterRole"]
+        rules = plain_block(template("shadow"), "rules")
+        assert granted({"rules": rules}) == granted(role)
+
+    def test_the_chart_leaves_it_out_unless_asked_for_and_its_flags_exist(self) -> None:
+        values = yaml.safe_load((CHART / "values.yaml").read_text())
+        assert values["shadow"]["enabled"] is False
+        flags = re.findall(r"^ {12}- (--?[a-z-]+)", template("shadow"), re.MULTILINE)
+        known = {name for option in shadow.params for name in option.opts}
+        assert set(flags) | {"--scheduler-name"} <= known
+
+
+def shadow_objects() -> list[Object]:
+    return read(MANIFESTS / "shadow" / "rbac.yaml")
 
 
 class TestChart:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from k8s_scheduler.api.config_defaults import DEFAULT_MULTI_POINT
+from k8s_scheduler.api.config_node_ownership import NODE_OWNERSHIP
 from k8s_scheduler.api.config_own_plugins import OWN_PLUGINS
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
 from k8s_scheduler.core.framework.dependencies import _EVENTS, Object, Row, looks_elsewhere
@@ -22,7 +23,7 @@ PAGE = (DOCS / "plugins.md").read_text(encoding="utf-8")
 LOUD = {"example.com/noise": "loud"}
 LOW = {"example.com/noise": "low"}
 QUIET = {"example.com/wants": "quiet"}
-IN_ORDER = (*DEFAULT_MULTI_POINT, *OWN_PLUGINS)
+IN_ORDER = (*DEFAULT_MULTI_POINT, *OWN_PLUGINS, NODE_OWNERSHIP)
 
 
 def table(heading):
@@ -38,12 +39,16 @@ def code(names):
 
 def points_of(name):
     """Return the points at which a plugin does something, in the order of a pod's way."""
-    found = BUILT_INS[name].points & known_plugins()[name].points
+    found = BUILT_INS[name].points
+    if name != NODE_OWNERSHIP:
+        found &= known_plugins()[name].points
     return ", ".join(point for point in POINTS if point in found)
 
 
 def weight_of(name):
-    facts = known_plugins()[name]
+    facts = known_plugins().get(name)
+    if facts is None:
+        return ""
     return str(facts.default_weight or 1) if "score" in facts.points else ""
 
 

@@ -33,6 +33,22 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/* The same for the shadow, which is another component. */}}
+{{- define "k8s-scheduler.shadowSelectorLabels" -}}
+app: {{ .Chart.Name }}-shadow
+app.kubernetes.io/component: shadow
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "k8s-scheduler.shadowLabels" -}}
+{{ include "k8s-scheduler.shadowSelectorLabels" . }}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/part-of: {{ .Chart.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
 {{- define "k8s-scheduler.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}

@@ -77,8 +77,11 @@ class Judge:
         self._runtime = runtime
         self._verdicts = verdicts
 
-    def judge(self, profile: Profile, pod: Pod) -> Judgement:
-        """Return everything about the pod. Raises PluginError and QuantityError."""
+    def judge(self, profile: Profile, pod: Pod, *, makes_room: bool = True) -> Judgement:
+        """Return everything about the pod. Raises PluginError and QuantityError.
+
+        What preemption could do is found out only if it `makes_room`: it is asked of every node.
+        """
         view = PodView(pod)
         nodes = self._state.nodes
         rows = nodes.present_rows()
@@ -98,7 +101,9 @@ class Judge:
         feasible = tuple(names[row] for row in filtered.feasible.tolist())
         if not feasible:
             diagnosis = diagnose(filtered, self._verdicts)
-            preemption = self._preemption(profile, pod, rows, filtered, nominated)
+            preemption = (
+                self._preemption(profile, pod, rows, filtered, nominated) if makes_room else None
+            )
             return Judgement(filtered.pre_filter, rejected, (), {}, {}, diagnosis, preemption)
         scored = (
             self._runtime.run_scores(profile, view, filtered.feasible)

@@ -177,6 +177,14 @@ class Meter(QueueObserver):
             self._events[event] = child
         child.observe(seconds)
 
+    def overfilled(self, cause: str, resource: str, first: str) -> None:
+        """Count a resource of a node that came to be overdrawn."""
+        self._metrics.overfilled.labels(cause, resource, first).inc()
+
+    def overfilled_nodes(self, count: int) -> None:
+        """Show how many nodes are overfilled now."""
+        self._metrics.overfilled_nodes.set(count)
+
     def watch_bindings(self, count: Callable[[], int]) -> None:
         """Show, at every scrape, how many pods are on their way to be bound."""
         self._bindings.set_function(count)

@@ -15,12 +15,14 @@ may even name another node. Pods are known by uid, so a pod that was re-created 
 name is another pod.
 """
 
+from enum import Enum, auto
 from typing import Final
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.ports import host_ports
+from k8s_scheduler.api.resources import PODS as POD_SLOTS
 from k8s_scheduler.api.resources import Requests, pod_requests
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
@@ -41,8 +43,18 @@ from k8s_scheduler.core.state.facts import (
 from k8s_scheduler.core.state.node_table import NodeTable
 from k8s_scheduler.core.state.nominations import Nominations
 from k8s_scheduler.core.state.objects import ObjectStore
+from k8s_scheduler.core.state.overdrawn import Overdrawn
 from k8s_scheduler.core.state.pod_index import Placed, PodIndex
 from k8s_scheduler.core.state.volume_users import VolumeUsers
+
+
+class Sighting(Enum):
+    """What the watch has shown of a pod with a node, as far as room on nodes is concerned."""
+
+    ARRIVED = auto()
+    CONFIRMED = auto()
+    RESIZED = auto()
+    SAME = auto()
 
 
 class CacheError(Exception):
@@ -114,7 +126,7 @@ class Cache:
             raise CacheError(f"pod {uid} is not assumed")
         self._displace(uid, placed, quietly=quietly)
 
-    def put_bound(self, pod: Pod) -> None:
+    def put_bound(self, pod: Pod) -> Sighting:
         """Take a pod with a node name from the watch: add, update or confirm it.
 
         Raises QuantityError, and leaves things as they were, if its requests cannot be read.
@@ -124,13 +136,17 @@ class Cache:
         name = NodeName(pod.spec.node_name)
         placed = self._pods.get(uid)
         if placed is not None and self.nodes.name_of(placed.row) == name:
+            was_assumed, asked = placed.assumed, placed.requests
             self._refresh(placed, pod, requests)
-            return
+            if was_assumed:
+                return Sighting.CONFIRMED
+            return Sighting.SAME if asked == requests else Sighting.RESIZED
         if placed is not None:
             self._displace(uid, placed)
         row = self.nodes.claim_row(name)
         self._place(uid, Placed(pod, row, requests, host_ports(pod), assumed=False))
         self.changes.note(row, _ADDED)
+        return Sighting.ARRIVED
 
     def remove_pod(self, uid: PodUid) -> None:
         """Take a pod away, wherever it is; an unknown one is no error (the watch may repeat)."""
@@ -184,6 +200,23 @@ class Cache:
         """Return the pods that take room on a row, in the order they came."""
         found = self._by_row.get(row, {})
         return [PlacedPod(p.pod, p.requests, p.ports) for p in found.values()]
+
+    def overdrawn(self, row: NodeRow) -> tuple[Overdrawn, ...]:
+        """Return of which resources the pods that the API server has on a node take too much.
+
+        Pods that are only assumed there do not count; nor does a node that is not there.
+        """
+        found = self.nodes.amounts.overdrawn(row)
+        if not found or self.nodes.node_at(row) is None:
+            return ()
+        assumed = [p.requests for p in self._by_row.get(row, {}).values() if p.assumed]
+        sure = []
+        for over in found:
+            is_count = over.resource == POD_SLOTS
+            spare = sum(1 if is_count else r.amount(over.resource) for r in assumed)
+            if over.requested - spare > over.allocatable:
+                sure.append(Overdrawn(over.resource, over.requested - spare, over.allocatable))
+        return tuple(sure)
 
     def delta(self, row: NodeRow) -> Delta:
         """Return a row to try changes on."""

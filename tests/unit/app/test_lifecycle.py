@@ -91,6 +91,7 @@ class Scene:
             dispatcher=Writer(self.log, "dispatcher", left),
             writes=Writer(self.log, "writes", unwritten),
             recorder=Writer(self.log, "recorder"),
+            rejections=Writer(self.log, "rejections"),
             recording=None,
             elector=self.elector,
         )

@@ -1,7 +1,7 @@
 """Metrics are documented, and the documentation is of metrics that exist."""
 
 import msgspec
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 
 from k8s_scheduler import __version__
 from k8s_scheduler.api.pod import Pod
@@ -11,13 +11,21 @@ from k8s_scheduler.lib.slices import silent_meter
 from k8s_scheduler.obs.buckets import exponential
 from k8s_scheduler.obs.histograms import Histogram
 from k8s_scheduler.obs.metrics import FOLLOWED_RELEASE, Metrics, metric_names
+from k8s_scheduler.obs.shadow_metrics import ShadowMetrics
 from tests.builders import make_pod
 from tests.metric_pages import documented, left_out, served
 
 
+def shadow_registry():
+    """Return what only the shadow shows."""
+    registry = CollectorRegistry()
+    ShadowMetrics(registry)
+    return registry
+
+
 def all_metrics():
     """Yield (name on the wire, type, metric) of everything that is declared."""
-    for registry in (Metrics().registry, HealthSlis().registry):
+    for registry in (Metrics().registry, HealthSlis().registry, shadow_registry()):
         for collector in registry._collector_to_names:
             (family,) = collector.collect()
             suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
@@ -40,7 +48,8 @@ async def resources_of_pods():
 
 
 async def test_the_page_names_every_metric_and_no_other():
-    existing = {*metric_names(Metrics().registry), *metric_names(HealthSlis().registry)}
+    registries = (Metrics().registry, HealthSlis().registry, shadow_registry())
+    existing = {name for registry in registries for name in metric_names(registry)}
     assert set(documented()) == existing | set(await resources_of_pods())
 
 

@@ -1,0 +1,45 @@
+"""Which nodes a scheduler takes for its own: a node selector for all of its profiles.
+
+It becomes a filter of each profile, before all others, and nothing at all where it is not set. It
+belongs to the scheduler and not to a profile, so no profile can leave it out.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from k8s_scheduler.api.config import PluginUse, ResolvedProfile
+from k8s_scheduler.api.config_added_affinity import selector_errors
+from k8s_scheduler.api.config_encode import encode
+from k8s_scheduler.api.extras import NodeOwnership
+from k8s_scheduler.api.field_errors import FieldError, FieldPath, required
+
+NODE_OWNERSHIP: Final = "NodeOwnership"
+_POINTS: Final = ("preFilter", "filter")
+
+
+def ownership_errors(ownership: NodeOwnership, path: FieldPath) -> list[FieldError]:
+    """Return what is wrong with the selector."""
+    selector = ownership.node_selector
+    if selector is None:
+        return []
+    at = (*path, "nodeSelector", "nodeSelectorTerms")
+    empty = [
+        required((*at, i), "a term without matchExpressions and matchFields picks no node")
+        for i, term in enumerate(selector.node_selector_terms)
+        if not term.match_expressions and not term.match_fields
+    ]
+    return selector_errors(selector, at) + empty
+
+
+def within_own_nodes(profile: ResolvedProfile, ownership: NodeOwnership) -> ResolvedProfile:
+    """Return the profile with its nodes limited to those that are owned."""
+    if ownership.node_selector is None:
+        return profile
+    first = {
+        point: (PluginUse(NODE_OWNERSHIP), *profile.points.get(point, ())) for point in _POINTS
+    }
+    return replace(
+        profile,
+        points={**profile.points, **first},
+        plugin_args={**profile.plugin_args, NODE_OWNERSHIP: encode(ownership)},
+    )

@@ -1,0 +1,152 @@
+"""`k8s-scheduler shadow`: how another scheduler's bindings look to this one. Binds nothing."""
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from k8s_scheduler.api.field_errors import ConfigurationError
+from k8s_scheduler.app.configuration import load, log_warnings
+from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.options import DEFAULT_SECURE_PORT, ConfigurationFlags, RunOptions
+from k8s_scheduler.app.shadow_options import ShadowOptions, UnknownProfileError, following_profiles
+from k8s_scheduler.cli.access_flags import access_options, take_access
+from k8s_scheduler.cli.flags import GoDuration, IpAddress, Verbosity
+from k8s_scheduler.obs import logging as logs
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command("shadow")
+@click.option("--config", "config_file", type=_FILE, help="Configuration file, as of run.")
+@click.option("--kubeconfig", help="Kubeconfig file; without one, in-cluster credentials.")
+@click.option(
+    "--scheduler-name",
+    "scheduler_names",
+    metavar="NAME[=PROFILE]",
+    multiple=True,
+    show_default="every profile's own name",
+    help="A scheduler to follow, and the profile that judges it; may be given several times.",
+)
+@click.option(
+    "--latency",
+    "latency_seconds",
+    type=GoDuration(may_be_negative=False),
+    default="3s",
+    show_default=True,
+    help="How long a decision may take until its binding is seen; races are looked for within it.",
+)
+@click.option(
+    "--percentage-of-nodes-to-score",
+    type=click.IntRange(0, 100),
+    default=0,
+    show_default="its own choice by size",
+    help="What the other scheduler is configured with.",
+)
+@click.option(
+    "--sample",
+    metavar="RATE",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="Share of bindings that are judged.",
+)
+@click.option("--out", type=_FILE, help="Write the final report here, as JSON.")
+@click.option(
+    "--for",
+    "for_seconds",
+    type=GoDuration(may_be_negative=False),
+    default=None,
+    show_default="until stopped",
+    help="End after this time.",
+)
+@click.option("--pods", type=click.IntRange(min=1), help="End when so many bindings are judged.")
+@click.option(
+    "--report-every",
+    "report_seconds",
+    type=GoDuration(may_be_negative=False),
+    default="30s",
+    show_default=True,
+    help="Time between two lines in the log.",
+)
+@click.option(
+    "--bind-address",
+    type=IpAddress(),
+    default="0.0.0.0",  # noqa: S104  as of run
+    show_default=True,
+    help="Address on which health and metrics are served.",
+)
+@click.option(
+    "--secure-port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_SECURE_PORT,
+    show_default=True,
+    help="Port on which health and metrics are served over HTTPS; 0 serves nothing.",
+)
+@click.option("--tls-cert-file", type=_FILE, help="Serving certificate; else a self-signed one.")
+@click.option("--tls-private-key-file", type=_FILE, help="Key of the serving certificate.")
+@access_options
+@click.option(
+    "-v", "--v", "verbosity", type=Verbosity(), default=0, show_default=True, help="Log verbosity."
+)
+@click.option(
+    "--logging-format",
+    type=click.Choice(logs.FORMATS),
+    default="text",
+    show_default=True,
+    help="Form of log lines.",
+)
+def shadow(**parameters: Any) -> None:
+    """Judge another scheduler's bindings as they happen; bind nothing.
+
+    Each binding is judged on the state just before it, by the engine that decides for run. The end,
+    by SIGTERM or SIGINT, --for or --pods, prints a table; --out writes all of it as JSON.
+    docs/beside-other-schedulers.md says how to read it.
+    """
+    # Nothing is under way yet; in a container there is no default that would end us.
+    signal.signal(signal.SIGTERM, _end_at_once)
+    flags = ConfigurationFlags(
+        config_file=parameters.pop("config_file"), kubeconfig=parameters.pop("kubeconfig") or None
+    )
+    names = parameters.pop("scheduler_names")
+    access = take_access(parameters)
+    _check(parameters)
+    logs.configure(parameters["logging_format"], parameters["verbosity"])
+    try:
+        configuration = load(flags)
+        following = following_profiles(configuration, names)
+    except ConfigurationError as error:
+        _refuse(str(error))
+    except UnknownProfileError as error:
+        _refuse(f"--scheduler-name: {error}")
+    log_warnings(configuration, flags)
+    served = ("bind_address", "secure_port", "tls_cert_file", "tls_private_key_file")
+    common = (*served, "verbosity", "logging_format")
+    run_options = RunOptions(
+        configuration=configuration,
+        configuration_flags=flags,
+        access=access,
+        **{name: parameters.pop(name) for name in common},
+    )
+    from k8s_scheduler.app.shadow import run as run_shadow  # noqa: PLC0415  --help stays quick
+
+    sys.exit(run_shadow(ShadowOptions(run=run_options, following=following, **parameters)))
+
+
+def _end_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(ExitCode.OK)
+
+
+def _check(parameters: dict[str, Any]) -> None:
+    if bool(parameters["tls_cert_file"]) != bool(parameters["tls_private_key_file"]):
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+    if not parameters["report_seconds"]:
+        raise click.UsageError("--report-every needs a time above 0")
+
+
+def _refuse(text: str) -> NoReturn:
+    click.echo(text, err=True)
+    sys.exit(ExitCode.USAGE)

@@ -1,0 +1,212 @@
+"""Nodes on which pods ask for more than there is: seen, told apart, counted.
+
+Schedulers that share nodes decide on what they have seen. Two of them can give the same room away
+at the same moment, and the kubelet then rejects whoever comes second. That is a race, and worth
+knowing of. Other things fill a node beyond its room too and are no race: a pod that the kubelet
+resizes in place, one that was put there without a scheduler (static pods, a node name in its spec),
+a node that offers less than before, or a state that was so when this process first looked.
+
+Only pods that the API server has on the node count. One that is merely assumed may yet fail to be
+bound, so it is judged when the watch confirms it.
+
+    RACE         a Binding was seen that brought more than fits, beside pods of other schedulers
+    BINDING      the same where all pods are of one scheduler: it does not go by these resources
+    DIRECT       a pod came without a Binding
+    RESIZE       a pod that was there asks for more
+    ALLOCATABLE  the node offers less
+    FOUND        it was so at first sight: the kubelet had taken the pod already, or the node came
+                 after its pods
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Final
+
+from k8s_scheduler.api.meta import NodeName, PodUid, key_of
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.messages.outgoing import (
+    EventType,
+    Instruction,
+    Log,
+    PodReference,
+    RecordEvent,
+    Severity,
+)
+from k8s_scheduler.core.state.cache import Cache, Sighting
+from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.overdrawn import Overdrawn
+
+_MIRROR: Final = "kubernetes.io/config.mirror"
+# Label values come from a fixed set; the log has the name.
+_TOLD: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
+_MOST_NAMES: Final = 5
+_NOBODY: Final = "nobody"
+
+
+class Cause(StrEnum):
+    """Why a node is overfilled; the values are label values."""
+
+    RACE = "race"
+    BINDING = "binding"
+    DIRECT = "direct"
+    RESIZE = "resize"
+    ALLOCATABLE = "allocatable"
+    FOUND = "found"
+
+
+class Overfilled:
+    """Which nodes are overfilled now, and who did it."""
+
+    def __init__(self, cache: Cache, meter: Meter, *, profiles: Sequence[str]) -> None:
+        self._cache = cache
+        self._meter = meter
+        self._ours = frozenset(profiles)
+        self._now: dict[NodeName, tuple[str, ...]] = {}
+        # A standby sees the same; only whoever has decided something tells users of it.
+        self.may_tell_users = False
+
+    # What happens
+
+    def pod_seen(self, pod: Pod, sighting: Sighting) -> Iterator[Instruction]:
+        """Look at the node of a pod that the watch has shown there."""
+        if sighting is Sighting.SAME:
+            return
+        name = NodeName(pod.spec.node_name)
+        fresh = self._look(name)
+        if not fresh:
+            return
+        if sighting is Sighting.RESIZED:
+            yield from self._tell(name, fresh, Cause.RESIZE, pod)
+        else:
+            yield from self._tell(name, fresh, self._cause(name, pod), pod)
+
+    def node_seen(self, name: NodeName, *, is_new: bool) -> Iterator[Instruction]:
+        """Look at a node that has come or changed."""
+        fresh = self._look(name)
+        if fresh:
+            yield from self._tell(name, fresh, Cause.FOUND if is_new else Cause.ALLOCATABLE)
+
+    def pod_left(self, name: NodeName | None) -> None:
+        """Look again at a node that a pod has left."""
+        if name is not None and name in self._now:
+            self._look(name)
+
+    def reset(self) -> None:
+        """Take everything as it is now, without a word."""
+        self._now.clear()
+        for row in self._cache.nodes.present_rows().tolist():
+            self._look(self._cache.nodes.name_of(NodeRow(row)))
+
+    def _look(self, name: NodeName) -> tuple[Overdrawn, ...]:
+        """Return what has come to be overdrawn since the last look."""
+        row = self._cache.nodes.row_of(name)
+        here = self._now.get(name, ())
+        found = () if row is None else self._cache.overdrawn(row)
+        if found:
+            self._now[name] = tuple(each.resource for each in found)
+        else:
+            self._now.pop(name, None)
+        if bool(found) != bool(here):
+            self._meter.overfilled_nodes(len(self._now))
+        return tuple(each for each in found if each.resource not in here)
+
+    # Who did it
+
+    def _cause(self, name: NodeName, pod: Pod) -> Cause:
+        if pod.status.start_time is not None:
+            return Cause.FOUND
+        if not _was_bound(pod):
+            return Cause.DIRECT
+        mine = pod.spec.scheduler_name
+        others = any(other.spec.scheduler_name != mine for other in self._others(name, pod))
+        return Cause.RACE if others else Cause.BINDING
+
+    def _others(self, name: NodeName, pod: Pod | None) -> list[Pod]:
+        """Return the other pods that the API server has there, the latest first."""
+        row = self._cache.nodes.row_of(name)
+        if row is None:
+            return []
+        uid = None if pod is None else pod.metadata.uid
+        found = (placed.pod for placed in self._cache.pods_on(row))
+        here = [
+            other
+            for other in found
+            if other.metadata.uid != uid
+            and not self._cache.is_assumed(PodUid(other.metadata.uid))
+            and not _is_static(other)
+        ]
+        return here[::-1]
+
+    def _is_ours(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self._ours
+
+    # Telling
+
+    def _tell(
+        self,
+        name: NodeName,
+        fresh: tuple[Overdrawn, ...],
+        cause: Cause,
+        pod: Pod | None = None,
+    ) -> Iterator[Instruction]:
+        others = self._others(name, pod)
+        rival = None
+        if cause is Cause.RACE and pod is not None:
+            mine = pod.spec.scheduler_name
+            rival = next(other for other in others if other.spec.scheduler_name != mine)
+        first = _NOBODY if rival is None else "ours" if self._is_ours(rival) else "others"
+        for each in fresh:
+            resource = each.resource if each.resource in _TOLD else "other"
+            self._meter.overfilled(cause.value, resource, first)
+        amounts = ", ".join(map(str, fresh))
+        fields: dict[str, str | int] = {"node": name, "cause": cause.value, "amounts": amounts}
+        if pod is not None:
+            fields |= {"pod": key_of(pod.metadata), "scheduler": pod.spec.scheduler_name}
+        if rival is not None:
+            fields |= {"first": key_of(rival.metadata), "by": rival.spec.scheduler_name}
+        fields["pods"] = ", ".join(key_of(other.metadata) for other in others[:_MOST_NAMES])
+        severity = Severity.WARNING if cause in (Cause.RACE, Cause.BINDING) else Severity.INFO
+        yield Log(severity, "a node is overfilled", fields)
+        if pod is not None and rival is not None and self.may_tell_users:
+            yield from self._tell_users(name, amounts, pod, rival)
+
+    def _tell_users(
+        self, name: NodeName, amounts: str, pod: Pod, rival: Pod
+    ) -> Iterator[Instruction]:
+        """Tell of a race at a pod of ours: who else was given the room."""
+        about, other = (pod, rival) if self._is_ours(pod) else (rival, pod)
+        if not self._is_ours(about):
+            return
+        when = "second" if about is pod else "first"
+        metadata = about.metadata
+        yield RecordEvent(
+            uid=PodUid(metadata.uid),
+            namespace=metadata.namespace,
+            name=metadata.name,
+            attempt=0,
+            scheduler_name=about.spec.scheduler_name,
+            type=EventType.WARNING,
+            reason="NodeOverfilled",
+            action="Binding",
+            note=(
+                f"node {name} was filled by two schedulers at once: {amounts}; this pod came "
+                f"{when}, {key_of(other.metadata)} is of {other.spec.scheduler_name}"
+            ),
+            related=PodReference(
+                other.metadata.namespace, other.metadata.name, PodUid(other.metadata.uid)
+            ),
+        )
+
+
+def _was_bound(pod: Pod) -> bool:
+    """Return whether a Binding put the pod where it is: the server notes it in the same write."""
+    return not _is_static(pod) and any(
+        c.type == "PodScheduled" and c.status == "True" for c in pod.status.conditions or ()
+    )
+
+
+def _is_static(pod: Pod) -> bool:
+    owners = pod.metadata.owner_references or ()
+    return _MIRROR in (pod.metadata.annotations or {}) or any(o.kind == "Node" for o in owners)

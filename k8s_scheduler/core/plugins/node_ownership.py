@@ -1,0 +1,47 @@
+"""NodeOwnership: a scheduler keeps to the nodes that are its own.
+
+Rejects every node that the scheduler's own node selector does not pick, for whatever pod. Where
+schedulers share a cluster and each has its nodes, they can't race for room. kube-scheduler has
+nothing like it: the plugin runs only where SchedulerExtras set `nodeOwnership`, in every profile,
+before all other filters.
+
+Only the choice of nodes is limited. Nodes of others, and the pods on them, stay part of the
+cluster: they count where pods are spread or look for each other. Preemption can't make a node
+ours, so nobody is evicted elsewhere.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from k8s_scheduler.api.selectors import NodeSelector
+from k8s_scheduler.core.framework.dependencies import Dependency, Row
+from k8s_scheduler.core.framework.node_selection import match_selector
+from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views import Codes, RowsView
+
+NOT_OWNED = Reason(
+    code="NodeOwnership/NotOwned",
+    text="node(s) didn't match the node ownership of this scheduler",
+)
+
+
+class NodeOwnership:
+    """Rejects nodes that are not ours."""
+
+    name: ClassVar[str] = "NodeOwnership"
+    reasons: ClassVar[tuple[Reason, ...]] = (NOT_OWNED,)
+    depends_on: ClassVar[tuple[Dependency, ...]] = (Row("label/"),)
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        """Take the selector, checked before."""
+        self._selector = msgspec.convert(args["nodeSelector"], NodeSelector)
+
+    def prepare(self, pod: PodView, rows: RowsView) -> None:
+        """Nothing depends on the pod."""
+
+    def filter(self, term: None, rows: RowsView) -> Codes:
+        """Reject what is not ours."""
+        return rows.where(~match_selector(self._selector, rows), NOT_OWNED, resolvable=False)

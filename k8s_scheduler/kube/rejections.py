@@ -1,0 +1,159 @@
+"""Pods that their kubelet would not run: OutOfcpu, NodeAffinity and the like.
+
+A kubelet looks at each pod once more before it runs it, and refuses one that does not fit any more:
+the pod is Failed, with a reason. That is how a race between schedulers ends. The pod watch leaves
+finished pods out, and the server's last word about one that falls out of the watch is its state
+*before*: it looks deleted. So a pod that leaves although it had a node, had not been started and
+was not being deleted is read once. Few do: pods that run or are deleted in the usual way are not
+asked for.
+
+    leaves, never started ─▶ line (bounded) ─▶ GET ─┬─ Failed with a reason ─▶ counted, logged
+                                                    └─ gone, or anything else ─▶ nothing
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection
+from typing import Final
+
+import msgspec
+
+from k8s_scheduler.api.meta import Wire, key_of
+from k8s_scheduler.api.pod import Pod, is_terminating
+from k8s_scheduler.kube.bounded_log import BoundedLog
+from k8s_scheduler.kube.errors import TransportError
+from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.resources import PODS
+from k8s_scheduler.obs.metrics import KubeMetrics
+
+logger = logging.getLogger(__name__)
+
+# Beyond so many the oldest are let go: to know of some rejections is enough to act on.
+_LINE: Final = 1000
+_TIMEOUT_SECONDS: Final = 10.0
+_FORBIDDEN: Final = 403
+# The kubelet's words; label values come from a fixed set.
+_REASONS: Final = frozenset(
+    {
+        "OutOfcpu",
+        "OutOfmemory",
+        "OutOfpods",
+        "OutOfephemeral-storage",
+        "NodeAffinity",
+        "NodeName",
+        "NodePorts",
+        "TaintToleration",
+        "UnexpectedAdmissionError",
+        "TopologyAffinityError",
+        "PodOSNotSupported",
+        "PodOSSelectorNodeLabelDoesNotMatch",
+        "SysctlForbidden",
+        "Evicted",
+        "NodeShutdown",
+    }
+)
+
+
+class _Metadata(Wire, frozen=True, gc=False):
+    uid: str = ""
+
+
+class _Status(Wire, frozen=True, gc=False):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class _Pod(Wire, frozen=True, gc=False):
+    metadata: _Metadata
+    status: _Status = _Status()
+
+
+_decode = msgspec.json.Decoder(_Pod).decode
+
+
+class Rejections:
+    """Reads the last words of pods that left before they were started."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        metrics: KubeMetrics,
+        scheduler_names: Collection[str],
+        may_look: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Tell pods of these schedulers from those of others; ask only while `may_look`."""
+        self._transport = transport
+        self._metrics = metrics
+        self._ours = frozenset(scheduler_names)
+        self._may_look = may_look
+        self._line: asyncio.Queue[Pod] = asyncio.Queue(_LINE)
+        self._complaints = BoundedLog(logger, clock)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Take a change from the pod informer; never waits."""
+        if new is not None or old is None or not _left_unstarted(old) or not self._may_look():
+            return
+        if self._line.full():
+            self._line.get_nowait()
+        self._line.put_nowait(old)
+
+    async def run(self) -> None:
+        """Read one pod after the other, until cancelled."""
+        while True:
+            pod = await self._line.get()
+            found = await self._read(pod)
+            if found is not None and found.metadata.uid == pod.metadata.uid:
+                self._tell(pod, found.status)
+
+    async def _read(self, pod: Pod) -> _Pod | None:
+        metadata = pod.metadata
+        path = PODS.object_path(metadata.name, namespace=metadata.namespace)
+        try:
+            answer = await self._transport.request("GET", path, timeout_seconds=_TIMEOUT_SECONDS)
+        except TransportError as error:
+            self._complaints.warning("lost", "can't see why a pod ended: %s", error)
+            return None
+        if answer.status == _FORBIDDEN:
+            said = answer.error()
+            self._complaints.forbidden("get", "pods", namespace=metadata.namespace, error=said)
+        if not answer.ok:
+            return None
+        try:
+            return _decode(answer.body)
+        except msgspec.MsgspecError as error:
+            self._complaints.warning("undecodable", "can't read why a pod ended: %s", error)
+            return None
+
+    def _tell(self, pod: Pod, status: _Status) -> None:
+        if status.phase != "Failed" or not status.reason:
+            return
+        whose = "ours" if pod.spec.scheduler_name in self._ours else "others"
+        self._metrics.pods_rejected.labels(_label(status.reason), whose).inc()
+        fields = {
+            "pod": key_of(pod.metadata),
+            "node": pod.spec.node_name,
+            "scheduler": pod.spec.scheduler_name,
+            "reason": status.reason,
+            "message": status.message,
+        }
+        logger.warning("A pod was rejected by its kubelet", extra={"fields": fields})
+
+
+def _left_unstarted(pod: Pod) -> bool:
+    """Return whether a pod that has left the watch had a node and was not heard of since."""
+    return (
+        bool(pod.spec.node_name)
+        and pod.status.start_time is None
+        and pod.status.phase in ("", "Pending")
+        and not is_terminating(pod)
+    )
+
+
+def _label(reason: str) -> str:
+    if reason in _REASONS:
+        return reason
+    return "OutOfother" if reason.startswith("OutOf") else "other"

@@ -1,0 +1,55 @@
+"""What `k8s-scheduler shadow` measures of the schedulers that it follows."""
+
+from collections.abc import Sequence
+
+from prometheus_client import CollectorRegistry, Counter
+
+from k8s_scheduler.obs.histograms import Histogram
+
+_REGRETS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+class ShadowMetrics:
+    """On a registry that the caller owns; every series is there from the start."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        *,
+        profiles: Sequence[str] = (),
+        results: Sequence[str] = (),
+    ) -> None:
+        bindings = Counter(
+            "k8s_scheduler_shadow_bindings",
+            "Bindings of a scheduler that is followed, by how the chosen node stood.",
+            ["profile", "result"],
+            registry=registry,
+        )
+        regret = Histogram(
+            "k8s_scheduler_shadow_regret",
+            "Our best total minus that of the chosen node, on the state before the binding.",
+            ["profile"],
+            buckets=_REGRETS,
+            registry=registry,
+        )
+        unplaced = Counter(
+            "k8s_scheduler_shadow_unplaced_feasible",
+            "Pods that the scheduler could not place although a node fitted all the while.",
+            ["profile"],
+            registry=registry,
+        )
+        self._bindings = {(p, r): bindings.labels(p, r) for p in profiles for r in results}
+        self._regret = {profile: regret.labels(profile) for profile in profiles}
+        self._unplaced = {profile: unplaced.labels(profile) for profile in profiles}
+
+    def judged(self, profile: str, result: str) -> None:
+        """Count a binding."""
+        self._bindings[profile, result].inc()
+
+    def regretted(self, profile: str, regret: int) -> None:
+        """Take what a feasible choice fell short by."""
+        self._regret[profile].observe(regret)
+
+    def unplaced(self, profile: str) -> None:
+        """Count a pod that could have been placed."""
+        self._unplaced[profile].inc()

@@ -1,0 +1,1 @@
+"""Following another scheduler: its bindings judged by our engine, on the state before each."""

@@ -1,0 +1,114 @@
+"""`k8s-scheduler shadow`: what it is told, and what it is made of."""
+
+import dataclasses
+
+import pytest
+from click.testing import CliRunner
+
+from k8s_scheduler.api.config_load import load_configuration
+from k8s_scheduler.app import shadow
+from k8s_scheduler.app.options import RunOptions
+from k8s_scheduler.app.shadow_options import (
+    ShadowOptions,
+    UnknownProfileError,
+    following_profiles,
+)
+from k8s_scheduler.cli.main import main
+from k8s_scheduler.core.builtins import known_plugins
+from k8s_scheduler.kube.informer import Informer
+from k8s_scheduler.lib.clock import SteadyClock
+from k8s_scheduler.lib.slices import SliceMeter
+from k8s_scheduler.obs.metrics import Metrics
+from k8s_scheduler.simulate.shadowing.following import Follower
+from k8s_scheduler.simulate.shadowing.report import Report
+from tests.fakes.api import FakeApi
+
+HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def configuration(tmp_path, *names):
+    file = tmp_path / "config.yaml"
+    listed = ", ".join(f"{{schedulerName: {name}}}" for name in names)
+    file.write_text(f"{HEADER}profiles: [{listed}]\n")
+    return load_configuration(file, known_plugins())
+
+
+def followed(tmp_path, names, *wanted):
+    return [p.scheduler_name for p in following_profiles(configuration(tmp_path, *names), wanted)]
+
+
+class TestWhoIsFollowed:
+    """Schedulers by name, and the profile that judges each."""
+
+    def test_every_profile_follows_its_own_name(self, tmp_path):
+        assert followed(tmp_path, ["a", "b"]) == ["a", "b"]
+
+    def test_the_only_profile_follows_whoever_is_named(self, tmp_path):
+        assert followed(tmp_path, ["a"], "default-scheduler", "other") == [
+            "default-scheduler",
+            "other",
+        ]
+
+    def test_a_profile_can_be_named(self, tmp_path):
+        assert followed(tmp_path, ["a", "b"], "default-scheduler=b") == ["default-scheduler"]
+
+    @pytest.mark.parametrize(
+        ("wanted", "message"),
+        [
+            (("x",), 'no profile "x", and several to choose from: say --scheduler-name x=PROFILE'),
+            (("x=c",), 'no profile "c"; the configuration has "a", "b"'),
+            (("x=",), '"x=" is neither NAME nor NAME=PROFILE'),
+            (("a", "a"), '"a" is to be followed twice'),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, tmp_path, wanted, message):
+        with pytest.raises(UnknownProfileError) as error:
+            followed(tmp_path, ["a", "b"], *wanted)
+        assert str(error.value).startswith(message)
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Return the options that a command line comes to, instead of running."""
+    taken = []
+    monkeypatch.setattr(shadow, "run", lambda options: taken.append(options) or 0)
+    return taken
+
+
+def test_flags_reach_the_options(started):
+    line = "shadow --kubeconfig k --scheduler-name default-scheduler --latency 5s --sample 0.5"
+    line += " --percentage-of-nodes-to-score 30 --out r.json --for 2m --pods 7 --report-every 10s"
+    result = CliRunner().invoke(main, line.split())
+    assert result.exit_code == 0, result.output
+    (options,) = started
+    assert (options.latency_seconds, options.sample, options.for_seconds) == (5.0, 0.5, 120.0)
+    assert (options.percentage_of_nodes_to_score, options.pods) == (30, 7)
+    assert (str(options.out), options.report_seconds) == ("r.json", 10.0)
+    assert options.run.configuration.settings.client_connection.kubeconfig == "k"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--scheduler-name a=b", '--scheduler-name: no profile "b"'),
+        ("--sample 2", "2.0 is not in the range"),
+        ("--tls-cert-file c", "--tls-cert-file and --tls-private-key-file go together"),
+        ("--report-every 0s", "--report-every needs a time above 0"),
+        ("--config /does/not/exist", "/does/not/exist"),
+    ],
+)
+def test_mistakes_are_told_without_a_traceback(started, line, message):
+    result = CliRunner().invoke(main, ["shadow", *line.split()])
+    assert result.exit_code == 2
+    assert message in result.output
+    assert started == []
+
+
+async def test_nothing_in_the_graph_can_write(tmp_path):
+    loaded = configuration(tmp_path, "default-scheduler")
+    options = ShadowOptions(run=RunOptions(configuration=loaded), following=loaded.profiles)
+    graph = shadow.wire_shadow(options, FakeApi(), Metrics())
+    parts = [getattr(graph, field.name) for field in dataclasses.fields(graph)]
+    flat = [p for part in parts for p in (part if isinstance(part, tuple) else (part,))]
+    allowed = (Follower, Report, Informer, SteadyClock, SliceMeter)
+    assert [p for p in flat if p is not None and not isinstance(p, allowed)] == []
