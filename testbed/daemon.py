@@ -45,8 +45,11 @@ class Daemon:
         flags: Sequence[str] = ("--leader-elect=false",),
         kubeconfig: Path | None = None,
         program: Sequence[str] = (str(PROGRAM),),
+        config_map: str = "",
     ) -> None:
         """Prepare it; `program` is what answers to the command line of `k8s-scheduler`.
+
+        With `config_map` it reads its configuration there, and not from a file.
 
         Without a kubeconfig its objects are installed and it is logged in, which takes a running
         API server. Whoever gives one has seen to that.
@@ -56,8 +59,8 @@ class Daemon:
         (self.port,) = choose_ports(1, taken=set())
         folder = bed.state_dir / name
         folder.mkdir(exist_ok=True)
-        config = folder / "config.yaml"
-        config.write_text(configuration or shipped_configuration(), encoding="utf-8")
+        self.config = folder / "config.yaml"
+        self.config.write_text(configuration or shipped_configuration(), encoding="utf-8")
         self.folder = folder
         if kubeconfig is None:
             install(bed)
@@ -67,7 +70,7 @@ class Daemon:
             [
                 *program,
                 "run",
-                f"--config={config}",
+                f"--config-map={config_map}" if config_map else f"--config={self.config}",
                 f"--kubeconfig={kubeconfig}",
                 "--bind-address=127.0.0.1",
                 f"--secure-port={self.port}",

@@ -55,6 +55,8 @@ def _settings(settings: KubeSchedulerConfiguration) -> Iterator[str]:
 def _extras(extras: SchedulerExtras) -> Iterator[str]:
     batch = extras.batch
     yield f"decisions in a row: {batch.max_pods}, for {batch.max_milliseconds}ms at most"
+    if extras.last_good.config_map:
+        yield f"last good configuration: kept in ConfigMap {extras.last_good.config_map}"
 
 
 def _extender(extender: Extender) -> str:

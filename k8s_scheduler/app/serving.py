@@ -47,6 +47,7 @@ def endpoints_of(graph: Graph, metrics: Metrics) -> Endpoints:
         readyz=(ping, synced),
         role=lambda: _role(graph),
         pods=lambda: _pods(graph),
+        configuration=graph.reload.status.page,
         meter=SliceMeter(metrics.report_slice),
     )
 

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_scheduler.api.kinds import ClusterObject
+from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.carrier import Carrier
 from k8s_scheduler.app.options import Evaluation, RunOptions
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.app.recording import Recording
+from k8s_scheduler.app.reload_parts import ReloadParts, reload_parts
 from k8s_scheduler.app.warming import warm_up
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
@@ -35,11 +36,12 @@ from k8s_scheduler.obs.metrics import Metrics
 _WRITE_SECONDS = 4.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Graph:
     """Everything that runs, ready to be started.
 
-    `others` are the informers of the kinds that the enabled plugins read, and of no other kind.
+    `others` are the informers of the kinds that the enabled plugins read, and of no other kind; a
+    change of the configuration changes them. `watch` makes one.
     """
 
     pump: Pump
@@ -51,6 +53,8 @@ class Graph:
     recorder: EventRecorder
     recording: Recording | None
     elector: Elector | None
+    reload: ReloadParts
+    watch: Callable[[Kind], Informer[ClusterObject]]
 
     def informers(self) -> Iterator[Informer[Any]]:
         """Yield every informer."""
@@ -112,27 +116,33 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
         workers=options.configuration.settings.parallelism,
         call_timeout_seconds=_write_seconds(options),
     )
-    recording = _recording(options, setup, core, clock=clock, meter=meter, metrics=metrics)
+    recording = _recording(options, core, clock=clock, meter=meter, metrics=metrics)
     pump.connect(Carrier(dispatcher, recorder, writes), recording)
     nodes = Informer(transport, NODES, metrics=metrics.kube, meter=meter)
     nodes.add_handler(pump.node_changed)
     pods = Informer(transport, PODS, metrics=metrics.kube, meter=meter)
     pods.add_handler(pump.pod_changed)
-    others = []
-    for kind in core.kinds:
+
+    def watch(kind: Kind) -> Informer[ClusterObject]:
         informer = Informer(transport, OTHERS[kind], metrics=metrics.kube, meter=meter)
         informer.add_handler(functools.partial(pump.object_changed, kind))
-        others.append(informer)
+        return informer
+
+    reload = reload_parts(
+        options, transport, metrics, recorder=recorder, meter=meter, may_write=may_write
+    )
     return Graph(
         pump=pump,
         nodes=nodes,
-        others=tuple(others),
+        others=tuple(map(watch, core.kinds)),
         pods=pods,
         dispatcher=dispatcher,
         writes=writes,
         recorder=recorder,
         recording=recording,
         elector=elector,
+        reload=reload,
+        watch=watch,
     )
 
 
@@ -166,7 +176,6 @@ def _write_seconds(options: RunOptions) -> float:
 
 def _recording(
     options: RunOptions,
-    setup: Setup,
     core: Scheduler,
     *,
     clock: Callable[[], float],
@@ -177,7 +186,7 @@ def _recording(
         return None
     return Recording(
         options.record_file,
-        setup=setup,
+        setup=lambda: core.setup,
         max_bytes=options.record_max_bytes,
         checkpoint=core.checkpoint,
         clock=clock,

@@ -33,7 +33,7 @@ class Tape:
         self.h = Harness(SETUP)
         self.recording = Recording(
             path,
-            setup=SETUP,
+            setup=lambda: SETUP,
             max_bytes=max_bytes,
             checkpoint=self.h.core.checkpoint,
             clock=lambda: self.h.now,
