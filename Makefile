@@ -59,7 +59,7 @@ integration: testbed ## tests on a real API server
 	$(BIN)/pytest tests/integration
 
 reloads: testbed ## change the configuration under load, RELOADS=200/50 (good/bad) times
-	RELOADS=$(or $(RELOADS),200/50) $(BIN)/pytest tests/integration/test_reload.py -k good_and_bad
+	RELOADS=$(or $(RELOADS),200/50) $(BIN)/pytest tests/integration/test_reload.py -k good_and_bad --log-cli-level=INFO
 
 oracle: $(STAMP) ## build kube-scheduler's own framework as an oracle (once; cached outside the tree)
 	$(BIN)/python -m tests.conformance.oracle.building

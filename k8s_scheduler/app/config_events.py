@@ -75,7 +75,7 @@ class ConfigEvents:
             response = await self._transport.request("GET", path, timeout_seconds=10.0)
             if not response.ok:
                 raise response.error()
-            pod = msgspec.json.decode(response.body)
+            pod = msgspec.json.decode(response.body, type=dict[str, Any])
         except (KubeError, msgspec.MsgspecError) as error:
             fields = {"pod": f"{namespace}/{name}", "error": str(error)}
             logger.warning("Cannot tell which ConfigMap is meant", extra={"fields": fields})

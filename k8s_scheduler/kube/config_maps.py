@@ -8,7 +8,13 @@ import asyncio
 import msgspec
 
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
-from k8s_scheduler.kube.errors import ApiError, KubeError, ServerError, TooManyRequests
+from k8s_scheduler.kube.errors import (
+    ApiError,
+    KubeError,
+    ServerError,
+    TooManyRequests,
+    TransportError,
+)
 from k8s_scheduler.kube.http import MERGE_PATCH, Transport
 from k8s_scheduler.kube.resources import Resource
 from k8s_scheduler.kube.waiting import Sleep
@@ -37,7 +43,10 @@ async def read_config_map(transport: Transport, wanted: ConfigMapName) -> Config
     response = await transport.request("GET", _path(wanted), timeout_seconds=_TIMEOUT_SECONDS)
     if not response.ok:
         raise response.error()
-    return _decode(response.body)
+    try:
+        return _decode(response.body)
+    except msgspec.MsgspecError as error:
+        raise TransportError(f"ConfigMap {wanted}: the answer can't be read: {error}") from error
 
 
 async def read_patiently(

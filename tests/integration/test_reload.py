@@ -5,7 +5,9 @@
 
 import itertools
 import json
+import logging
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -21,7 +23,17 @@ from testbed.installation import NAMESPACE, install, load_manifest
 from testbed.sandbox import Sandbox
 from testbed.waiting import eventually
 from testbed.workload import make_node, make_pod
-from tests.integration.daemons import bound, no_complaints, node_of, running, stand_up, wait_bound
+from tests.integration.daemons import (
+    bound,
+    events,
+    no_complaints,
+    node_of,
+    running,
+    stand_up,
+    wait_bound,
+)
+
+logger = logging.getLogger(__name__)
 
 GOOD, BAD = map(int, os.environ.get("RELOADS", "20/5").split("/"))
 MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
@@ -159,9 +171,7 @@ class Load:
 
 
 @pytest.mark.timeout(900)
-def test_good_and_bad_reloads_under_load_lose_no_pod_and_mix_no_configurations(
-    sandbox, record_property
-):
+def test_good_and_bad_reloads_under_load_lose_no_pod_and_mix_no_configurations(sandbox):
     nodes = [
         make_node(f"{color}-{tier}", cpu="64", pods=20000, labels={"color": color, "tier": tier})
         for color in ("red", "blue")
@@ -203,7 +213,7 @@ def test_good_and_bad_reloads_under_load_lose_no_pod_and_mix_no_configurations(
                 assert "2 errors" in note
             assert daemon.metrics()["k8s_scheduler_config_last_reload_successful"] == 1
             no_complaints(daemon)
-        record_property("pods", load.created)
+        logger.info("%d pods were created and bound, %s", load.created, done)
         load.clear_away()
 
 
@@ -264,7 +274,9 @@ def test_a_configuration_that_is_not_there_ends_the_start_with_words(sandbox, re
 def test_a_mounted_file_is_followed_and_says_what_needs_a_restart(sandbox):
     stand_up(sandbox, make_node("n1"))
     sandbox.create_pods([make_pod(name, scheduler_name=name) for name in ("first", "second")])
-    with running(sandbox.bed, configuration=simple("first")) as daemon:
+    with running(sandbox.bed, configuration=simple("first"), program=as_pod(sandbox)) as daemon:
+        # The pod that the daemon believes to be says where its file comes from.
+        sandbox.create_pods([mounting("me", "their-config", str(daemon.folder))])
         eventually(lambda: node_of(sandbox, "first") == "n1", 20, "one is served")
         mount(daemon, simple("second", leaderElection={"resourceName": "x"}))
         # Nobody tells it: it looks.
@@ -275,6 +287,9 @@ def test_a_mounted_file_is_followed_and_says_what_needs_a_restart(sandbox):
         eventually(lambda: reloads(daemon, "unchanged") == 1, 20, "it looks when asked")
         mount(daemon, "profiles: [")
         eventually(lambda: reloads(daemon, "refused") == 1, 20, "it is refused")
+        eventually(lambda: events(sandbox, "InvalidConfiguration"), 20, "an Event says so")
+        (told,) = events(sandbox, "InvalidConfiguration")
+        assert told[0] == "their-config"
         server = f"--server=https://127.0.0.1:{daemon.port}"
         shown = subprocess.run(
             [PROGRAM, "config", "current", server], capture_output=True, text=True, check=True
@@ -283,6 +298,20 @@ def test_a_mounted_file_is_followed_and_says_what_needs_a_restart(sandbox):
         assert "# needs a restart to take effect: leaderElection.resourceName" in shown
         assert "# refused at " in shown
         no_complaints(daemon)
+
+
+def as_pod(sandbox: Sandbox) -> tuple[str, ...]:
+    """Return the program with what the downward API would tell it."""
+    env = shutil.which("env")
+    assert env is not None
+    return env, "POD_NAME=me", f"POD_NAMESPACE={sandbox.namespace}", str(PROGRAM)
+
+
+def mounting(name: str, config_map: str, path: str) -> dict:
+    pod = make_pod(name, scheduler_name="nobody")
+    pod["spec"]["volumes"] = [{"name": "config", "configMap": {"name": config_map}}]
+    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "config", "mountPath": path}]
+    return pod
 
 
 def mount(daemon: Daemon, text: str) -> None:
