@@ -15,7 +15,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit shadow-check clean
+.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit shadow-check reloads clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -58,6 +58,9 @@ testbed: $(STAMP) ## build the control plane (once; cached outside the tree)
 
 integration: testbed ## tests on a real API server
 	$(BIN)/pytest tests/integration
+
+reloads: testbed ## change the configuration under load, RELOADS=200/50 (good/bad) times
+	RELOADS=$(or $(RELOADS),200/50) $(BIN)/pytest tests/integration/test_reload.py -k good_and_bad --log-cli-level=INFO
 
 oracle: $(STAMP) ## build kube-scheduler's own framework as an oracle (once; cached outside the tree)
 	$(BIN)/python -m tests.conformance.oracle.building

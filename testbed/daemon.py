@@ -47,8 +47,11 @@ class Daemon:
         program: Sequence[str] = (str(PROGRAM),),
         guarded: bool = False,
         command: str = "run",
+        config_map: str = "",
     ) -> None:
         """Prepare it; `program` is what answers to the command line of `k8s-scheduler`.
+
+        With `config_map` it reads its configuration there, and not from a file.
 
         Its pages are open unless it is `guarded`: they are read while the API server, which would
         be asked about the reader, is busy, measured or away. Who may see them has tests of its own.
@@ -61,8 +64,8 @@ class Daemon:
         (self.port,) = choose_ports(1, taken=set())
         folder = bed.state_dir / name
         folder.mkdir(exist_ok=True)
-        config = folder / "config.yaml"
-        config.write_text(configuration or shipped_configuration(), encoding="utf-8")
+        self.config = folder / "config.yaml"
+        self.config.write_text(configuration or shipped_configuration(), encoding="utf-8")
         self.folder = folder
         if kubeconfig is None:
             install(bed)
@@ -72,7 +75,7 @@ class Daemon:
             [
                 *program,
                 command,
-                f"--config={config}",
+                f"--config-map={config_map}" if config_map else f"--config={self.config}",
                 f"--kubeconfig={kubeconfig}",
                 "--bind-address=127.0.0.1",
                 f"--secure-port={self.port}",

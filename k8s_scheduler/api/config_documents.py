@@ -4,16 +4,24 @@ A document is recognised by its `kind`, not by its place. Each must say its type
 stand in a file once.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from k8s_scheduler.api.config import API_VERSION, KIND
-from k8s_scheduler.api.extras import EXTRAS_API_VERSION, EXTRAS_KIND
+from k8s_scheduler.api.config_decode import decode
+from k8s_scheduler.api.extras import (
+    EXTRAS_API_VERSION,
+    EXTRAS_KIND,
+    SchedulerExtras,
+    extras_errors,
+)
 from k8s_scheduler.api.field_errors import FieldError
 from k8s_scheduler.api.yaml_positions import Document, parse_yaml
 
+_SEPARATOR: Final = re.compile(r"^---.*$", re.MULTILINE)
 _RIGHT: Final = f'"apiVersion: {API_VERSION}" and "kind: {KIND}"'
 _BOTH: Final = f"one {KIND} and at most one {EXTRAS_KIND}"
 
@@ -66,6 +74,24 @@ def parse_documents(text: str) -> Documents:
     if extras:
         errors += _placed(_type_errors(extras[0], EXTRAS_API_VERSION, EXTRAS_KIND), extras[0])
     return Documents(main, extras[0] if extras else None, errors)
+
+
+def whole_extras(text: str) -> SchedulerExtras | None:
+    """Return what our own document says, whatever is wrong with the one beside it.
+
+    None if there is none, or if it is not whole itself. Documents are told apart by their lines
+    `---`, since a broken one may keep a parser from seeing the next.
+    """
+    for part in _SEPARATOR.split(text):
+        documents, errors = parse_yaml(part)
+        if errors or len(documents) != 1 or not _is_extras(documents[0].value):
+            continue
+        if _type_errors(documents[0], EXTRAS_API_VERSION, EXTRAS_KIND):
+            continue
+        extras, wrong = decode(SchedulerExtras, documents[0].value, ())
+        if not wrong and not extras_errors(extras):
+            return extras
+    return None
 
 
 def _unusable(*errors: FieldError) -> Documents:

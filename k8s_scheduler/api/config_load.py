@@ -37,7 +37,7 @@ from k8s_scheduler.api.config_node_ownership import ownership_errors, within_own
 from k8s_scheduler.api.config_profiles import resolve_profile
 from k8s_scheduler.api.config_support import not_supported_yet, without_effect
 from k8s_scheduler.api.config_validate import validate
-from k8s_scheduler.api.extras import SchedulerExtras
+from k8s_scheduler.api.extras import SchedulerExtras, extras_errors
 from k8s_scheduler.api.field_errors import (
     ConfigurationError,
     FieldError,
@@ -78,6 +78,24 @@ def load_configuration(
         overrides=overrides,
         source=str(path),
         to_run=to_run,
+    )
+
+
+def configuration_from_text(
+    text: str,
+    known: Mapping[str, PluginFacts],
+    *,
+    source: str,
+    overrides: Sequence[FlagOverride] = (),
+) -> SchedulerConfiguration:
+    """Check and resolve the text of a file that was read by somebody else."""
+    return _configure(
+        parse_documents(text),
+        known=known,
+        default_multi_point=DEFAULT_MULTI_POINT,
+        overrides=overrides,
+        source=source,
+        to_run=True,
     )
 
 
@@ -198,6 +216,7 @@ def _extras(document: Document | None) -> tuple[SchedulerExtras, list[FieldError
         return SchedulerExtras(), []
     extras, wrong = decode(SchedulerExtras, document.value, ())
     wrong += not_covered(ownership_errors(extras.node_ownership, ("nodeOwnership",)), wrong)
+    wrong += extras_errors(extras)
     return extras, [replace(e, line=e.line or document.line_of(e.path)) for e in wrong]
 
 

@@ -58,6 +58,8 @@ def _extras(extras: SchedulerExtras) -> Iterator[str]:
     yield f"decisions in a row: {batch.max_pods}, for {batch.max_milliseconds}ms at most"
     if extras.node_ownership.node_selector is not None:
         yield f"own nodes: {render_value(encode(extras.node_ownership)['nodeSelector'])}"
+    if extras.last_good.config_map:
+        yield f"last good configuration: kept in ConfigMap {extras.last_good.config_map}"
 
 
 def _extender(extender: Extender) -> str:

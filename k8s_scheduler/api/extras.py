@@ -9,8 +9,10 @@ from typing import Annotated, Final
 import msgspec
 
 from k8s_scheduler.api.config_added_affinity import Selector
+from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.config_rules import RULE, Int32, Range
 from k8s_scheduler.api.config_struct import Configured
+from k8s_scheduler.api.field_errors import FieldError
 
 EXTRAS_API_VERSION = "k8s-scheduler.io/v1alpha1"
 EXTRAS_KIND = "SchedulerExtras"
@@ -33,6 +35,12 @@ class NodeOwnership(Configured, frozen=True):
     node_selector: Selector | None = None
 
 
+class LastGood(Configured, frozen=True):
+    """Where the configuration in force is written, to be started with if the file is bad."""
+
+    config_map: str = ""
+
+
 class SchedulerExtras(Configured, frozen=True):
     """The whole document."""
 
@@ -40,3 +48,15 @@ class SchedulerExtras(Configured, frozen=True):
     kind: str = EXTRAS_KIND
     batch: Batch = Batch()
     node_ownership: NodeOwnership = NodeOwnership()
+    last_good: LastGood = LastGood()
+
+
+def extras_errors(extras: SchedulerExtras) -> list[FieldError]:
+    """Return what is wrong with the values that types alone cannot judge."""
+    if not extras.last_good.config_map:
+        return []
+    try:
+        ConfigMapName.parse(extras.last_good.config_map)
+    except ValueError as error:
+        return [FieldError(("lastGood", "configMap"), f"Invalid value: {error}")]
+    return []

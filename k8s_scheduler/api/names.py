@@ -20,6 +20,11 @@ def is_qualified_name(text: str) -> bool:
     return len(name) <= 63 and _NAME.fullmatch(name) is not None
 
 
+def is_subdomain(text: str) -> bool:
+    """Return whether the text can be the name of most objects: a DNS name."""
+    return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None
+
+
 def is_label_value(text: str) -> bool:
     """Return whether the text can be the value of a label; an empty one can."""
     return not text or (len(text) <= 63 and _NAME.fullmatch(text) is not None)

@@ -3,7 +3,8 @@
 Who wins, as in kube-scheduler: explicit `--leader-elect*` flags over the file; the file over
 `--kube-api-qps` and `--kube-api-burst`, which count only without `--config`. One difference:
 `--kubeconfig` counts with `--config` too, unless the file names a kubeconfig of its own;
-kube-scheduler ignores the flag then and fails outside a cluster.
+kube-scheduler ignores the flag then and fails outside a cluster. With `--config-map` it counts
+whatever the text says: it has to be known before the text is.
 """
 
 import logging
@@ -12,9 +13,11 @@ from collections.abc import Mapping
 from k8s_scheduler.api.config import PluginFacts, SchedulerConfiguration
 from k8s_scheduler.api.config_load import (
     FlagOverride,
+    configuration_from_text,
     default_configuration,
-    load_configuration,
 )
+from k8s_scheduler.api.field_errors import ConfigurationError, FieldError
+from k8s_scheduler.app.offers import Offer, read_file
 from k8s_scheduler.app.options import ConfigurationFlags
 
 _CONNECTION = "clientConnection"
@@ -31,15 +34,48 @@ def known_plugins() -> Mapping[str, PluginFacts]:
 
 def load(flags: ConfigurationFlags) -> SchedulerConfiguration:
     """Return the configuration in effect; ConfigurationError holds everything that is wrong."""
-    known = known_plugins()
-    overrides = flags.leader_election
     if flags.config_file is None:
-        return default_configuration(known, overrides=(*overrides, *_connection_flags(flags)))
+        return default(flags)
+    return interpret(flags, read_file(flags.config_file))
+
+
+def default(flags: ConfigurationFlags) -> SchedulerConfiguration:
+    """Return the configuration without a file; ConfigurationError if flags are wrong."""
+    overrides = (*flags.leader_election, *_connection_flags(flags))
+    return default_configuration(known_plugins(), overrides=overrides)
+
+
+def interpret(flags: ConfigurationFlags, offer: Offer) -> SchedulerConfiguration:
+    """Return what a text means beside the flags, made sure that it can be run.
+
+    ConfigurationError holds everything that is wrong.
+    """
+    if offer.problem:
+        raise ConfigurationError([FieldError((), offer.problem)])
+    found = configuration_from_text(
+        offer.text, known_plugins(), source=offer.source, overrides=_overrides(flags)
+    )
+    from k8s_scheduler.core.builtins import BUILT_INS  # noqa: PLC0415  see above
+    from k8s_scheduler.core.framework.profile import ProfileError  # noqa: PLC0415
+    from k8s_scheduler.core.scheduler import compile_profiles  # noqa: PLC0415
+
+    try:
+        compile_profiles(found.profiles, BUILT_INS)
+    except ProfileError as error:
+        raise ConfigurationError([FieldError((), str(error), file=offer.source)]) from error
+    return found
+
+
+def _overrides(flags: ConfigurationFlags) -> tuple[FlagOverride, ...]:
+    path = (_CONNECTION, "kubeconfig")
+    if flags.config_map is not None:
+        # Whoever reads it through the API server goes on as they came.
+        same = FlagOverride("--config-map", path, flags.kubeconfig or "")
+        return (*flags.leader_election, same)
     if flags.kubeconfig:
-        path = (_CONNECTION, "kubeconfig")
         fallback = FlagOverride("--kubeconfig", path, flags.kubeconfig, only_if_unset=True)
-        overrides = (*overrides, fallback)
-    return load_configuration(flags.config_file, known, overrides=overrides)
+        return (*flags.leader_election, fallback)
+    return flags.leader_election
 
 
 def log_warnings(configuration: SchedulerConfiguration, flags: ConfigurationFlags) -> None:
@@ -66,7 +102,7 @@ def _connection_flags(flags: ConfigurationFlags) -> list[FlagOverride]:
 
 
 def _ignored_flags(configuration: SchedulerConfiguration, flags: ConfigurationFlags) -> list[str]:
-    if flags.config_file is None:
+    if flags.config_file is None and flags.config_map is None:
         if flags.kube_api_burst is not None and configuration.settings.client_connection.qps <= 0:
             return ["--kube-api-burst: there is no limit unless --kube-api-qps is set"]
         return []

@@ -20,8 +20,10 @@ from k8s_scheduler import __version__
 from k8s_scheduler.app.collecting import watched_collector
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import RunOptions
+from k8s_scheduler.app.reload import Reload
 from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.surroundings import Surroundings
+from k8s_scheduler.app.swap import Swap
 from k8s_scheduler.app.wiring import Graph, wire
 from k8s_scheduler.console.certificates import CertificateError
 from k8s_scheduler.core.framework.profile import ProfileError
@@ -58,8 +60,11 @@ async def _run(options: RunOptions) -> int:
             graph = wire(options, transport, metrics)
             async with serving(options, graph, metrics, transport=transport):
                 _say_hello(options, credentials.server)
+                daemon = Daemon(graph, options)
+                reload = daemon.follow_configuration()
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload.look_now)
                 with watched_collector(metrics.gc_pause_seconds):
-                    return await Daemon(graph, options).run(stop)
+                    return await daemon.run(stop)
     except CredentialsError as error:
         return refuse(error, ExitCode.NO_CREDENTIALS)
     except (OSError, ProfileError, CertificateError) as error:
@@ -106,6 +111,17 @@ class Daemon:
         self._delay_caches = options.configuration.settings.delay_cache_until_active
         self._tasks = Supervisor()
         self._lease_lost = asyncio.Event()
+        self._options = options
+
+    def follow_configuration(self) -> Reload:
+        """Take over changes of the configuration from now on; return who does."""
+        parts = self._graph.reload
+        reload = Reload(parts, self._options, Swap(self._graph, self._options, self._tasks))
+        if parts.informer is not None:
+            self._tasks.start("configuration", parts.informer.run())
+        self._tasks.start("last good configuration", parts.keeper.run())
+        self._tasks.start("reload", reload.run())
+        return reload
 
     async def run(self, stop: asyncio.Event) -> int:
         """Run until stopped, lost or broken."""

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from k8s_scheduler.api.config import SchedulerConfiguration
 from k8s_scheduler.api.config_load import FlagOverride
+from k8s_scheduler.api.config_maps import ConfigMapName
+from k8s_scheduler.app.offers import Refusal
 from k8s_scheduler.console.open_paths import HEALTH_PATHS
 
 DEFAULT_SECURE_PORT = 10259
@@ -33,6 +35,12 @@ class ConfigurationFlags:
     """
 
     config_file: Path | None = None
+    config_map: ConfigMapName | None = None
+    # Where the last good configuration is kept, whatever the file says.
+    last_good: ConfigMapName | None = None
+    # Which pod we are, if we are one and were told.
+    pod_name: str = ""
+    pod_namespace: str = ""
     kubeconfig: str | None = None
     kube_api_qps: float | None = None
     kube_api_burst: int | None = None
@@ -63,6 +71,9 @@ class RunOptions:
 
     configuration: SchedulerConfiguration
     configuration_flags: ConfigurationFlags = ConfigurationFlags()
+    # What the configuration was read from; None: from nothing. And what was refused for it.
+    configuration_text: str | None = None
+    configuration_refused: Refusal | None = None
     bind_address: str = "0.0.0.0"  # noqa: S104  kube-scheduler's default: probes and scrapers come from outside
     secure_port: int = DEFAULT_SECURE_PORT
     tls_cert_file: Path | None = None

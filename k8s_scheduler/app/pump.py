@@ -9,11 +9,12 @@ one after the other, in the order in which they came.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
+from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.extras import Batch
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
@@ -28,6 +29,8 @@ from k8s_scheduler.core.messages.incoming import (
     NodeChanged,
     ObjectChanged,
     PodChanged,
+    QueueSettings,
+    Reconfigure,
     RequestResult,
     Schedule,
     Tick,
@@ -123,6 +126,45 @@ class Pump:
                 message=GONE if outcome.gone else outcome.message,
             )
         )
+
+    # Another configuration
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds, besides pods and nodes, that decisions and pods on their way depend on."""
+        return self._core.kinds
+
+    def reconfigure(
+        self, profiles: tuple[ResolvedProfile, ...], queue: QueueSettings, batch: Batch
+    ) -> frozenset[str]:
+        """Decide by other rules from the next decision on; return whose pods are new to us."""
+        before = self._core.scheduler_names
+        self._tell(Reconfigure(self._clock(), profiles, queue))
+        self._batch = batch
+        return self._core.scheduler_names - before
+
+    async def introduce(self, names: frozenset[str], pods: Mapping[str, Pod]) -> None:
+        """Tell of pods that nobody served before; the core has kept none of them.
+
+        What happens to them meanwhile comes by the watch, as ever: each is told as it is now.
+        """
+        part = self._meter.start("reload")
+        for key in list(pods):
+            pod = pods.get(key)
+            if pod is not None and pod.spec.scheduler_name in names and not pod.spec.node_name:
+                self.pod_changed(None, pod)
+            if part.full():
+                await part.breathe()
+        part.finish()
+
+    async def forget(self, kind: Kind, objects: Iterable[ClusterObject]) -> None:
+        """Tell that objects are gone which nobody watches any more."""
+        part = self._meter.start("reload")
+        for found in list(objects):
+            self.object_changed(kind, found, None)
+            if part.full():
+                await part.breathe()
+        part.finish()
 
     # Leave to decide
 

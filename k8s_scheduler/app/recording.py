@@ -44,7 +44,7 @@ class Recording:
         self,
         path: Path,
         *,
-        setup: Setup,
+        setup: Callable[[], Setup],
         max_bytes: int,
         checkpoint: Callable[[], Checkpoint],
         clock: Callable[[], float],
@@ -117,11 +117,13 @@ class Recording:
         self._metrics.active.set(0)
 
     def _begin_segment(self) -> None:
+        # As it is now: the configuration may have changed since the last segment.
+        setup = self._setup()
         header = Header(
             version=__version__,
             started=self._clock(),
-            profiles=[dataclasses.asdict(profile) for profile in self._setup.profiles],
-            queue=dataclasses.asdict(self._setup.queue),
+            profiles=[dataclasses.asdict(profile) for profile in setup.profiles],
+            queue=dataclasses.asdict(setup.queue),
         )
         self._size = 0
         self._put(MAGIC)

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from k8s_scheduler.api.config import SchedulerConfiguration
+from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.profile import compile_profile
 from k8s_scheduler.kube.resources import OTHERS
 
 _INFORM: Final = ("list", "watch")
+_CONFIG_MAPS: Final = ("configmaps",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,9 @@ class Needs:
     lease: Lease | None
     # Whether pages are served, and so others' tokens and rights are looked up.
     serves: bool = True
+    # The ConfigMaps that hold the configuration and the last good one, with their namespaces.
+    config_map: ConfigMapName | None = None
+    last_good: ConfigMapName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,13 @@ class Role:
     ending: str = ""
 
 
-def needs_of(configuration: SchedulerConfiguration, *, serves: bool = True) -> Needs:
+def needs_of(
+    configuration: SchedulerConfiguration,
+    *,
+    serves: bool = True,
+    config_map: ConfigMapName | None = None,
+    last_good: ConfigMapName | None = None,
+) -> Needs:
     """Return what a configuration makes the daemon do; ProfileError if it can't be run."""
     factories = {name: registration.factory for name, registration in BUILT_INS.items()}
     profiles = [compile_profile(profile, factories) for profile in configuration.profiles]
@@ -81,13 +92,16 @@ def needs_of(configuration: SchedulerConfiguration, *, serves: bool = True) -> N
             else None
         ),
         serves=serves,
+        config_map=config_map,
+        last_good=last_good,
     )
 
 
 def roles_of(needs: Needs) -> tuple[Role, ...]:
     """Return the roles that allow just that."""
     cluster = Role(tuple(_cluster_rules(needs)))
-    return (cluster, *([] if needs.lease is None else [_leader_election(needs.lease)]))
+    election = [] if needs.lease is None else [_leader_election(needs.lease)]
+    return (cluster, *election, *_configuration(needs))
 
 
 def _cluster_rules(needs: Needs) -> Iterator[Rule]:
@@ -151,6 +165,22 @@ def _leader_election(lease: Lease) -> Role:
         ),
     )
     return Role(rules, namespace=lease.namespace, ending="-leader-election")
+
+
+def _configuration(needs: Needs) -> Iterator[Role]:
+    """Yield the rights on the configuration's ConfigMaps, one role for each namespace."""
+    limited: list[tuple[str, Rule]] = []
+    if needs.config_map is not None:
+        why = "Watched with --config-map; else read for the uid that an Event about it names."
+        rule = Rule("", _CONFIG_MAPS, ("get", *_INFORM), why, names=(needs.config_map.name,))
+        limited.append((needs.config_map.namespace, rule))
+    if needs.last_good is not None:
+        why = "The last good configuration (--last-good-config-map), which has to exist."
+        rule = Rule("", _CONFIG_MAPS, ("get", "patch"), why, names=(needs.last_good.name,))
+        limited.append((needs.last_good.namespace, rule))
+    for namespace in dict.fromkeys(namespace for namespace, _ in limited):
+        rules = tuple(rule for place, rule in limited if place == namespace)
+        yield Role(rules, namespace=namespace, ending="-configuration")
 
 
 def _by_group(kinds: tuple[Kind, ...]) -> dict[str, tuple[str, ...]]:

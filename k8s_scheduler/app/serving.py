@@ -1,6 +1,6 @@
 """Health, readiness and metrics of the daemon."""
 
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
@@ -37,6 +37,10 @@ class Served(Protocol):
 
     def informers(self) -> Iterator[Informer[Any]]:
         """Yield every informer."""
+        ...
+
+    def configuration_page(self) -> Mapping[str, Any]:
+        """Return what /configz shows."""
         ...
 
 
@@ -108,6 +112,7 @@ def endpoints_of(graph: Served, metrics: Metrics) -> Endpoints:
         readyz=(ping, synced),
         role=lambda: _role(graph),
         pods=lambda: _pods(graph),
+        configuration=graph.configuration_page,
         meter=SliceMeter(metrics.report_slice),
     )
 

@@ -9,7 +9,7 @@ import functools
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.shadow_options import ShadowOptions
 from k8s_scheduler.app.watchdog import watch_loop
 from k8s_scheduler.console.certificates import CertificateError
+from k8s_scheduler.console.server import no_configuration
 from k8s_scheduler.core.framework.profile import ProfileError
 from k8s_scheduler.core.messages.outgoing import Log
 from k8s_scheduler.core.scheduler import Scheduler, Setup
@@ -71,6 +72,10 @@ class ShadowGraph:
         yield self.nodes
         yield from self.others
         yield self.pods
+
+    def configuration_page(self) -> Mapping[str, Any]:
+        """Return nothing: its configuration is read once, and is the file's."""
+        return no_configuration()
 
 
 def run(options: ShadowOptions) -> int:

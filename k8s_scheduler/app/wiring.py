@@ -1,17 +1,18 @@
 """Builds the object graph of the daemon; starts nothing."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_scheduler.api.kinds import ClusterObject
+from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.carrier import Carrier
 from k8s_scheduler.app.options import Evaluation, RunOptions
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.app.recording import Recording
+from k8s_scheduler.app.reload_parts import ReloadParts, reload_parts
 from k8s_scheduler.app.surroundings import Surroundings
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
@@ -33,11 +34,12 @@ from k8s_scheduler.obs.metrics import Metrics
 _WRITE_SECONDS = 4.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Graph:
     """Everything that runs, ready to be started.
 
-    `others` are the informers of the kinds that the enabled plugins read, and of no other kind.
+    `others` are the informers of the kinds that the enabled plugins read, and of no other kind; a
+    change of the configuration changes them. `watch` makes one.
     """
 
     pump: Pump
@@ -50,12 +52,18 @@ class Graph:
     rejections: Rejections
     recording: Recording | None
     elector: Elector | None
+    reload: ReloadParts
+    watch: Callable[[Kind], Informer[ClusterObject]]
 
     def informers(self) -> Iterator[Informer[Any]]:
         """Yield every informer."""
         yield self.nodes
         yield from self.others
         yield self.pods
+
+    def configuration_page(self) -> Mapping[str, Any]:
+        """Return what `/configz` shows."""
+        return self.reload.status.page()
 
 
 def setup_of(options: RunOptions) -> Setup:
@@ -126,7 +134,7 @@ def wire(
         call_timeout_seconds=_write_seconds(options),
         **around.timing(),
     )
-    recording = _recording(options, setup, core, clock=clock, meter=meter, metrics=metrics)
+    recording = _recording(options, core, clock=clock, meter=meter, metrics=metrics)
     carrier = Carrier(dispatcher, recorder, writes, wall_clock_ns=around.wall_clock_ns)
     pump.connect(carrier, recording)
     watching = _Watching(transport, metrics, meter, around)
@@ -141,15 +149,19 @@ def wire(
         may_look=may_write,
     )
     pods.add_handler(rejections.pod_changed)
-    others = []
-    for kind in core.kinds:
+
+    def watch(kind: Kind) -> Informer[ClusterObject]:
         informer = watching.informer(OTHERS[kind])
         informer.add_handler(functools.partial(pump.object_changed, kind))
-        others.append(informer)
+        return informer
+
+    reload = reload_parts(
+        options, transport, metrics, recorder=recorder, meter=meter, may_write=may_write
+    )
     return Graph(
         pump=pump,
         nodes=nodes,
-        others=tuple(others),
+        others=tuple(map(watch, core.kinds)),
         pods=pods,
         dispatcher=dispatcher,
         writes=writes,
@@ -157,6 +169,8 @@ def wire(
         rejections=rejections,
         recording=recording,
         elector=elector,
+        reload=reload,
+        watch=watch,
     )
 
 
@@ -220,7 +234,6 @@ def _write_seconds(options: RunOptions) -> float:
 
 def _recording(
     options: RunOptions,
-    setup: Setup,
     core: Scheduler,
     *,
     clock: Callable[[], float],
@@ -231,7 +244,7 @@ def _recording(
         return None
     return Recording(
         options.record_file,
-        setup=setup,
+        setup=lambda: core.setup,
         max_bytes=options.record_max_bytes,
         checkpoint=core.checkpoint,
         clock=clock,

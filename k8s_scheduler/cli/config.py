@@ -1,8 +1,9 @@
-"""`k8s-scheduler config`: what a configuration file may say and means, without running anything."""
+"""`k8s-scheduler config`: what a configuration file may say and means, and which is in force."""
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,13 +12,15 @@ from k8s_scheduler.api.config_load import load_configuration
 from k8s_scheduler.api.config_schema import configuration_schema
 from k8s_scheduler.api.config_summary import summary
 from k8s_scheduler.api.field_errors import ConfigurationError
+from k8s_scheduler.app.config_current import Address, CurrentError, describe, fetch
 from k8s_scheduler.app.configuration import known_plugins
 from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.options import DEFAULT_SECURE_PORT
 
 
 @click.group("config")
 def config() -> None:
-    """Look at configuration files."""
+    """Look at configurations."""
 
 
 @config.command()
@@ -47,3 +50,37 @@ def defaults() -> None:
 def schema() -> None:
     """Print the JSON schema (draft 2020-12) of configuration files."""
     click.echo(json.dumps(configuration_schema(known_plugins()), indent=2))
+
+
+@config.command()
+@click.option(
+    "--server",
+    default=f"https://127.0.0.1:{DEFAULT_SECURE_PORT}",
+    show_default=True,
+    help="Where the scheduler serves: its --secure-port.",
+)
+@click.option(
+    "--certificate-authority",
+    type=click.Path(path_type=Path),
+    help="CA that signed its certificate; on this machine none is needed.",
+)
+@click.option("--insecure-skip-tls-verify", "insecure", is_flag=True, help="Trust any certificate.")
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), help="File with the token to show to it."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="A file with remarks, or what /configz answers.",
+)
+def current(output: str, **address: Any) -> None:
+    """Show the configuration that a running scheduler goes by, its hash and since when."""
+    try:
+        page = fetch(Address(**address))
+    except CurrentError as error:
+        click.echo(str(error), err=True)
+        sys.exit(ExitCode.FAILURE)
+    click.echo(json.dumps(page, indent=2) if output == "json" else describe(page).rstrip())

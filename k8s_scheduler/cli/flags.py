@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.durations import parse_duration
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -75,6 +76,26 @@ class IpAddress(click.ParamType[str]):
             return str(ipaddress.ip_address(value))
         except ValueError:
             self.fail(f'"{value}" is not an IP address', param, ctx)
+
+
+class ConfigMapReference(click.ParamType[ConfigMapName]):
+    """`[NAMESPACE/]NAME`, and perhaps `:KEY`; whose own namespace is meant, others know."""
+
+    name = "namespace/name"
+
+    def __init__(self, *, with_key: bool) -> None:
+        self._with_key = with_key
+        if with_key:
+            self.name = "namespace/name[:key]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> ConfigMapName:
+        """Return which one is meant."""
+        try:
+            return ConfigMapName.parse(value, with_key=self._with_key)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 def go_bool_option(

@@ -6,10 +6,12 @@ from typing import Any
 
 import click
 
+from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.field_errors import ConfigurationError
 from k8s_scheduler.app.configuration import load
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import DEFAULT_SECURE_PORT, ConfigurationFlags
+from k8s_scheduler.cli.flags import ConfigMapReference
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
 
 
@@ -34,6 +36,18 @@ from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_
     show_default=True,
     help="As for run; with 0 nobody's token has to be looked up.",
 )
+@click.option(
+    "--config-map",
+    type=ConfigMapReference(with_key=True),
+    show_default="the service account's name",
+    help="As for run, or the one that is mounted.",
+)
+@click.option(
+    "--last-good-config-map",
+    type=ConfigMapReference(with_key=False),
+    show_default="the service account's name with -last-good",
+    help="As for run.",
+)
 @leader_election_options
 def rbac(**parameters: Any) -> None:
     """Print the service account, roles and bindings that the daemon needs, and no more.
@@ -50,10 +64,23 @@ def rbac(**parameters: Any) -> None:
     flags = ConfigurationFlags(
         config_file=Path(file) if file else None, leader_election=take_leader_election(parameters)
     )
+    owner = Owner(parameters["name"], parameters["namespace"])
     try:
-        needs = needs_of(load(flags), serves=parameters["secure_port"] != 0)
+        needs = needs_of(
+            load(flags),
+            serves=parameters["secure_port"] != 0,
+            config_map=_located(parameters["config_map"], owner.name, owner.namespace),
+            last_good=_located(
+                parameters["last_good_config_map"], f"{owner.name}-last-good", owner.namespace
+            ),
+        )
     except (ConfigurationError, ProfileError) as error:
         click.echo(str(error), err=True)
         sys.exit(ExitCode.USAGE)
-    owner = Owner(parameters["name"], parameters["namespace"])
     click.echo(rights_manifest(roles_of(needs), owner), nl=False)
+
+
+def _located(given: ConfigMapName | None, usual: str, namespace: str) -> ConfigMapName:
+    """Return which ConfigMap is meant, and where it is."""
+    found = given or ConfigMapName(usual)
+    return ConfigMapName(found.name, found.namespace or namespace)

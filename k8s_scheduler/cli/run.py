@@ -1,16 +1,18 @@
 """`k8s-scheduler run`: the daemon, with kube-scheduler's flags."""
 
+import os
 import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from k8s_scheduler import __version__
+from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.field_errors import ConfigurationError
-from k8s_scheduler.app.configuration import load, log_warnings
+from k8s_scheduler.app.configuration import log_warnings
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import (
     DEFAULT_RECORD_MAX_BYTES,
@@ -20,10 +22,13 @@ from k8s_scheduler.app.options import (
     RunOptions,
 )
 from k8s_scheduler.cli.access_flags import access_options, take_access
-from k8s_scheduler.cli.flags import GoDuration, IpAddress, Verbosity
+from k8s_scheduler.cli.flags import ConfigMapReference, GoDuration, IpAddress, Verbosity
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
 from k8s_scheduler.cli.refused_flags import KubeSchedulerCommand
 from k8s_scheduler.obs import logging as logs
+
+if TYPE_CHECKING:
+    from k8s_scheduler.app.starting import Start
 
 _FILE = click.Path(path_type=Path)
 _SMALLEST_RECORD_BYTES = 1024 * 1024
@@ -31,6 +36,17 @@ _SMALLEST_RECORD_BYTES = 1024 * 1024
 
 @click.command("run", cls=KubeSchedulerCommand)
 @click.option("--config", "config_file", help="Configuration file (KubeSchedulerConfiguration).")
+@click.option(
+    "--config-map",
+    type=ConfigMapReference(with_key=True),
+    help="ConfigMap with the configuration, read and watched through the API server.",
+)
+@click.option(
+    "--last-good-config-map",
+    "last_good",
+    type=ConfigMapReference(with_key=False),
+    help="ConfigMap in which the last good configuration is kept, to start with if need be.",
+)
 @click.option("--kubeconfig", help="Kubeconfig file; without one, in-cluster credentials.")
 @leader_election_options
 @click.option(
@@ -111,31 +127,50 @@ def run(**parameters: Any) -> None:
     """Schedule pods until told to stop."""
     # Nothing is under way yet; in a container there is no default that would end us.
     signal.signal(signal.SIGTERM, _end_at_once)
+    _check(parameters)
     flags = ConfigurationFlags(
         config_file=_path(parameters.pop("config_file")),
+        config_map=_placed(parameters.pop("config_map"), "--config-map"),
+        last_good=_placed(parameters.pop("last_good"), "--last-good-config-map"),
+        pod_name=os.environ.get("POD_NAME", ""),
+        pod_namespace=os.environ.get("POD_NAMESPACE", ""),
         kubeconfig=parameters.pop("kubeconfig") or None,
         kube_api_qps=parameters.pop("kube_api_qps"),
         kube_api_burst=parameters.pop("kube_api_burst"),
         leader_election=take_leader_election(parameters),
     )
     access = take_access(parameters)
-    _check(parameters)
     logs.configure(parameters["logging_format"], parameters["verbosity"])
-    try:
-        configuration = load(flags)
-    except ConfigurationError as error:
-        click.echo(str(error), err=True)
-        sys.exit(ExitCode.USAGE)
-    log_warnings(configuration, flags)
+    start = _start(flags)
+    log_warnings(start.configuration, flags)
     options = RunOptions(
-        configuration=configuration,
+        configuration=start.configuration,
         configuration_flags=flags,
         access=access,
+        configuration_text=start.text,
+        configuration_refused=start.refused,
         **parameters,
     )
     from k8s_scheduler.app.lifecycle import run as run_daemon  # noqa: PLC0415  --help stays quick
 
     sys.exit(run_daemon(options))
+
+
+def _start(flags: ConfigurationFlags) -> "Start":
+    """Return what to start with, or end with the reasons why there is nothing."""
+    from k8s_scheduler.app.starting import StartError, load_start  # noqa: PLC0415  see above
+    from k8s_scheduler.kube.errors import CredentialsError, KubeError  # noqa: PLC0415
+
+    try:
+        return load_start(flags)
+    except (ConfigurationError, StartError) as error:
+        code, problem = ExitCode.USAGE, str(error)
+    except CredentialsError as error:
+        code, problem = ExitCode.NO_CREDENTIALS, str(error)
+    except KubeError as error:
+        code, problem = ExitCode.FAILURE, f"the configuration can't be read: {error}"
+    click.echo(problem, err=True)
+    sys.exit(code)
 
 
 def _end_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -144,12 +179,24 @@ def _end_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
 
 def _check(parameters: dict[str, Any]) -> None:
     """Refuse flags that make sense only together, and put the defaults of the others in."""
+    if parameters["config_file"] and parameters["config_map"]:
+        raise click.UsageError("--config and --config-map exclude each other")
     if bool(parameters["tls_cert_file"]) != bool(parameters["tls_private_key_file"]):
         raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
     if parameters["record_max_bytes"] is None:
         parameters["record_max_bytes"] = DEFAULT_RECORD_MAX_BYTES
     elif parameters["record_file"] is None:
         raise click.UsageError("--record-max-bytes needs --record")
+
+
+def _placed(name: ConfigMapName | None, flag: str) -> ConfigMapName | None:
+    """Fill in the pod's own namespace where none is given."""
+    if name is None or name.namespace:
+        return name
+    own = os.environ.get("POD_NAMESPACE", "")
+    if not own:
+        raise click.UsageError(f'{flag}: "{name}" has no namespace, and POD_NAMESPACE is not set')
+    return ConfigMapName(name.name, own, name.key)
 
 
 def _path(text: str | None) -> Path | None:

@@ -5,6 +5,7 @@
     /readyz    it could schedule: caches synced; with leader election the body says the role
     /metrics   every metric, Prometheus text
     /metrics/slis   what the checks above said, each time they were asked
+    /configz   the configuration in force, since when, and what was refused
     /metrics/resources   what each pod asks for and is limited to; of the leader alone
 
 `?verbose` lists all checks. Health is for everybody; for every other path the gate is asked, also
@@ -21,9 +22,9 @@ import asyncio
 import logging
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -73,6 +74,11 @@ def no_role() -> str | None:
     return None
 
 
+def no_configuration() -> Mapping[str, Any]:
+    """Answer for a process that has none to show."""
+    return {}
+
+
 def no_pods() -> Collection[Pod]:
     """Answer for a process that has none to show."""
     return ()
@@ -84,6 +90,7 @@ class Endpoints:
 
     `role` answers "leader" or "standby", or None without leader election. `pods` answers the pods
     whose resources are to be shown at this moment, in a collection that stays as it is.
+    `configuration` answers the configuration in force, without secrets.
     """
 
     registry: CollectorRegistry
@@ -92,6 +99,7 @@ class Endpoints:
     readyz: Sequence[Check] = ()
     role: Callable[[], str | None] = no_role
     pods: Callable[[], Collection[Pod]] = no_pods
+    configuration: Callable[[], Mapping[str, Any]] = no_configuration
     meter: SliceMeter = field(default_factory=silent_meter)
 
 
@@ -198,7 +206,17 @@ def _application(endpoints: Endpoints, gate: Gate) -> web.Application:
         ("readyz", endpoints.readyz, endpoints.role),
     ):
         application.router.add_get(f"/{name}", health(name, slis.watch(name, checks), role))
+    application.router.add_get("/configz", _configz(endpoints.configuration))
     application.router.add_get("/metrics", metrics(endpoints.registry))
     application.router.add_get("/metrics/slis", metrics(slis.registry))
     application.router.add_get("/metrics/resources", pod_resources, allow_head=False)
     return application
+
+
+def _configz(
+    configuration: Callable[[], Mapping[str, Any]],
+) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def handle(_request: web.Request) -> web.Response:
+        return web.json_response(configuration(), headers={"Cache-Control": "no-store"})
+
+    return handle

@@ -5,8 +5,8 @@ messages is a complete account of what happened. A message is handled to its end
 moment at which half of it has been applied.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from k8s_scheduler.api.config import ResolvedProfile
@@ -28,6 +28,7 @@ from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.numbering import Numbers
 from k8s_scheduler.core.engine.overfilled import Overfilled
 from k8s_scheduler.core.engine.parked_audit import ParkedAudit
+from k8s_scheduler.core.engine.reconfiguring import Reconfiguring, policy_of
 from k8s_scheduler.core.engine.shape_meter import ShapeMeter
 from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
 from k8s_scheduler.core.engine.shapes.tally import Tally
@@ -49,6 +50,7 @@ from k8s_scheduler.core.messages.incoming import (
     NodeChanged,
     ObjectChanged,
     PodChanged,
+    Reconfigure,
     RequestResult,
     Restore,
     Schedule,
@@ -98,7 +100,8 @@ class Scheduler:
 
         `perf` is read for metrics only, never for a decision.
         """
-        self._profiles = _compile(setup)
+        self._setup = setup
+        self._profiles = compile_profiles(setup.profiles, setup.plugins)
         verdicts = VerdictTable()
         self._cache = Cache()
         self._flights = Flights()
@@ -194,6 +197,20 @@ class Scheduler:
             cycle=self._cycle,
             numbers=numbers,
         )
+        self._reconfiguring = Reconfiguring(
+            setup.profiles,
+            lambda profiles: compile_profiles(profiles, setup.plugins),
+            profiles=self._profiles,
+            timed=self._timed,
+            meter=self._meter,
+            cache=self._cache,
+            queue=self._queue,
+            flights=self._flights,
+            departure=self._departure,
+            attempts=self._attempts,
+            shapes=self._shapes,
+            waker=self._waker,
+        )
         self._handlers = self._handlers_by_type()
 
     # Messages
@@ -220,6 +237,7 @@ class Scheduler:
             RequestResult: self._attempts.take_answer,
             ExtenderAnswer: self._attempts.take_opinion,
             Tick: self._tick,
+            Reconfigure: self._reconfigure,
             Restore: self._restore,
         }
 
@@ -242,8 +260,21 @@ class Scheduler:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """Return the kinds of objects, besides pods and nodes, that the profiles depend on."""
-        return tuple(sorted({kind for p in self._profiles.values() for kind in p.kinds}))
+        """Return the kinds of objects, besides pods and nodes, that the profiles depend on.
+
+        After a change of the configuration also those that pods on their way still need.
+        """
+        return self._reconfiguring.kinds
+
+    @property
+    def setup(self) -> Setup:
+        """Return what a core has to be made from to be restored to a checkpoint taken now."""
+        return self._setup
+
+    @property
+    def scheduler_names(self) -> frozenset[str]:
+        """Return whose pods are scheduled."""
+        return frozenset(self._profiles)
 
     @property
     def tally(self) -> Tally:
@@ -261,7 +292,11 @@ class Scheduler:
     def checkpoint(self) -> Checkpoint:
         """Return the whole state as data; it shares the objects and copies none."""
         self._waker.rewind()
-        return take_checkpoint(self._parts)
+        return take_checkpoint(
+            self._parts,
+            generation=self._timed.generation,
+            earlier=self._reconfiguring.entries(),
+        )
 
     # Pods and nodes
 
@@ -385,7 +420,14 @@ class Scheduler:
         yield from self._attempts.expire(now=message.now)
         yield from self._attempts.look_again(now=message.now)
 
+    def _reconfigure(self, message: Reconfigure) -> Iterator[Instruction]:
+        yield from self._reconfiguring.take(message)
+        self._setup = replace(
+            self._setup, profiles=message.profiles, queue=policy_of(message.queue)
+        )
+
     def _restore(self, message: Restore) -> Iterable[Instruction]:
+        self._reconfiguring.restore(message.checkpoint)
         restore(message.checkpoint, self._parts)
         self._shapes.clear()
         self._overfilled.reset()
@@ -423,9 +465,12 @@ class Scheduler:
         return Log(Severity.ERROR, "plugin failed, the pod is kept out of the queue", fields)
 
 
-def _compile(setup: Setup) -> dict[str, Profile]:
-    factories = {name: registration.factory for name, registration in setup.plugins.items()}
-    profiles = {p.scheduler_name: compile_profile(p, factories) for p in setup.profiles}
+def compile_profiles(
+    resolved: Sequence[ResolvedProfile], plugins: Mapping[str, Registration]
+) -> dict[str, Profile]:
+    """Return the profiles by name, ready to run; raises ProfileError if one can't be."""
+    factories = {name: registration.factory for name, registration in plugins.items()}
+    profiles = {p.scheduler_name: compile_profile(p, factories) for p in resolved}
     if not profiles:
         raise ProfileError("at least one profile is needed")
     return profiles

@@ -107,8 +107,11 @@ class EventRecorder:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def record(self, note: EventNote) -> None:
-        """Take an event; it is written later, gathered with its like, or dropped."""
+    def record(self, note: EventNote, *, is_rare: bool = False) -> None:
+        """Take an event; it is written later, gathered with its like, or dropped.
+
+        One that is rare by nature, as what an operator's mistake leads to, is never too many.
+        """
         if not self._accepting:
             self._dropped[Drop.STOPPED].inc()
             return
@@ -118,7 +121,7 @@ class EventRecorder:
         if series is not None:
             series.repeat(now, wall_ns)
         # Repeats cost no new object on the server, so only first occurrences are counted as spam.
-        elif self._limits.allows(object_key(note), now):
+        elif is_rare or self._limits.allows(object_key(note), now):
             name = event_name(note.regarding.name, self._unique_ns(wall_ns))
             series = Series(key, note, name, wall_ns, wall_ns, now)
             self._series.add(series)

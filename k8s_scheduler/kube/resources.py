@@ -43,6 +43,8 @@ class Resource(Generic[T]):
     namespaced: bool
     type: type[T]
     field_selector: str = ""
+    # The only namespace to look into; empty: all of them.
+    namespace: str = ""
 
     @property
     def prefix(self) -> str:
@@ -51,8 +53,9 @@ class Resource(Generic[T]):
 
     @property
     def list_path(self) -> str:
-        """The path of all objects, in all namespaces."""
-        return f"{self.prefix}/{self.plural}"
+        """The path of all objects, in all namespaces or in the only one."""
+        inside = f"/namespaces/{self.namespace}" if self.namespace else ""
+        return f"{self.prefix}{inside}/{self.plural}"
 
     @property
     def full_name(self) -> str:

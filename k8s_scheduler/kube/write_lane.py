@@ -53,7 +53,9 @@ class WriteLane:
         self._call_timeout_seconds = call_timeout_seconds
         self._sleep = sleep
         self._uniform = uniform
-        self._queue: asyncio.Queue[WriteRequest] = asyncio.Queue()
+        # None sends one worker home.
+        self._queue: asyncio.Queue[WriteRequest | None] = asyncio.Queue()
+        self._group: asyncio.TaskGroup | None = None
         # Requests that have no outcome yet.
         self._pending = 0
         self._idle = asyncio.Event()
@@ -73,13 +75,24 @@ class WriteLane:
 
     async def run(self) -> None:
         """Send requests until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as self._group:
+            # One that stays, so that a lane of no workers can't end by itself.
+            self._group.create_task(asyncio.Event().wait())
             for _ in range(self._workers):
-                group.create_task(self._work())
+                self._group.create_task(self._work())
+
+    def resize(self, workers: int) -> None:
+        """Send as many requests at a time from now on; what is under way is finished."""
+        more, self._workers = workers - self._workers, workers
+        if self._group is None:
+            return
+        for _ in range(more):
+            self._group.create_task(self._work())
+        for _ in range(-more):
+            self._queue.put_nowait(None)
 
     async def _work(self) -> None:
-        while True:
-            request = await self._queue.get()
+        while (request := await self._queue.get()) is not None:
             outcome = await self._carry_out(request)
             if outcome is not None:
                 # Whoever is told may have more to be written: it is not over before that.

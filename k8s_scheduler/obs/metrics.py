@@ -13,6 +13,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from k8s_scheduler import __version__
+from k8s_scheduler.obs.config_metrics import ConfigMetrics
 from k8s_scheduler.obs.histograms import Histogram
 from k8s_scheduler.obs.kube_metrics import KubeMetrics
 from k8s_scheduler.obs.scheduler_metrics import SchedulerMetrics
@@ -57,6 +58,7 @@ class Metrics:
         self.kube = KubeMetrics(self.registry)
         self.scheduler = SchedulerMetrics(self.registry)
         self.recording = RecordingMetrics(self.registry)
+        self.config = ConfigMetrics(self.registry)
         self.gc_pause_seconds = Histogram(
             "k8s_scheduler_gc_pause_seconds",
             "Time for which the garbage collector stopped everything, by generation.",

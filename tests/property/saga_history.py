@@ -46,10 +46,12 @@ unwire = msgspec.msgpack.Decoder(Message)
 class History(abc.ABC):
     """One cluster, one core, and what happened."""
 
+    setup = SETUP
+
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.server = Server(self.rng)
-        self.core = Scheduler(SETUP)
+        self.core = Scheduler(self.setup)
         self.twin: Scheduler | None = None
         self.now = 1000.0
         self.created = 0
@@ -290,7 +292,7 @@ class History(abc.ABC):
 
     def branch_off_a_twin(self) -> None:
         restore = unwire.decode(wire.encode(Restore(self.now, self.core.checkpoint())))
-        self.twin = Scheduler(SETUP)
+        self.twin = Scheduler(self.core.setup)
         self.twin.handle(restore)
         assert self.twin.checkpoint() == self.core.checkpoint()
 
@@ -299,6 +301,9 @@ class History(abc.ABC):
     def everybody_is_in_one_place(self) -> None:
         queue, flights, cache = self.core._queue, self.core._flights, self.core._cache
         for uid, pod in self.seen.items():
+            if self.is_foreign(pod):
+                assert queue.get(uid) is None
+                continue
             held = (queue.get(uid) is not None) + (uid in flights)
             if pod.spec.node_name:
                 assert queue.get(uid) is None
@@ -313,6 +318,10 @@ class History(abc.ABC):
         known |= {pod.metadata.uid for _, pod, _ in cache.placed_pods()}
         known |= {pod.metadata.uid for _, pod in cache.nominations.entries()}
         assert known <= set(self.seen)
+
+    def is_foreign(self, pod: Any) -> bool:
+        """Return whether a pod that is not on its way is nobody's business here."""
+        return pod.spec.scheduler_name not in self.core.scheduler_names
 
     def queue_and_places_agree(self) -> None:
         queue = self.core._queue
@@ -432,7 +441,7 @@ class History(abc.ABC):
         return moved
 
     def is_as_if_new(self) -> None:
-        server, fresh = Server(self.rng), Scheduler(SETUP)
+        server, fresh = Server(self.rng), Scheduler(self.core.setup)
         for raw in self.server.nodes.values():
             server.put_node(raw)
         for (kind, _, _), raw in self.server.objects.items():
@@ -447,8 +456,8 @@ class History(abc.ABC):
         assert all(assumed is None for *_, assumed in mine["objects"])
 
     def nothing_is_parked_in_vain(self) -> None:
-        names = self.core._profiles["default-scheduler"].filter_names
         for queued in self.core._queue.parked:
+            names = self.core._profiles[queued.pod.spec.scheduler_name].filter_names
             if set(queued.rejectors) <= set(names):
                 feasible = self.core.judge(queued.pod).feasible
                 assert feasible == (), f"{queued.uid} rejected by {queued.rejectors}"

@@ -10,12 +10,15 @@ import re
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner
 
 import k8s_scheduler
+from k8s_scheduler.api.config import KubeSchedulerConfiguration
 from k8s_scheduler.api.config_load import load_configuration
+from k8s_scheduler.app.config_status import FIXED
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.cli.run import run
 from k8s_scheduler.cli.shadow import shadow
@@ -29,6 +32,7 @@ CHART = ROOT / "helm" / "k8s-scheduler"
 Object: TypeAlias = dict[str, Any]
 
 INFORM = ("list", "watch")
+READ = ("get", *INFORM)
 KUSTOMIZE_FILES = {"kustomization.yaml", "namespace-fields.yaml"}
 APPLIED_FILES = sorted(p.name for p in MANIFESTS.glob("*.yaml") if p.name not in KUSTOMIZE_FILES)
 CLUSTER_SCOPED = {"ClusterRole", "ClusterRoleBinding", "FlowSchema"}
@@ -93,8 +97,9 @@ class TestFiles:
         assert {"kustomization.yaml", *kustomization["configurations"]} == KUSTOMIZE_FILES
 
     def test_the_files_users_expect_are_there(self) -> None:
-        expected = ["config", "flowschema", "metrics-reader", "networkpolicy", "rbac", "scheduler"]
-        assert [f"{name}.yaml" for name in expected] == APPLIED_FILES
+        expected = ["config", "flowschema", "last-good", "metrics-reader", "networkpolicy"]
+        expected = [f"{name}.yaml" for name in (*expected, "rbac", "scheduler")]
+        assert expected == APPLIED_FILES
 
     def test_every_object_names_the_namespace_of_the_kustomization(self) -> None:
         (kustomization,) = read(MANIFESTS / "kustomization.yaml")
@@ -173,9 +178,21 @@ class TestRights:
             (group, "leases", name, "update"),
         }
 
+    def test_rights_on_configuration_are_limited_to_two_names(self) -> None:
+        own, saved = (
+            find("ConfigMap", name)["metadata"]["name"]
+            for name in ("k8s-scheduler", "k8s-scheduler-last-good")
+        )
+        assert granted(find("Role", "k8s-scheduler-configuration")) == {
+            *(("", "configmaps", own, verb) for verb in READ),
+            ("", "configmaps", saved, "get"),
+            ("", "configmaps", saved, "patch"),
+        }
+
     @pytest.mark.parametrize(
         ("binding", "name", "role"),
         [
+            ("RoleBinding", "k8s-scheduler-configuration", "Role"),
             ("ClusterRoleBinding", "k8s-scheduler", "ClusterRole"),
             ("RoleBinding", "k8s-scheduler-leader-election", "Role"),
         ],
@@ -204,6 +221,16 @@ class TestDeployment:
         assert volumes[mount["name"]]["configMap"]["name"] == find("ConfigMap")["metadata"]["name"]
         assert "--config=/etc/kubernetes/k8s-scheduler/config.yaml" in container()["args"]
         assert not any({"subPath", "subPathExpr"} & m.keys() for m in container()["volumeMounts"])
+
+    def test_the_last_good_configuration_is_kept_where_the_role_allows_it(self) -> None:
+        saved = find("ConfigMap", "k8s-scheduler-last-good")
+        assert f"--last-good-config-map={saved['metadata']['name']}" in container()["args"]
+        # Applied again, it must not take away what was saved.
+        assert "data" not in saved
+
+    def test_the_pod_knows_itself(self) -> None:
+        environment = {e["name"]: e["valueFrom"]["fieldRef"] for e in container()["env"]}
+        assert environment["POD_NAME"] == {"fieldPath": "metadata.name"}
 
     def test_everything_that_is_writable_is_a_bounded_volume(self) -> None:
         volumes = {v["name"]: v for v in pod_spec()["volumes"]}
@@ -396,6 +423,13 @@ class TestChart:
         block = text.partition("  ingress:\n")[2].partition("      {{- with .ingressFrom }}")[0]
         assert yaml.safe_load(block) == spec["ingress"]
 
+    def test_rights_on_configuration_are_the_same(self) -> None:
+        text = template("configuration-role")
+        text = text.replace('{{ include "k8s-scheduler.fullname" . }}', "k8s-scheduler")
+        text = re.sub(r"^ *\{\{-.*\}\}\n", "", text, flags=re.MULTILINE)
+        role = find("Role", "k8s-scheduler-configuration")
+        assert granted({"rules": plain_block(text, "rules")}) == granted(role)
+
     @pytest.mark.parametrize(
         "key", ["livenessProbe", "readinessProbe", "ports", "env", "volumeMounts"]
     )
@@ -406,6 +440,10 @@ class TestChart:
         values = yaml.safe_load((CHART / "values.yaml").read_text())
         text = template("deployment")
         for placeholder, value in (
+            ('{{ include "k8s-scheduler.configFlag" . }}', container()["args"][1]),
+            ("          {{- if .Values.lastGood.enabled }}\n", ""),
+            ('{{ include "k8s-scheduler.fullname" . }}-last-good', "k8s-scheduler-last-good"),
+            ("last-good\n          {{- end }}\n", "last-good\n"),
             ("{{ .Values.logging.format }}", values["logging"]["format"]),
             ("{{ .Values.logging.verbosity }}", str(values["logging"]["verbosity"])),
         ):
@@ -414,6 +452,16 @@ class TestChart:
         block = text.partition("          args:\n")[2].partition("            {{-")[0]
         assert yaml.safe_load(block) == container()["args"]
         assert values["extraArgs"] == []
+        assert values["lastGood"] == {"enabled": True}
+
+    def test_the_configuration_comes_from_the_mount_or_through_the_api(self) -> None:
+        values = yaml.safe_load((CHART / "values.yaml").read_text())
+        helpers = (CHART / "templates" / "_helpers.tpl").read_text()
+        flag = helpers.partition('define "k8s-scheduler.configFlag"')[2].split("\n")
+        assert values["configFromApi"] is False
+        assert flag[1] == "{{- if .Values.configFromApi -}}"
+        assert flag[2].startswith("--config-map=$(POD_NAMESPACE)/")
+        assert flag[4] == container()["args"][1]
 
     def test_default_values_are_the_manifests(self) -> None:
         values = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -435,5 +483,8 @@ class TestChart:
         assert schema["additionalProperties"] is False
         assert schema["properties"].keys() == values.keys() | {"global"}
 
-    def test_a_changed_configuration_rolls_the_pods(self) -> None:
-        assert "checksum/config:" in template("deployment")
+    def test_only_what_is_read_at_start_rolls_the_pods(self) -> None:
+        (line,) = re.findall(r"checksum/config.*", template("deployment"))
+        picked = re.findall(r'"(\w+)"', line)
+        kinds = {f.name: f.encode_name for f in msgspec.structs.fields(KubeSchedulerConfiguration)}
+        assert picked == [kinds[name] for name in (*FIXED, "delay_cache_until_active")]

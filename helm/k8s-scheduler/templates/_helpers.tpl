@@ -52,3 +52,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "k8s-scheduler.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
+
+{{/* Where the daemon reads its configuration. */}}
+{{- define "k8s-scheduler.configFlag" -}}
+{{- if .Values.configFromApi -}}
+--config-map=$(POD_NAMESPACE)/{{ include "k8s-scheduler.fullname" . }}:config.yaml
+{{- else -}}
+--config=/etc/kubernetes/k8s-scheduler/config.yaml
+{{- end -}}
+{{- end -}}

@@ -178,6 +178,12 @@ class Attempts:
         if profile is not None:
             self._queue.bring_back(profile)
 
+    def take_questions_back(self) -> None:
+        """Begin all suspended decisions anew: half of each would be made by other rules."""
+        for queued in self._suspensions.take_back():
+            self._queue.set_aside(queued)
+            self._queue.bring_back(queued.pod.spec.scheduler_name)
+
     def _release(self, profile: str) -> None:
         self._suspensions.end(profile)
         self._queue.bring_back(profile)
@@ -193,6 +199,7 @@ class Attempts:
             started=now,
             state=placement.state,
             changes_seen=self._cache.changes.count,
+            generation=self._timed.generation,
         )
         yield from self._carefully(flight, self._departure.begin(flight, now=now), now=now)
 
@@ -278,7 +285,7 @@ class Attempts:
     def _after_binding(self, flight: Flight) -> Iterator[Instruction]:
         watch = self._meter.watches[flight.pod.spec.scheduler_name]
         started = watch.now()
-        for name, plugin in self._timed.of(flight.queued).post_binds:
+        for name, plugin in self._timed.of_flight(flight).post_binds:
             try:
                 with blaming(name, "PostBind"):
                     plugin.post_bind(flight.state, flight.pod, flight.node)
@@ -312,7 +319,9 @@ class Attempts:
     ) -> Iterator[Instruction]:
         """Park a pod that a plugin refused on the node that was chosen for it."""
         has_waited = flight.uid in self._flights
-        news = has_waited and flight.changes_seen != self._cache.changes.count
+        # By other rules it may be let through.
+        is_new = flight.generation != self._timed.generation
+        news = has_waited and (is_new or flight.changes_seen != self._cache.changes.count)
         if has_waited:
             self._departure.undo(flight)
         diagnosis = Diagnosis(node_count=1, verdicts=((verdict, 1),))
@@ -325,7 +334,7 @@ class Attempts:
             nominated=NOWHERE,
             flight=flight,
         )
-        if news:
+        if news and flight.uid in self._queue.parked:
             # While it waited something happened that might have helped: it did not see it.
             self._queue.wake(flight.queued, "ScheduleAttemptFailure", now=now)
 
@@ -361,7 +370,7 @@ class Attempts:
             self._departure.waited(flight, points.ERROR, now=now)
         else:
             self._departure.pre_bind_ended(flight, points.ERROR, now=now)
-            step = self._timed.of(flight.queued).pre_binds[flight.step]
+            step = self._timed.of_flight(flight).pre_binds[flight.step]
             text = f'running PreBind plugin "{step.name}": preempted by {plugin}'
         yield from self._broken_off(flight, BindingError(text), now=now)
 
@@ -381,6 +390,7 @@ class Attempts:
         self._nominate(queued, nominated)
         queued.seen = self._cache.changes.count
         self._queue.return_rejected(queued, rejectors, now=now)
+        self._let_go(queued)
         yield from tell_failure(
             pod,
             attempt=queued.attempts,
@@ -407,6 +417,7 @@ class Attempts:
         self._nominate(queued, NOWHERE)
         queued.seen = self._cache.changes.count
         tried_again = self._queue.return_failed(queued, now=now)
+        self._let_go(queued)
         yield from tell_failure(
             pod,
             attempt=queued.attempts,
@@ -418,6 +429,12 @@ class Attempts:
         if not tried_again:
             self._meter.exhausted(pod.spec.scheduler_name)
             yield tell_exhausted(pod, attempt=queued.attempts)
+
+    def _let_go(self, queued: QueuedPod) -> None:
+        """Keep no pod in the queue that no profile serves since it set out."""
+        if not self._timed.serves(queued.pod):
+            self._queue.remove(queued.uid)
+            self._cache.end_nomination(queued.uid)
 
     def _nominate(self, queued: QueuedPod, node: NodeName | None) -> None:
         """Keep in mind where a pod is promised room; None leaves that as it is."""

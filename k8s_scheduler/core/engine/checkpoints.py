@@ -13,6 +13,7 @@ from k8s_scheduler.core.engine.suspensions import Suspensions
 from k8s_scheduler.core.messages.checkpoint import (
     ChangeEntry,
     Checkpoint,
+    EarlierEntry,
     NodeEntry,
     NominationEntry,
     ObjectChangeEntry,
@@ -39,7 +40,9 @@ class Parts:
     numbers: Numbers
 
 
-def take_checkpoint(parts: Parts) -> Checkpoint:
+def take_checkpoint(
+    parts: Parts, *, generation: int = 0, earlier: tuple[EarlierEntry, ...] = ()
+) -> Checkpoint:
     """Return everything a core of the same configuration needs to go on from here."""
     cache, queue = parts.cache, parts.queue
     table = cache.nodes
@@ -70,6 +73,8 @@ def take_checkpoint(parts: Parts) -> Checkpoint:
         last_request=parts.numbers.last,
         change_count=cache.changes.count,
         granted=parts.evictions.granted,
+        generation=generation,
+        earlier=earlier,
     )
 
 

@@ -13,7 +13,7 @@ A pod that is not bound at once says in its status where it will go, so that oth
 pending pods (autoscalers) know. Binding takes that back, and so does a failure.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -78,7 +78,6 @@ class Departure:
         self._cache = cache
         self._flights = flights
         self._runtime = runtime
-        self._profiles = profiles
         self._numbers = numbers
         # The last word about waiting pods, in the order in which it was spoken: a rejection, or
         # None for a pod that may go on. Who speaks later is not heard.
@@ -87,7 +86,11 @@ class Departure:
         self._asking: PodUid | None = None
         # Plugins that raised when they were told to give something back.
         self._failures: list[tuple[Flight, PluginError]] = []
-        for profile in profiles.values():
+        self.attach(profiles.values())
+
+    def attach(self, profiles: Iterable[Profile]) -> None:
+        """Let plugins that speak about waiting pods know where."""
+        for profile in profiles:
             for plugin in profile.attached:
                 plugin.attach(self)
 
@@ -332,7 +335,7 @@ class Departure:
     # Helpers
 
     def _profile(self, flight: Flight) -> Profile:
-        return self._timed.of(flight.queued)
+        return self._timed.of_flight(flight)
 
     def _watch(self, flight: Flight) -> PointMeter:
         return self._meter.watches[flight.pod.spec.scheduler_name]

@@ -54,6 +54,8 @@ class Flight:
     changes_seen: int = 0
     # Whether its status was asked to name the node.
     told: bool = False
+    # The configuration that it goes by to its end: the one in force when it set out.
+    generation: int = 0
     # When it came to its phase; for metrics only, and not kept in checkpoints.
     since: float = field(init=False)
 
@@ -102,6 +104,7 @@ class Flight:
             objects=tuple(self.objects),
             changes_seen=self.changes_seen,
             told=self.told,
+            generation=self.generation,
         )
 
     @staticmethod
@@ -124,6 +127,7 @@ class Flight:
             objects=list(entry.objects),
             changes_seen=entry.changes_seen,
             told=entry.told,
+            generation=entry.generation,
         )
 
 

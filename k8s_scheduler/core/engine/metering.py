@@ -5,7 +5,7 @@ microseconds; only sampled attempts pay for a look at the clock around every plu
 (`timed_plugins`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 
 from prometheus_client import Counter, Gauge
 
@@ -37,14 +37,11 @@ class Meter(QueueObserver):
         for gauge in self._pending.values():
             gauge.set(0)
         self._entities = Entities(metrics)
-        self._attempts = {
-            (result, profile): (
-                metrics.schedule_attempts.labels(result.value, profile),
-                metrics.scheduling_attempt_duration_seconds.labels(result.value, profile),
-            )
-            for result in AttemptResult
-            for profile in profiles
-        }
+        self._perf = perf
+        self._attempts: dict[tuple[AttemptResult, str], tuple[Counter, Observations]] = {}
+        # By profile; of those that are served no more too: pods on their way still go by them.
+        self.watches: dict[str, PointMeter] = {}
+        self.serve(profiles)
         self._nodes = metrics.cache_size.labels("nodes")
         self._pods = metrics.cache_size.labels("pods")
         self._assumed = metrics.cache_size.labels("assumed_pods")
@@ -53,10 +50,6 @@ class Meter(QueueObserver):
             failed: metrics.preemption_executions.labels("error" if failed else "success")
             for failed in (False, True)
         }
-        # By profile.
-        self.watches: Mapping[str, PointMeter] = {
-            profile: PointMeter(metrics, profile, perf) for profile in profiles
-        }
         self._incoming: dict[tuple[Place, str], Counter] = {}
         self._rejected: dict[tuple[str, str], Gauge] = {}
         self._decisions = metrics.scheduling_algorithm_duration_seconds.labels()
@@ -64,6 +57,20 @@ class Meter(QueueObserver):
         self._sli: dict[int, Observations] = {}
         self._events: dict[str, Observations] = {}
         self._plugins: dict[tuple[str, str, str], Observations] = {}
+
+    def serve(self, profiles: Iterable[str]) -> None:
+        """Be ready to count what profiles do; one that is known goes on as it was."""
+        metrics = self._metrics
+        for profile in profiles:
+            if profile in self.watches:
+                continue
+            self.watches[profile] = PointMeter(metrics, profile, self._perf)
+            for result in AttemptResult:
+                labels = (result.value, profile)
+                self._attempts[result, profile] = (
+                    metrics.schedule_attempts.labels(*labels),
+                    metrics.scheduling_attempt_duration_seconds.labels(*labels),
+                )
 
     # The queue
 

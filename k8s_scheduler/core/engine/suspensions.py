@@ -120,6 +120,11 @@ class Suspensions:
         self.end(profile)
         return profile
 
+    def take_back(self) -> list[QueuedPod]:
+        """Forget all decisions; return the pods they are about. Answers to come are nobody's."""
+        taken, self._waiting = [s.queued for s in self._waiting.values()], {}
+        return taken
+
     def __len__(self) -> int:
         return len(self._waiting)
 

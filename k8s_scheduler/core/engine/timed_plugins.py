@@ -7,10 +7,11 @@ replay times the same ones.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.flights import Flight
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.framework import plugin as said
@@ -24,17 +25,66 @@ SAMPLED_PERCENT: Final = 10
 StatusOf = Callable[[Any], str]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Pair:
+    """The profiles of one configuration, plain and timed."""
+
+    plain: Mapping[str, Profile]
+    timed: Mapping[str, Profile]
+
+    def of_pod(self, pod: Pod, *, attempt: int) -> Profile:
+        profiles = self.timed if is_sampled(pod, attempt=attempt) else self.plain
+        return profiles[pod.spec.scheduler_name]
+
+
 class TimedProfiles:
-    """Gives every attempt the profile that it runs with."""
+    """Gives every attempt the profile that it runs with.
+
+    A pod on its way keeps the one it set out with: configurations are numbered, and those in force
+    before are kept for as long as somebody goes by them.
+    """
 
     def __init__(
         self, profiles: Mapping[str, Profile], meter: Meter, perf: Callable[[], float]
     ) -> None:
-        self._plain = profiles
-        stopwatch = Stopwatch(meter, perf)
-        self._timed = {name: timed(profile, stopwatch) for name, profile in profiles.items()}
+        self._stopwatch = Stopwatch(meter, perf)
+        self.generation = 0
+        self._current = self._pair(profiles)
+        self._earlier: dict[int, _Pair] = {}
         # An attempt asks at every one of its steps.
         self._last: tuple[Pod | None, int, Profile | None] = (None, 0, None)
+
+    def _pair(self, profiles: Mapping[str, Profile]) -> _Pair:
+        plain = dict(profiles)
+        return _Pair(plain, {name: timed(p, self._stopwatch) for name, p in plain.items()})
+
+    # Configurations
+
+    def begin(self, profiles: Mapping[str, Profile]) -> None:
+        """Let new attempts run with other profiles."""
+        self._earlier[self.generation] = self._current
+        self.generation += 1
+        self._current = self._pair(profiles)
+        self._last = (None, 0, None)
+
+    def restore(self, generation: int, earlier: Mapping[int, Mapping[str, Profile]]) -> None:
+        """Be where a checkpoint was: its number, and what came before it."""
+        self.generation = generation
+        self._earlier = {number: self._pair(profiles) for number, profiles in earlier.items()}
+
+    def keep(self, generations: Container[int]) -> None:
+        """Forget the configurations that nobody goes by any more."""
+        self._earlier = {n: pair for n, pair in self._earlier.items() if n in generations}
+
+    def earlier(self) -> dict[int, Mapping[str, Profile]]:
+        """Return the profiles of the configurations that were in force before, by number."""
+        return {number: pair.plain for number, pair in self._earlier.items()}
+
+    def serves(self, pod: Pod) -> bool:
+        """Return whether the configuration in force has a profile for a pod."""
+        return pod.spec.scheduler_name in self._current.plain
+
+    # Attempts
 
     def of(self, queued: QueuedPod) -> Profile:
         """Return the profile for a pod's present attempt."""
@@ -47,8 +97,14 @@ class TimedProfiles:
 
     def of_pod(self, pod: Pod, *, attempt: int = 0) -> Profile:
         """Return the profile for an attempt at a pod; 0 is before its first."""
-        profiles = self._timed if is_sampled(pod, attempt=attempt) else self._plain
-        return profiles[pod.spec.scheduler_name]
+        return self._current.of_pod(pod, attempt=attempt)
+
+    def of_flight(self, flight: Flight) -> Profile:
+        """Return the profile that a pod on its way goes by."""
+        if flight.generation == self.generation:
+            return self.of(flight.queued)
+        attempt = flight.queued.attempts
+        return self._earlier[flight.generation].of_pod(flight.pod, attempt=attempt)
 
 
 def is_sampled(pod: Pod, *, attempt: int) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
@@ -83,6 +84,8 @@ class FlightEntry(_Part, frozen=True, gc=False, array_like=True):
     objects: tuple[tuple[Kind, str, str], ...]
     changes_seen: int
     told: bool = False
+    # The configuration that it goes by: the one in force when it set out.
+    generation: int = 0
 
 
 class EvictionEntry(_Part, frozen=True, gc=False, array_like=True):
@@ -137,6 +140,13 @@ class ObjectChangeEntry(_Part, frozen=True, gc=False, array_like=True):
     number: int
 
 
+class EarlierEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A configuration that is in force no more, and that pods on their way still go by."""
+
+    generation: int
+    profiles: tuple[ResolvedProfile, ...]
+
+
 class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     """Everything `Restore` needs."""
 
@@ -159,3 +169,6 @@ class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     change_count: int
     # Victims of which the server has said that they leave, and that were not seen leaving yet.
     granted: tuple[PodUid, ...] = ()
+    # The number of the configuration in force, which the checkpoint's owner knows, and older ones.
+    generation: int = 0
+    earlier: tuple[EarlierEntry, ...] = ()

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.kinds import TYPES, ClusterObject, Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
@@ -95,6 +96,25 @@ class ExtenderAnswer(_Message, frozen=True, gc=False, array_like=True, tag=True)
     scores: dict[NodeName, int] = {}
 
 
+class QueueSettings(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What is configurable about waiting, as data: a `core.queue` QueuePolicy."""
+
+    initial_backoff_seconds: float
+    maximum_backoff_seconds: float
+    parked_limit_seconds: float
+    max_attempts: int | None = None
+
+
+class Reconfigure(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """Decide by another configuration from now on; one that can't be run changes nothing.
+
+    Pods that are served from now on and were not before are told of afterwards, as `PodChanged`.
+    """
+
+    profiles: tuple[ResolvedProfile, ...]
+    queue: QueueSettings
+
+
 class Restore(_Message, frozen=True, gc=False, array_like=True, tag=True):
     """Become what a checkpoint says; only an empty core can."""
 
@@ -110,5 +130,6 @@ Message: TypeAlias = (
     | BindResult
     | RequestResult
     | ExtenderAnswer
+    | Reconfigure
     | Restore
 )

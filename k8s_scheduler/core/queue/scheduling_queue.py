@@ -34,6 +34,9 @@ DEFAULT_PARKED_LIMIT_SECONDS = 300.0
 # Stands in the place of a rejecting plugin for pods that were tried too often.
 MAX_ATTEMPTS = "PodMaxAttempts"
 
+# Why pods move that are judged by another configuration; kube-scheduler knows no such event.
+CONFIGURATION_CHANGE = "ConfigurationChange"
+
 SortKey = Callable[[Pod, float], tuple[float, ...]]
 Gate = Callable[[Pod], bool]
 
@@ -115,6 +118,42 @@ class SchedulingQueue:
             self._take_from_place(queued)
             self._leave(queued)
         return queued
+
+    # From the configuration
+
+    def reconfigure(
+        self, sort_key: SortKey, policy: QueuePolicy, *, judged_anew: Gate, now: float
+    ) -> None:
+        """Go by another order and other waits; pods that are judged otherwise get another try.
+
+        Everybody else stays where they are, in the order in which they came where all else is
+        equal. All pods must be served: who is not leaves before.
+        """
+        is_sorted = sort_key == self._sort_key and policy == self._policy
+        self._sort_key, self._policy = sort_key, policy
+        if not is_sorted:
+            self._active, self._backoff, self._error_backoff = Heap(), Heap(), Heap()
+        # By sequence, which is part of checkpoints, and not as the dict happens to be laid out.
+        for queued in sorted(self._pods.values(), key=lambda q: q.sequence):
+            is_judged = judged_anew(queued.pod)
+            if queued.place in (Place.PARKED, Place.GATED):
+                if is_judged:
+                    self._take_from_place(queued)
+                    self._reenter(queued, CONFIGURATION_CHANGE, now=now)
+            elif is_judged or not is_sorted:
+                self._take_from_place(queued)
+                if queued.place is Place.BACKOFF:
+                    queued.backoff_expiry = self._expiry(queued)
+                self._put_back(queued, judge=is_judged)
+
+    def _put_back(self, queued: QueuedPod, *, judge: bool) -> None:
+        """Put a pod back that may be tried, unless it is judged and found to be gated now."""
+        source = queued.place
+        target = Place.GATED if judge and self._is_gated(queued.pod) else source
+        self._put(queued, target, sequence=queued.sequence)
+        if target is not source:
+            self._observer.moved(queued, source=source, target=target)
+            self._observer.entered(target, CONFIGURATION_CHANGE)
 
     # For the engine
 

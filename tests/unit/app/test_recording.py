@@ -6,10 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.workloads import DeviceClass
 from k8s_scheduler.app.recording import Recording
-from k8s_scheduler.core.messages.incoming import ObjectChanged, Restore
+from k8s_scheduler.core.engine.reconfiguring import settings_of
+from k8s_scheduler.core.messages.incoming import ObjectChanged, Reconfigure, Restore
 from k8s_scheduler.core.messages.recording import RecordingError, read_segment
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from k8s_scheduler.lib.slices import silent_meter
@@ -33,7 +35,7 @@ class Tape:
         self.h = Harness(SETUP)
         self.recording = Recording(
             path,
-            setup=SETUP,
+            setup=lambda: self.h.core.setup,
             max_bytes=max_bytes,
             checkpoint=self.h.core.checkpoint,
             clock=lambda: self.h.now,
@@ -97,6 +99,26 @@ async def test_a_full_segment_is_rotated_and_the_next_one_stands_alone(tmp_path)
         out += instructions
     assert told == tape.h.told[-len(told) :]
     assert out == tape.h.out[-len(out) :]
+
+
+async def test_each_segment_is_headed_by_the_configuration_it_begins_with(tmp_path):
+    tape = Tape(tmp_path / "tape", max_bytes=1)
+    running = asyncio.create_task(tape.recording.run())
+    await asyncio.sleep(0)
+    changed = Reconfigure(tape.h.now, (profile(), profile("other")), settings_of(SETUP.queue))
+    tape.h.tell(changed)
+    await asyncio.sleep(0)
+    tape.h.pod(make_pod("p").scheduler("other").obj())
+    tape.recording.close()
+    running.cancel()
+    first, last = (read_segment((tmp_path / n).read_bytes()) for n in ("tape.1", "tape"))
+    assert [p["scheduler_name"] for p in first.header.profiles] == ["default-scheduler"]
+    assert list(first.messages)[1:] == [changed]
+    found = msgspec.convert(last.header.profiles, tuple[ResolvedProfile, ...])
+    core = Scheduler(Setup(profiles=found))
+    for message in last.messages:
+        core.handle(message)
+    assert core.pending_count == tape.h.core.pending_count == 1
 
 
 async def test_objects_of_other_kinds_are_in_the_checkpoint_of_the_next_segment(tmp_path):

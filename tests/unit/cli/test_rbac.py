@@ -26,21 +26,37 @@ def test_without_a_file_it_is_for_the_defaults():
         "ClusterRoleBinding",
         "Role",
         "RoleBinding",
+        "Role",
+        "RoleBinding",
     ]
 
 
 def test_names_and_namespaces_can_be_chosen():
     documents = printed("--name=mine", "--namespace=a", "--leader-elect-resource-namespace=b")
-    assert {d["metadata"]["name"] for d in documents} == {"mine", "mine-leader-election"}
+    assert {d["metadata"]["name"] for d in documents} == {
+        "mine",
+        "mine-leader-election",
+        "mine-configuration",
+    }
     assert documents[0]["metadata"]["namespace"] == "a"
     assert documents[3]["metadata"]["namespace"] == "b"
 
 
 def test_what_is_switched_off_needs_no_rights():
     documents = printed("--secure-port=0", "--leader-elect=false")
-    assert [d["kind"] for d in documents] == ["ServiceAccount", "ClusterRole", "ClusterRoleBinding"]
+    assert {d["metadata"]["name"] for d in documents} == {
+        "k8s-scheduler",
+        "k8s-scheduler-configuration",
+    }
     assert "tokenreviews" not in resources(documents)
     assert "tokenreviews" in resources(printed())
+
+
+def test_config_maps_in_two_namespaces_get_a_role_in_each():
+    documents = printed("--config-map=a/mine:key", "--last-good-config-map=b/kept")
+    roles = {d["metadata"]["namespace"]: d["rules"] for d in documents if d["kind"] == "Role"}
+    assert [rule["resourceNames"] for rule in roles["a"]] == [["mine"]]
+    assert [rule["verbs"] for rule in roles["b"]] == [["get", "patch"]]
 
 
 def test_a_wrong_file_is_refused_with_its_errors(tmp_path):

@@ -276,3 +276,45 @@ def test_exit_code_is_the_daemons(daemon, code):
 def test_version_is_shown(args):
     result = CliRunner().invoke(main, args)
     assert (result.exit_code, result.output) == (0, f"k8s-scheduler {__version__}\n")
+
+
+def test_config_and_config_map_exclude_each_other(daemon, tmp_path):
+    result = run(f"--config={tmp_path}/c.yaml", "--config-map=ns/m")
+    assert result.exit_code == 2
+    assert "--config and --config-map exclude each other" in result.output
+    assert daemon.options is None
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--config-map=ns/Upper", '"Upper" cannot be the name of a ConfigMap'),
+        ("--config-map=a/b/c", '"a/b" cannot be a namespace'),
+        ("--config-map=ns/m:a b", '"a b" cannot be a key'),
+        ("--last-good-config-map=ns/m:key", "names a key; only NAMESPACE/NAME is expected"),
+        ("--last-good-config-map=m", "has no namespace, and POD_NAMESPACE is not set"),
+    ],
+)
+def test_a_config_map_that_cannot_be_is_refused(daemon, monkeypatch, flag, message):
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    result = run(flag)
+    assert result.exit_code == 2
+    assert message in result.output.replace("\n", " ")
+    assert daemon.options is None
+
+
+def test_the_pods_own_namespace_is_filled_in(daemon, monkeypatch, tmp_path):
+    monkeypatch.setenv("POD_NAME", "me")
+    monkeypatch.setenv("POD_NAMESPACE", "home")
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG)
+    flags = options_of(daemon, f"--config={path}", "--last-good-config-map=m").configuration_flags
+    assert str(flags.last_good) == "home/m"
+    assert (flags.pod_name, flags.pod_namespace) == ("me", "home")
+
+
+def test_the_text_of_the_configuration_is_kept(daemon, tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG)
+    assert options_of(daemon, f"--config={path}").configuration_text == CONFIG
+    assert options_of(daemon).configuration_text is None

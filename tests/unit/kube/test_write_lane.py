@@ -399,3 +399,36 @@ async def test_a_slow_write_holds_up_no_other():
     async with running(desk.lane.run()):
         await asyncio.sleep(1)
         assert [o.request for o in desk.outcomes] == [2, 3]
+
+
+class TestSize:
+    """How many requests are sent at a time can change while it runs."""
+
+    @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (2, 2)])
+    async def test_as_many_at_a_time_as_was_said_last(self, before, after):
+        desk = Desk(workers=before)
+        gate = asyncio.Event()
+        busy = []
+
+        async def slow(_call):
+            busy.append(1)
+            await gate.wait()
+            return OK, False
+
+        desk.lane._call = slow
+        async with running(desk.lane.run()):
+            await settle()
+            desk.lane.resize(after)
+            for number in range(5):
+                desk.patch(number)
+            await settle()
+            assert len(busy) == after
+            gate.set()
+            await settle()
+        assert len(desk.outcomes) == 5
+
+    async def test_before_it_runs_it_is_only_a_number(self, desk):
+        desk.lane.resize(5)
+        desk.api.script("PATCH", VOLUME, OK)
+        desk.patch()
+        assert await desk.settled() == [DONE]

@@ -1,0 +1,147 @@
+"""Tells of a refused configuration where its author looks: in an Event on the ConfigMap.
+
+A ConfigMap that is watched is known. Of a mounted file our own pod says which ConfigMap it comes
+from; where it comes from something else, the Event is about the pod. A process that does not know
+its pod (POD_NAME, POD_NAMESPACE) has no object to speak of: log and metric remain.
+"""
+
+import logging
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+import msgspec
+
+from k8s_scheduler.api.config_maps import ConfigMapName
+from k8s_scheduler.api.meta import ObjectReference
+from k8s_scheduler.app.offers import Offer, Refusal
+from k8s_scheduler.kube.config_maps import read_config_map
+from k8s_scheduler.kube.errors import KubeError
+from k8s_scheduler.kube.events import WARNING, EventNote
+from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.recorder import EventRecorder
+from k8s_scheduler.kube.resources import PODS
+
+logger = logging.getLogger(__name__)
+
+REASON: Final = "InvalidConfiguration"
+ACTION: Final = "Reloading"
+CONTROLLER: Final = "k8s-scheduler"
+# The API server takes 1024 bytes.
+_NOTE_BYTES: Final = 1024
+_SHOWN: Final = 12
+
+
+class ConfigEvents:
+    """Writes Events about the configuration."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        recorder: EventRecorder,
+        *,
+        file: Path | None,
+        pod: tuple[str, str] | None,
+    ) -> None:
+        """`pod` is our own, as (namespace, name); `file` the configuration's, if it is one."""
+        self._transport = transport
+        self._recorder = recorder
+        self._file = file
+        self._pod = pod
+
+    async def refused(self, refusal: Refusal, offer: Offer | None, *, in_force: str) -> None:
+        """Tell that a configuration was refused."""
+        regarding = offer.regarding if offer is not None else None
+        if regarding is None:
+            regarding = await self._find()
+        if regarding is None:
+            return
+        note = EventNote(
+            regarding=regarding,
+            type=WARNING,
+            reason=REASON,
+            action=ACTION,
+            note=note_of(refusal, in_force=in_force),
+            reporting_controller=CONTROLLER,
+        )
+        self._recorder.record(note, is_rare=True)
+
+    async def _find(self) -> ObjectReference | None:
+        """Return the ConfigMap that our file comes from, or our pod."""
+        if self._pod is None:
+            return None
+        namespace, name = self._pod
+        try:
+            path = PODS.object_path(name, namespace=namespace)
+            response = await self._transport.request("GET", path, timeout_seconds=10.0)
+            if not response.ok:
+                raise response.error()
+            pod = msgspec.json.decode(response.body, type=dict[str, Any])
+        except (KubeError, msgspec.MsgspecError) as error:
+            fields = {"pod": f"{namespace}/{name}", "error": str(error)}
+            logger.warning("Cannot tell which ConfigMap is meant", extra={"fields": fields})
+            return None
+        if self._file is not None and (found := mounted_config_map(pod, self._file)):
+            return await self._identified(ConfigMapName(found, namespace))
+        uid = pod.get("metadata", {}).get("uid", "")
+        return ObjectReference(kind="Pod", name=name, namespace=namespace, uid=uid)
+
+    async def _identified(self, name: ConfigMapName) -> ObjectReference:
+        """Return a ConfigMap with its uid, by which `kubectl describe` looks for Events."""
+        reference = ObjectReference(kind="ConfigMap", name=name.name, namespace=name.namespace)
+        try:
+            metadata = (await read_config_map(self._transport, name)).metadata
+        except KubeError as error:
+            fields = {"config_map": str(name), "error": str(error)}
+            logger.info("The Event names a ConfigMap without its uid", extra={"fields": fields})
+            return reference
+        return msgspec.structs.replace(
+            reference, uid=metadata.uid, resource_version=metadata.resource_version
+        )
+
+
+def mounted_config_map(pod: dict[str, Any], file: Path) -> str | None:
+    """Return the name of the ConfigMap that a file in the pod comes from."""
+    spec = pod.get("spec") or {}
+    mounts = [
+        (PurePosixPath(mount["mountPath"]), mount["name"])
+        for container in spec.get("containers") or ()
+        for mount in container.get("volumeMounts") or ()
+        if file.is_relative_to(mount["mountPath"])
+    ]
+    if not mounts:
+        return None
+    _, volume_name = max(mounts, key=lambda mount: len(mount[0].parts))
+    for volume in spec.get("volumes") or ():
+        if volume["name"] == volume_name:
+            name = (volume.get("configMap") or {}).get("name")
+            return str(name) if name else None
+    return None
+
+
+def note_of(refusal: Refusal, *, in_force: str) -> str:
+    """Return as many errors as an Event holds, and where the others are."""
+    head = (
+        f"Configuration {refusal.hash[:_SHOWN]} is refused, {in_force[:_SHOWN]} stays in force. "
+        f"{len(refusal.errors)} error{'s' if len(refusal.errors) != 1 else ''}: "
+    )
+    whole = head + "; ".join(refusal.errors)
+    if len(whole.encode()) <= _NOTE_BYTES:
+        return whole
+    shown: list[str] = []
+    for error in refusal.errors:
+        rest = len(refusal.errors) - len(shown) - 1
+        attempt = head + "; ".join([*shown, error]) + _more(rest)
+        if len(attempt.encode()) > _NOTE_BYTES:
+            break
+        shown.append(error)
+    rest = len(refusal.errors) - len(shown)
+    if shown:
+        return head + "; ".join(shown) + _more(rest)
+    hint = _more(rest)
+    room = _NOTE_BYTES - len(head.encode()) - len(hint.encode())
+    return head + refusal.errors[0].encode()[:room].decode(errors="ignore") + hint
+
+
+def _more(rest: int) -> str:
+    where = "all of them are in the scheduler's log and at /configz"
+    return f" ... and {rest} more; {where}" if rest else f" ({where})"

@@ -1,0 +1,91 @@
+"""Keeps the configuration in force in a ConfigMap, so that a restart survives a bad file.
+
+    keep(where, text) ──▶ owed ── may write? ──▶ PATCH ──▶ saved
+                           ▲                       │ failed
+                           └───── after a while ───┘
+
+Only who may write for pods writes here too: of several replicas, the leader. The ConfigMap has to
+exist, so that the right to write can be limited to its name. Nothing waits for it: a configuration
+that can't be saved is in force all the same, and that is said and shown by a metric.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from k8s_scheduler.api.config_maps import ConfigMapName
+from k8s_scheduler.app.offers import USUAL_KEY, hash_of
+from k8s_scheduler.kube.config_maps import read_config_map, write_config_map
+from k8s_scheduler.kube.errors import Forbidden, KubeError, NotFound
+from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.obs.config_metrics import ConfigMetrics
+
+logger = logging.getLogger(__name__)
+
+HASH: Final = "k8s-scheduler.io/config-hash"
+_RETRY_SECONDS: Final = 10.0
+_ROLE_SECONDS: Final = 2.0
+_ADVICE: Final[Mapping[type[KubeError], str]] = {
+    NotFound: "create it, empty",
+    Forbidden: "allow get and patch on it by a Role",
+}
+
+
+class LastGoodKeeper:
+    """Writes what it was given last, when it may."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        may_write: Callable[[], bool],
+        metrics: ConfigMetrics,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._transport = transport
+        self._may_write = may_write
+        self._saved = metrics.last_good_saved
+        self._sleep = sleep
+        self._owed: tuple[ConfigMapName, str] | None = None
+        self._wake = asyncio.Event()
+
+    def keep(self, where: ConfigMapName | None, text: str) -> None:
+        """Save a text there; None: nowhere any more."""
+        self._owed = None if where is None else (where, text)
+        self._saved.set(0)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while (owed := self._owed) is not None:
+                if not self._may_write():
+                    await self._sleep(_ROLE_SECONDS)
+                elif await self._write(*owed):
+                    if self._owed is owed:
+                        self._owed = None
+                        self._saved.set(1)
+                else:
+                    await self._sleep(_RETRY_SECONDS)
+
+    async def _write(self, where: ConfigMapName, text: str) -> bool:
+        name = hash_of(text)
+        try:
+            found = await read_config_map(self._transport, where)
+            if (found.data or {}).get(USUAL_KEY) != text:
+                await write_config_map(self._transport, where, {USUAL_KEY: text}, {HASH: name})
+        except KubeError as error:
+            fields = {
+                "config_map": str(where),
+                "error": str(error),
+                "advice": _ADVICE.get(type(error), "it is tried again"),
+            }
+            logger.warning("The last good configuration is not saved", extra={"fields": fields})
+            return False
+        fields = {"config_map": str(where), "hash": name}
+        logger.info("The last good configuration is saved", extra={"fields": fields})
+        return True

@@ -1,0 +1,111 @@
+"""Puts another configuration in force: everything it needs first, then all of it at once.
+
+    compile aside ─▶ watch what is newly read ─▶ all of it synced ─▶ swap ─▶ tell of new pods
+         │                     │ not in time                          │
+         └── refused ◀─────────┘                                      └─▶ stop what nobody reads
+
+Until the swap nothing has changed for decisions; the swap itself is one message to the core, which
+stands between two decisions. A kind that pods on their way still need is watched until they have
+come to their end: `tidy` is called now and then.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from k8s_scheduler.api.config import SchedulerConfiguration
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.app.options import RunOptions
+from k8s_scheduler.app.wiring import Graph, setup_of
+from k8s_scheduler.core.engine.reconfiguring import settings_of
+from k8s_scheduler.core.framework.profile import ProfileError
+from k8s_scheduler.core.scheduler import compile_profiles
+from k8s_scheduler.kube.informer import Informer
+from k8s_scheduler.lib.aiotasks import Supervisor
+
+logger = logging.getLogger(__name__)
+
+SYNC_SECONDS: Final = 30.0
+
+
+class SwapError(Exception):
+    """A configuration that can't be put in force; nothing has changed."""
+
+
+class Swap:
+    """Swaps configurations in a running graph."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: RunOptions,
+        tasks: Supervisor,
+        *,
+        sync_seconds: float = SYNC_SECONDS,
+    ) -> None:
+        self._graph = graph
+        self._options = options
+        self._tasks = tasks
+        self._sync_seconds = sync_seconds
+
+    async def to(self, configuration: SchedulerConfiguration) -> None:
+        """Put a configuration in force; raises SwapError."""
+        setup = setup_of(replace(self._options, configuration=configuration))
+        try:
+            compiled = compile_profiles(setup.profiles, setup.plugins)
+        except ProfileError as error:
+            raise SwapError(str(error)) from error
+        needed = sorted({kind for profile in compiled.values() for kind in profile.kinds})
+        graph = self._graph
+        await self._watch([kind for kind in needed if kind not in self._watched()])
+        new = graph.pump.reconfigure(
+            setup.profiles, settings_of(setup.queue), configuration.extras.batch
+        )
+        graph.writes.resize(configuration.settings.parallelism)
+        if new:
+            await graph.pump.introduce(new, graph.pods.store)
+        await self.tidy()
+
+    async def tidy(self) -> None:
+        """Stop watching the kinds that nobody reads any more."""
+        needed = self._graph.pump.kinds
+        for kind, informer in self._watched().items():
+            if kind not in needed:
+                self._graph.others = tuple(i for i in self._graph.others if i is not informer)
+                await self._stop(kind, informer)
+
+    def _watched(self) -> Mapping[Kind, Informer[Any]]:
+        return {Kind(informer.resource.kind): informer for informer in self._graph.others}
+
+    async def _watch(self, kinds: list[Kind]) -> None:
+        """Watch some kinds more, and wait until all that is there of them is known."""
+        graph = self._graph
+        added = {kind: graph.watch(kind) for kind in kinds}
+        # A standby may have been told to fill no caches: then these are filled with the others.
+        if added and graph.nodes.resource.plural in self._tasks:
+            for informer in added.values():
+                self._tasks.start(informer.resource.plural, informer.run())
+            try:
+                async with asyncio.timeout(self._sync_seconds):
+                    for informer in added.values():
+                        await informer.synced.wait()
+            except TimeoutError as error:
+                late = [i.resource.full_name for i in added.values() if not i.synced.is_set()]
+                for kind, informer in added.items():
+                    await self._stop(kind, informer)
+                raise SwapError(
+                    f"what plugins read could not be listed within {self._sync_seconds:g}s: "
+                    f"{', '.join(late)}; the log says why, as a rule a right is missing"
+                ) from error
+        graph.others = (*graph.others, *added.values())
+
+    async def _stop(self, kind: Kind, informer: Informer[Any]) -> None:
+        name = informer.resource.plural
+        if name in self._tasks:
+            await self._tasks.stop(name)
+        await self._graph.pump.forget(kind, informer.store.values())
+        logger.info(
+            "Watched no longer", extra={"fields": {"resource": informer.resource.full_name}}
+        )

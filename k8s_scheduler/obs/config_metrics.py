@@ -1,0 +1,70 @@
+"""What is to be seen of the configuration: which one is in force, and what became of changes."""
+
+import enum
+import time
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Info
+
+
+class ReloadResult(enum.StrEnum):
+    """What became of a change."""
+
+    APPLIED = "applied"
+    REFUSED = "refused"
+    UNCHANGED = "unchanged"
+
+
+class ConfigMetrics:
+    """What the configuration says about itself."""
+
+    def __init__(
+        self, registry: CollectorRegistry, *, wall_clock: Callable[[], float] = time.time
+    ) -> None:
+        self._wall_clock = wall_clock
+        reloads = Counter(
+            "k8s_scheduler_config_reloads",
+            "Configurations that were offered since the start, by what became of them: in force "
+            "(applied), wrong (refused), or meaning the same as before (unchanged).",
+            ["result"],
+            registry=registry,
+        )
+        self._reloads = {result: reloads.labels(result.value) for result in ReloadResult}
+        self._info = Info(
+            "k8s_scheduler_config",
+            "The configuration in force, by the SHA-256 of its text.",
+            registry=registry,
+        )
+        self._successful = Gauge(
+            "k8s_scheduler_config_last_reload_successful",
+            "0 while the last configuration that was offered is refused and an older one is in "
+            "force, 1 otherwise.",
+            registry=registry,
+        )
+        self._success_time = Gauge(
+            "k8s_scheduler_config_last_reload_success_timestamp_seconds",
+            "When the configuration in force was taken.",
+            registry=registry,
+        )
+        self.restart_needed = Gauge(
+            "k8s_scheduler_config_restart_needed",
+            "1 while the configuration asks for something that only a restart can change.",
+            registry=registry,
+        )
+        self.last_good_saved = Gauge(
+            "k8s_scheduler_config_last_good_saved",
+            "1 while the ConfigMap for the last good configuration holds the one in force, 0 "
+            "while it does not, or where there is none.",
+            registry=registry,
+        )
+
+    def in_force(self, name: str) -> None:
+        """Show which configuration is in force from now on."""
+        self._info.info({"hash": name})
+        self._success_time.set(self._wall_clock())
+        self._successful.set(1)
+
+    def offered(self, result: ReloadResult) -> None:
+        """Count a configuration that was offered."""
+        self._reloads[result].inc()
+        self._successful.set(0 if result is ReloadResult.REFUSED else 1)

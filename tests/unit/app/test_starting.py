@@ -1,0 +1,145 @@
+"""What the daemon starts with: what is offered, the last good one, or nothing and every reason."""
+
+import pytest
+
+from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
+from k8s_scheduler.app.options import ConfigurationFlags
+from k8s_scheduler.app.starting import StartError, load_start, place_to_keep
+from k8s_scheduler.kube.errors import Forbidden, NotFound, NotSent, ServerError
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+GOOD = HEAD + "profiles: [{schedulerName: good}]\n"
+BAD = HEAD + "paralellism: 3\n"
+EXTRAS = (
+    "---\napiVersion: k8s-scheduler.io/v1alpha1\nkind: SchedulerExtras\n"
+    "lastGood: {configMap: saved}\n"
+)
+OWN, SAVED = ConfigMapName("own", "ns"), ConfigMapName("saved", "ns")
+
+
+class Maps:
+    """ConfigMaps by name; an exception in the place of one is raised."""
+
+    def __init__(self, **maps):
+        self.maps = maps
+
+    def __call__(self, wanted):
+        found = self.maps.get(wanted.name)
+        if found is None:
+            raise NotFound("not there", status=404)
+        if isinstance(found, Exception):
+            raise found
+        return ConfigMap(data=found)
+
+
+def names(start):
+    return [profile.scheduler_name for profile in start.configuration.profiles]
+
+
+def test_without_a_source_there_are_the_defaults():
+    start = load_start(ConfigurationFlags(), read=Maps())
+    assert names(start) == ["default-scheduler"]
+    assert (start.text, start.refused) == (None, None)
+
+
+def test_a_file_is_taken_with_its_text(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(GOOD)
+    start = load_start(ConfigurationFlags(config_file=path), read=Maps())
+    assert names(start) == ["good"]
+    assert start.text == GOOD
+
+
+@pytest.mark.parametrize(
+    ("data", "key"),
+    [
+        ({"anything": GOOD}, ""),
+        ({"config.yaml": GOOD, "other": BAD}, ""),
+        ({"config.yaml": BAD, "other": GOOD}, "other"),
+    ],
+    ids=["the only key", "the usual one of several", "the one that is named"],
+)
+def test_a_config_map_is_taken(data, key):
+    flags = ConfigurationFlags(config_map=ConfigMapName("own", "ns", key))
+    start = load_start(flags, read=Maps(own=data))
+    assert names(start) == ["good"]
+    assert start.configuration.source.startswith("ns/own:")
+
+
+@pytest.mark.parametrize(
+    ("found", "key", "message"),
+    [
+        (None, "", "ConfigMap ns/own does not exist"),
+        ({}, "", 'ConfigMap ns/own has no key "config.yaml"; it is empty'),
+        ({"a": "", "b": ""}, "", 'no key "config.yaml"; it has a, b; name one: ns/own:KEY'),
+        ({"a": ""}, "b", 'ConfigMap ns/own has no key "b"; it has a'),
+        (Forbidden("no right", status=403), "", "ConfigMap ns/own may not be read: no right"),
+        ({"a": BAD}, "", 'ns/own:a:3: paralellism: unknown field "paralellism"; did you'),
+    ],
+    ids=["missing", "empty", "several", "no such key", "no right", "wrong"],
+)
+def test_a_config_map_that_is_of_no_use_is_named(found, key, message):
+    flags = ConfigurationFlags(config_map=ConfigMapName("own", "ns", key))
+    with pytest.raises(StartError) as caught:
+        load_start(flags, read=Maps(own=found))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("error", [NotSent("refused"), ServerError("down", status=503)])
+def test_a_server_that_is_away_is_no_mistake_of_the_configuration(error):
+    with pytest.raises(type(error)):
+        load_start(ConfigurationFlags(config_map=OWN, last_good=SAVED), read=Maps(own=error))
+
+
+class TestLastGood:
+    """A bad file, and something better."""
+
+    def start(self, text, *, saved, flag=True, namespace="ns"):
+        flags = ConfigurationFlags(
+            config_map=OWN, last_good=SAVED if flag else None, pod_namespace=namespace
+        )
+        maps = {} if saved is None else {"saved": {"config.yaml": saved}}
+        return load_start(flags, read=Maps(own={"config.yaml": text}, **maps))
+
+    def test_it_is_started_with_and_the_refusal_is_kept(self, caplog):
+        start = self.start(BAD, saved=GOOD)
+        assert names(start) == ["good"]
+        assert start.text == GOOD
+        assert "paralellism" in start.refused.errors[0]
+        assert "STARTING WITH THE LAST GOOD ONE" in caplog.text
+
+    def test_a_good_file_needs_none(self):
+        assert self.start(GOOD, saved=BAD).refused is None
+
+    def test_its_place_is_read_from_extras_that_are_whole(self):
+        start = self.start("profiles: [\n" + EXTRAS, saved=GOOD, flag=False)
+        assert names(start) == ["good"]
+
+    @pytest.mark.parametrize(
+        "text",
+        [BAD, BAD + EXTRAS.replace("lastGood", "lastGod"), BAD + EXTRAS.replace("saved", "S")],
+        ids=["no extras", "broken extras", "a name that cannot be"],
+    )
+    def test_without_a_place_everything_that_is_wrong_is_told(self, text):
+        with pytest.raises(StartError, match="paralellism"):
+            self.start(text, saved=GOOD, flag=False)
+
+    def test_a_place_without_a_namespace_is_none_where_ours_is_not_known(self):
+        with pytest.raises(StartError, match="paralellism"):
+            self.start(BAD + EXTRAS, saved=GOOD, flag=False, namespace="")
+
+    @pytest.mark.parametrize(
+        ("saved", "message"), [(BAD, "last good configuration: ns/saved"), (None, "does not exist")]
+    )
+    def test_if_that_is_of_no_use_either_both_are_told(self, saved, message):
+        with pytest.raises(StartError) as caught:
+            self.start(BAD, saved=saved)
+        assert message in str(caught.value)
+        assert "ns/own:config.yaml:3: paralellism" in str(caught.value)
+
+    def test_the_flag_wins_over_the_file(self):
+        start = self.start(GOOD + EXTRAS, saved=None, flag=False)
+        flags = ConfigurationFlags(pod_namespace="ns")
+        assert place_to_keep(flags, start.configuration) == SAVED
+        flags = ConfigurationFlags(last_good=OWN)
+        assert place_to_keep(flags, start.configuration) == OWN
