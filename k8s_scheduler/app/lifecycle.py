@@ -3,9 +3,10 @@
 Start: serve health, watch nodes and whatever else decisions depend on, then pods (also as a
 standby, unless told to wait), become the leader, catch up with everything the last one wrote,
 decide. Stop: decide nothing more, see the writes under way to their end while the lease is still
-held (bindings, and in the same time the evictions and volumes that pods wait for), write the last
-events, give the lease back. A lost lease ends the process at once: it can't know what it has
-missed, and nothing it has started can outlast the lease.
+held (bindings, and in the same time the evictions and volumes that pods wait for), give the lease
+back, write the last events: they tell what has happened, and nobody has to wait for them. A lease
+under which a write may still be under way is not given back, but runs out. A lost lease ends the
+process at once: it can't know what it has missed, and nothing it has started can outlast the lease.
 """
 
 import asyncio
@@ -199,6 +200,14 @@ class Daemon:
         counts = {i.resource.plural: len(i.store) for i in self._graph.informers()}
         logger.info("Caches are synced, scheduling", extra={"fields": counts})
 
+    async def _give_back(self, *, certain: bool) -> None:
+        """Let the next leader start at once, if it is certain that nothing of ours can follow."""
+        elector = self._graph.elector
+        led = elector is not None and elector.is_leading
+        await self._tasks.stop("leading")
+        if elector is not None and led and certain:
+            await elector.release()
+
     async def _drain(self) -> int:
         graph = self._graph
         graph.pump.forbid()
@@ -216,12 +225,9 @@ class Daemon:
                 "Stopping with writes that have not come to their end",
                 extra={"fields": {"writes": unwritten}},
             )
+        await self._give_back(certain=not unresolved and not unwritten)
         dropped = await graph.recorder.drain(_EVENTS_SECONDS)
         if dropped:
             logger.warning("Events were not written", extra={"fields": {"events": dropped}})
-        led = graph.elector is not None and graph.elector.is_leading
-        await self._tasks.stop("leading")
-        if led and graph.elector is not None:
-            await graph.elector.release()
         logger.info("Stopped")
         return ExitCode.DRAIN_TIMED_OUT if unresolved or unwritten else ExitCode.OK

@@ -54,11 +54,18 @@ class Pump:
         clock: Callable[[], float],
         meter: SliceMeter,
         batch: Batch | None = None,
+        may_decide: Callable[[], bool] = lambda: True,
     ) -> None:
+        """Drive `core`. `may_decide` is asked before each few decisions.
+
+        A process that was stopped for a while learns from it, before it decides anything on a
+        state that has grown old, that somebody else decides by now.
+        """
         self._core = core
         self._clock = clock
         self._meter = meter
         self._batch = batch or Batch()
+        self._may_decide = may_decide
         self._carrier: Carrier | None = None
         self._recording: Recording | None = None
         self._allowed = False
@@ -148,7 +155,7 @@ class Pump:
             self._wake.clear()
             part = self._meter.start("core")
             left = self._batch.max_pods
-            while self._allowed and self._core.has_work:
+            while self._allowed and self._core.has_work and self._may_decide():
                 room = self._connected().bind_room()
                 if room <= 0:
                     # A bind that ends makes room, and wakes us.

@@ -89,10 +89,10 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
     clock = SteadyClock()
     meter = SliceMeter(metrics.report_slice)
     core = Scheduler(setup, metrics=metrics.scheduler, perf=time.perf_counter)
-    batch = options.configuration.extras.batch
-    pump = Pump(core, clock=clock, meter=meter, batch=batch)
     elector = _elector(options, transport, metrics)
     may_write = _always if elector is None else elector.may_write
+    batch = options.configuration.extras.batch
+    pump = Pump(core, clock=clock, meter=meter, batch=batch, may_decide=may_write)
     dispatcher = Dispatcher(
         transport,
         metrics=metrics.kube,
@@ -102,7 +102,11 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
         config=DispatcherConfig(call_timeout_seconds=_write_seconds(options)),
     )
     recorder = EventRecorder(
-        transport, hostname=socket.gethostname(), metrics=metrics.kube, admit=admit
+        transport,
+        hostname=socket.gethostname(),
+        metrics=metrics.kube,
+        may_write=may_write,
+        admit=admit,
     )
     writes = WriteLane(
         transport,

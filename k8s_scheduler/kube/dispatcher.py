@@ -17,7 +17,8 @@ written. Otherwise PodScheduled=False could land on a pod that is bound.
 A server that has just started answers 403 until it has read its roles. So a 403 shortly after the
 connection was lost is no verdict: nothing was executed, and the bind is sent again.
 
-`may_write` is asked directly before every write; when it says no, none starts. An exception that
+`may_write` is asked before every write, and once more when its first byte is about to leave: a
+connection may have to be made first. When it says no, none starts. An exception that
 is not of the Kubernetes tree is a bug: it ends `run` and with it the process, because a bind whose
 end is not known must not be forgotten quietly.
 """
@@ -213,7 +214,10 @@ class Dispatcher:
     async def _post(self, request: BindRequest) -> PostAnswer:
         try:
             response = await self._call(
-                "POST", f"{pod_path(request)}/binding", body=encode_binding(request)
+                "POST",
+                f"{pod_path(request)}/binding",
+                body=encode_binding(request),
+                may_send=self._may_write,
             )
         except (NotSent, CredentialsError) as error:
             self._trouble_at = self._clock()
@@ -248,9 +252,20 @@ class Dispatcher:
             self._forbidden("get", "pods", request.namespace, response)
         return judge_read(response, request)
 
-    async def _call(self, method: str, path: str, *, body: bytes | None = None) -> Response:
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        may_send: Callable[[], bool] | None = None,
+    ) -> Response:
         return await self._transport.request(
-            method, path, body=body, timeout_seconds=self._config.call_timeout_seconds
+            method,
+            path,
+            body=body,
+            timeout_seconds=self._config.call_timeout_seconds,
+            may_send=may_send,
         )
 
     def _server_may_be_starting(self) -> bool:

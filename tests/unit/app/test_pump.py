@@ -44,9 +44,10 @@ class Desk:
 
 
 @asynccontextmanager
-async def pumping(desk, batch=None, meter=None):
+async def pumping(desk, batch=None, meter=None, **parts):
     core = Scheduler(Setup(profiles=(profile(),)))
-    pump = Pump(core, clock=lambda: 1000.0, meter=meter or silent_meter(), batch=batch)
+    meter = meter or silent_meter()
+    pump = Pump(core, clock=lambda: 1000.0, meter=meter, batch=batch, **parts)
     pump.connect(Carrier(desk, desk, desk), None)
     task = asyncio.create_task(pump.run())
     try:
@@ -104,6 +105,18 @@ async def test_nothing_is_decided_before_it_is_allowed():
         pump.pod_changed(None, make_pod("b").obj())
         await turn()
         assert len(desk.binds) == 1
+
+
+async def test_a_process_that_may_not_write_any_more_decides_nothing():
+    """It was stopped for longer than its lease, and nobody has told it yet."""
+    desk, leads = Desk(), [True]
+    async with pumping(desk, may_decide=lambda: leads[0]) as pump:
+        pump.node_changed(None, make_node("n1").obj())
+        pump.allow()
+        leads[0] = False
+        pump.pod_changed(None, make_pod("a").obj())
+        await turn()
+        assert desk.binds == desk.events == []
 
 
 async def test_decisions_stop_without_room_and_go_on_when_a_bind_ends():

@@ -399,3 +399,18 @@ async def test_a_slow_write_holds_up_no_other():
     async with running(desk.lane.run()):
         await asyncio.sleep(1)
         assert [o.request for o in desk.outcomes] == [2, 3]
+
+
+class TestDeadline:
+    @virtual_time
+    async def test_what_waited_for_a_connection_is_not_sent_after_the_deadline(self):
+        desk = Desk()
+        desk.api.connecting_seconds = 3.0
+        desk.evict()
+        async with running(desk.lane.run()):
+            await asyncio.sleep(2.0)
+            desk.leading = False
+            await asyncio.sleep(10.0)
+            await settle(50)
+        assert desk.api.requests == []
+        assert desk.outcomes == []
