@@ -58,6 +58,7 @@ async def _run(options: RunOptions) -> int:
             graph = wire(options, transport, metrics)
             async with serving(options, graph, metrics):
                 _say_hello(options, credentials.server)
+                asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, graph.check.ask)
                 with watched_collector(metrics.gc_pause_seconds):
                     return await Daemon(graph, options).run(stop)
     except (OSError, ProfileError, CertificateError) as error:
@@ -98,6 +99,7 @@ class Daemon:
 
     def __init__(self, graph: Graph, options: RunOptions) -> None:
         self._graph = graph
+        self._hang_seconds = options.hang_seconds
         self._delay_caches = options.configuration.settings.delay_cache_until_active
         self._tasks = Supervisor()
         self._lease_lost = asyncio.Event()
@@ -135,10 +137,13 @@ class Daemon:
 
     def _start_background(self) -> None:
         graph = self._graph
-        self._tasks.start("watchdog", watch_loop())
+        if self._hang_seconds > 0:
+            self._tasks.start("watchdog", watch_loop(self._hang_seconds))
+        self._tasks.start("self-check", graph.check.run())
         self._tasks.start("dispatcher", graph.dispatcher.run())
         self._tasks.start("writes", graph.writes.run())
         self._tasks.start("recorder", graph.recorder.run())
+        self._tasks.start("reader", graph.reader.run())
         self._tasks.start("pump", graph.pump.run())
         self._tasks.start("timers", graph.pump.tick())
         if graph.recording is not None:

@@ -22,18 +22,23 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.carrier import Carrier
 from k8s_scheduler.app.recording import Recording
 from k8s_scheduler.core.engine.evictions import GONE
+from k8s_scheduler.core.engine.holdings import Holdings
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
     Message,
     NodeChanged,
     ObjectChanged,
     PodChanged,
+    PodRead,
+    Recount,
     RequestResult,
     Schedule,
     Tick,
 )
+from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.kube.binding import BindOutcome
+from k8s_scheduler.kube.pod_reader import ReadOutcome
 from k8s_scheduler.kube.write_requests import WriteOutcome
 from k8s_scheduler.lib.slices import SliceMeter
 
@@ -98,7 +103,7 @@ class Pump:
         Most updates of owners are of their status, of which scheduling reads nothing. They are
         many, and would have every conclusion drawn from the owner drawn again: they end here.
         """
-        if old is not None and new is not None and _reads_the_same(kind, old, new):
+        if old is not None and new is not None and reads_the_same(kind, old, new):
             return
         known = new if new is not None else old
         if known is not None:
@@ -130,6 +135,21 @@ class Pump:
                 message=GONE if outcome.gone else outcome.message,
             )
         )
+
+    def pod_read(self, outcome: ReadOutcome) -> None:
+        """Take a pod that the core wanted to be read."""
+        self._tell(PodRead(self._clock(), outcome.uid, outcome.attempt, outcome.pod))
+
+    # Checking
+
+    @property
+    def holdings(self) -> Holdings:
+        """What the core holds, to be compared and printed."""
+        return self._core.holdings
+
+    def recount(self, first: int, count: int) -> int:
+        """Let the core add up anew what pods take; return on how many nodes it was wrong."""
+        return len(self._tell(Recount(self._clock(), first, count)))
 
     # Leave to decide
 
@@ -178,11 +198,13 @@ class Pump:
             part.finish()
             await asyncio.sleep(TICK_SECONDS)
 
-    def _tell(self, message: Message) -> None:
+    def _tell(self, message: Message) -> list[Instruction]:
         if self._recording is not None:
             self._recording.write(message)
-        self._connected().carry_out(self._core.handle(message))
+        instructions = self._core.handle(message)
+        self._connected().carry_out(instructions)
         self._wake.set()
+        return instructions
 
     def _connected(self) -> Carrier:
         if self._carrier is None:
@@ -190,7 +212,7 @@ class Pump:
         return self._carrier
 
 
-def _reads_the_same(kind: Kind, old: ClusterObject, new: ClusterObject) -> bool:
+def reads_the_same(kind: Kind, old: ClusterObject, new: ClusterObject) -> bool:
     """Return whether an update changed nothing that scheduling reads."""
     if kind in _VERSIONED:
         return False

@@ -12,18 +12,22 @@ from k8s_scheduler.api.kinds import ClusterObject
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.carrier import Carrier
+from k8s_scheduler.app.core_check import CoreCheck
 from k8s_scheduler.app.options import Evaluation, RunOptions
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.app.recording import Recording
+from k8s_scheduler.app.self_check import SelfCheck
 from k8s_scheduler.app.warming import warm_up
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.kube.comparing import Comparer
 from k8s_scheduler.kube.dispatcher import Dispatcher, DispatcherConfig
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.leader import Elector
 from k8s_scheduler.kube.lease import LeaseConfig
+from k8s_scheduler.kube.pod_reader import PodReader
 from k8s_scheduler.kube.recorder import EventRecorder
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
 from k8s_scheduler.kube.throttle import rate_limit
@@ -48,9 +52,11 @@ class Graph:
     pods: Informer[Pod]
     dispatcher: Dispatcher
     writes: WriteLane
+    reader: PodReader
     recorder: EventRecorder
     recording: Recording | None
     elector: Elector | None
+    check: SelfCheck
 
     def informers(self) -> Iterator[Informer[Any]]:
         """Yield every informer."""
@@ -117,26 +123,36 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
         call_timeout_seconds=_write_seconds(options),
     )
     recording = _recording(options, setup, core, clock=clock, meter=meter, metrics=metrics)
-    pump.connect(Carrier(dispatcher, recorder, writes), recording)
+    reader = PodReader(transport, on_read=pump.pod_read, admit=admit)
+    pump.connect(Carrier(dispatcher, recorder, writes, reader), recording)
     nodes = Informer(transport, NODES, metrics=metrics.kube, meter=meter)
     nodes.add_handler(pump.node_changed)
     pods = Informer(transport, PODS, metrics=metrics.kube, meter=meter)
     pods.add_handler(pump.pod_changed)
-    others = []
+    others = {}
     for kind in core.kinds:
         informer = Informer(transport, OTHERS[kind], metrics=metrics.kube, meter=meter)
         informer.add_handler(functools.partial(pump.object_changed, kind))
-        others.append(informer)
+        others[kind] = informer
+    informers: tuple[Informer[Any], ...] = (nodes, *others.values(), pods)
+    check = SelfCheck(
+        CoreCheck(pump, nodes, pods, others, meter=meter),
+        {each: Comparer(transport, each, meter=meter) for each in informers},
+        metrics=metrics.scheduler,
+        interval_seconds=options.cache_comparison_seconds,
+    )
     return Graph(
         pump=pump,
         nodes=nodes,
-        others=tuple(others),
+        others=tuple(others.values()),
         pods=pods,
         dispatcher=dispatcher,
         writes=writes,
+        reader=reader,
         recorder=recorder,
         recording=recording,
         elector=elector,
+        check=check,
     )
 
 

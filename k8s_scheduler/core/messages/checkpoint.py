@@ -106,6 +106,19 @@ class EvictionEntry(_Part, frozen=True, gc=False, array_like=True):
     last_in_memory: bool = False
 
 
+class UnconfirmedEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A pod that was bound and that the watch has not shown on its node yet."""
+
+    uid: PodUid
+    namespace: str
+    name: str
+    attempt: int
+    node: NodeName
+    due: float
+    wait_seconds: float
+    asked: bool
+
+
 class SuspensionEntry(_Part, frozen=True, gc=False, array_like=True):
     """A decision that waits for an extender."""
 
@@ -159,3 +172,4 @@ class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     change_count: int
     # Victims of which the server has said that they leave, and that were not seen leaving yet.
     granted: tuple[PodUid, ...] = ()
+    unconfirmed: tuple[UnconfirmedEntry, ...] = ()

@@ -30,6 +30,7 @@ _LISTS = (
     "evictions",
     "suspensions",
     "changes",
+    "unconfirmed",
 )
 
 

@@ -91,11 +91,14 @@ class Scene:
             dispatcher=Writer(self.log, "dispatcher", left),
             writes=Writer(self.log, "writes", unwritten),
             recorder=Writer(self.log, "recorder"),
+            reader=Writer(self.log, "reader"),
+            check=Writer(self.log, "check"),
             recording=None,
             elector=self.elector,
         )
         settings = SimpleNamespace(delay_cache_until_active=delay)
-        options = SimpleNamespace(configuration=SimpleNamespace(settings=settings))
+        configuration = SimpleNamespace(settings=settings)
+        options = SimpleNamespace(configuration=configuration, hang_seconds=60.0)
         self.stop = asyncio.Event()
         self.daemon = Daemon(graph, options)
         self.running = asyncio.create_task(self.daemon.run(self.stop))

@@ -48,7 +48,7 @@ async def pumping(desk, batch=None, meter=None, **parts):
     core = Scheduler(Setup(profiles=(profile(),)))
     meter = meter or silent_meter()
     pump = Pump(core, clock=lambda: 1000.0, meter=meter, batch=batch, **parts)
-    pump.connect(Carrier(desk, desk, desk), None)
+    pump.connect(Carrier(desk, desk, desk, desk), None)
     task = asyncio.create_task(pump.run())
     try:
         yield pump
@@ -166,7 +166,7 @@ async def test_messages_are_recorded_before_they_are_handled():
         def write(self, message):
             seen.append((type(message).__name__, core.pending_count))
 
-    pump.connect(Carrier(desk, desk, desk), Recording())
+    pump.connect(Carrier(desk, desk, desk, desk), Recording())
     pump.pod_changed(None, make_pod("a").obj())
     assert seen == [("PodChanged", 0)]
 
@@ -205,7 +205,7 @@ class Listener:
 def listening():
     core, desk = Listener(), Desk()
     pump = Pump(core, clock=lambda: 7.0, meter=silent_meter())
-    pump.connect(Carrier(desk, desk, desk), None)
+    pump.connect(Carrier(desk, desk, desk, desk), None)
     return core, pump
 
 

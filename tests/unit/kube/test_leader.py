@@ -138,7 +138,7 @@ class TestAcquire:
     async def test_deleted_lease_of_a_living_holder_is_not_taken_early(self) -> None:
         seat = Seat()
         hold_by_other(seat.api)
-        async with running(_acquire(seat.elector)):
+        async with running(acquire(seat.elector)):
             await asyncio.sleep(1.0)
             seat.api.delete(LEASE)
             await asyncio.sleep(13.0)
@@ -151,60 +151,10 @@ class TestAcquire:
         seat = Seat()
         hold_by_other(seat.api)
         seat.api.script("GET", LEASE, *[status(500, "InternalError")] * 99)
-        async with running(_acquire(seat.elector)):
+        async with running(acquire(seat.elector)):
             await asyncio.sleep(10.0)
         # Every 2 * (1 + 1.2 * 0.5) = 3.2 seconds.
         assert len(seat.api.asked("GET")) == 4
-
-    @virtual_time
-    async def test_a_held_lease_is_looked_at_twice_a_second(self) -> None:
-        seat = Seat()
-        hold_by_other(seat.api)
-        async with running(_acquire(seat.elector)):
-            await asyncio.sleep(11.1)
-        # Every 0.5 * (1 + 0.2 * 0.5) = 0.55 seconds.
-        assert len(seat.api.asked("GET")) == 21
-        assert seat.api.asked("PUT") == []
-
-    @virtual_time
-    async def test_looks_are_no_more_frequent_than_a_shorter_retry_period(self) -> None:
-        seat = Seat(retry_period_seconds=0.1, renew_deadline_seconds=1.0)
-        hold_by_other(seat.api)
-        async with running(_acquire(seat.elector)):
-            await asyncio.sleep(1.15)
-        assert len(seat.api.asked("GET")) == 11
-
-    @virtual_time
-    async def test_a_crashed_leader_is_followed_a_look_after_its_lease_is_over(
-        self,
-    ) -> None:
-        seat = Seat()
-        hold_by_other(seat.api)
-        crashed_at = 6.3
-
-        async def renew_until_the_crash() -> None:
-            while loop_clock()() < crashed_at - 2.0:
-                await asyncio.sleep(2.0)
-                lease = seat.api.object(LEASE)
-                assert lease is not None
-                seat.api.update(LEASE, lease)
-
-        async with running(renew_until_the_crash()):
-            await seat.elector.acquire()
-        assert loop_clock()() <= crashed_at + 15.0 + 0.6
-
-    @virtual_time
-    async def test_a_released_lease_is_taken_within_a_look(self) -> None:
-        seat = Seat()
-        hold_by_other(seat.api)
-        async with running(_acquire(seat.elector)):
-            await asyncio.sleep(7.0)
-            lease = seat.api.object(LEASE)
-            assert lease is not None
-            lease["spec"]["holderIdentity"] = ""
-            seat.api.update(LEASE, lease)
-            await asyncio.sleep(0.6)
-            assert seat.elector.is_leading
 
     @pytest.mark.parametrize(
         "answer",
@@ -232,7 +182,7 @@ class TestAcquire:
         seat = Seat()
         hold_by_other(seat.api, holder="")
         seat.api.script("PUT", LEASE, Late(10.0))
-        async with running(_acquire(seat.elector)):
+        async with running(acquire(seat.elector)):
             await asyncio.sleep(10.0)
             await settle()
             assert seat.spec()["holderIdentity"] == "me"
@@ -243,7 +193,7 @@ class TestAcquire:
         seat = Seat()
         hold_by_other(seat.api, holder="")
         seat.api.script("PUT", LEASE, Lost(executed=True, after_seconds=1.0))
-        async with running(_acquire(seat.elector)):
+        async with running(acquire(seat.elector)):
             await asyncio.sleep(2.0)
             assert seat.spec()["holderIdentity"] == "me"
             assert not seat.elector.may_write()
@@ -264,7 +214,7 @@ class TestAcquire:
             return seat.api.answer(request)
 
         seat.api.script("PUT", LEASE, overtaken)
-        async with running(_acquire(seat.elector)):
+        async with running(acquire(seat.elector)):
             await asyncio.sleep(10.0)
             assert not seat.elector.is_leading
             assert seat.elector.holder == "faster"
@@ -502,5 +452,5 @@ class TestConfig:
         assert boot_time() >= time.monotonic() - 1.0
 
 
-async def _acquire(elector: Elector) -> None:
+async def acquire(elector: Elector) -> None:
     await elector.acquire()

@@ -3,9 +3,6 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -17,79 +14,17 @@ from k8s_scheduler.kube.login import Login
 from k8s_scheduler.kube.request_headers import user_agent
 from k8s_scheduler.kube.tls import TlsMaterial
 from k8s_scheduler.kube.transport import ApiTransport
-from k8s_scheduler.kube.wires import Wire, WirePool
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.certificates import Authority, Issued
 from tests.fakes.clock import FakeClock
-from tests.fakes.https import Handler, Server, Source, common_name, hang, in_turn, reset, says
+from tests.fakes.https import Server, Source, common_name, hang, in_turn, reset, says
 
 BINDING = "/api/v1/namespaces/a/pods/p/binding"
-
-
-@pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority()
-
-
-@pytest.fixture
-async def server(tmp_path: Path, authority: Authority) -> AsyncIterator[Server]:
-    made = Server()
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", made.serve)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    context = authority.server_context(tmp_path, hosts=("127.0.0.1", "kubernetes"))
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    made.address = f"127.0.0.1:{runner.addresses[0][1]}"
-    yield made
-    await runner.cleanup()
-
-
-@pytest.fixture
-def source(server: Server, authority: Authority) -> Source:
-    return Source(Login(f"https://{server.address}", TlsMaterial(ca=authority.pem), "Bearer one"))
-
-
-@pytest.fixture
-def metrics() -> Metrics:
-    return Metrics()
-
-
-@pytest.fixture
-async def credentials(source: Source) -> RotatingCredentials:
-    return await RotatingCredentials.open(source, clock=FakeClock())
-
-
-@pytest.fixture
-async def transport(
-    credentials: RotatingCredentials, metrics: Metrics
-) -> AsyncIterator[ApiTransport]:
-    async with ApiTransport(credentials, metrics=metrics.kube) as made:
-        yield made
 
 
 def count(metrics: Metrics, code: str, method: str, server: Server) -> float:
     labels = {"code": code, "method": method, "host": server.address}
     return metrics.registry.get_sample_value("rest_client_requests_total", labels) or 0.0
-
-
-def late(metrics: Metrics, result: str) -> float:
-    name = "k8s_scheduler_late_writes_total"
-    return metrics.registry.get_sample_value(name, {"result": result}) or 0.0
-
-
-def connections_made(monkeypatch: pytest.MonkeyPatch) -> list[Wire]:
-    """Return a list to which every connection is added when it is there."""
-    made: list[Wire] = []
-    connect = WirePool._connect
-
-    async def noting(pool: WirePool) -> Wire:
-        made.append(await connect(pool))
-        return made[-1]
-
-    monkeypatch.setattr(WirePool, "_connect", noting)
-    return made
 
 
 class TestAnswers:
@@ -213,61 +148,6 @@ class TestNoAnswer:
         with pytest.raises(NotSent, match="in time"):
             await transport.request("POST", BINDING, body=b"{}", timeout_seconds=0)
         assert server.requests == []
-
-    async def test_what_may_not_be_sent_any_more_is_not_sent(
-        self,
-        transport: ApiTransport,
-        server: Server,
-        metrics: Metrics,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        server.handler = says(201)
-        connections = connections_made(monkeypatch)
-        # Without a connection yet, and on one that is idle.
-        for _ in range(2):
-            with pytest.raises(NotSent, match="may not be sent any more"):
-                await transport.request("POST", BINDING, body=b"{}", may_send=lambda: False)
-            assert server.requests == []
-        # The connection is as good as before.
-        assert (await transport.request("POST", BINDING, body=b"{}")).status == 201
-        assert len(connections) == 1
-        assert late(metrics, "withheld") == 2
-
-    async def test_whether_it_may_be_sent_is_asked_when_there_is_a_connection(
-        self, transport: ApiTransport, server: Server, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A process that is stopped while it waits for one must not send when it goes on."""
-        connections = connections_made(monkeypatch)
-        with pytest.raises(NotSent):
-            await transport.request("POST", BINDING, body=b"{}", may_send=lambda: not connections)
-        assert len(connections) == 1
-        assert server.requests == []
-
-    @pytest.mark.parametrize(
-        ("handler", "result"),
-        [
-            (says(201), "success"),
-            (says(409), "conflict"),
-            (says(403), "failure"),
-            (reset, "unknown"),
-        ],
-        ids=["success", "conflict", "failure", "unknown"],
-    )
-    async def test_what_was_under_way_at_the_deadline_is_counted_by_its_answer(
-        self,
-        transport: ApiTransport,
-        server: Server,
-        metrics: Metrics,
-        handler: Handler,
-        result: str,
-    ) -> None:
-        server.handler = handler
-        for allowed in ([True, True], [True, False]):
-            with suppress(OutcomeUnknown):
-                await transport.request(
-                    "POST", BINDING, body=b"{}", may_send=lambda left=allowed: left.pop(0)
-                )
-        assert late(metrics, result) == 1
 
     async def test_no_answer_in_time_is_unknown(
         self, transport: ApiTransport, server: Server
