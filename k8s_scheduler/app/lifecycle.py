@@ -156,7 +156,7 @@ class Daemon:
             self._decide()
             return
         if not self._delay_caches:
-            self._tasks.start("caches", self._fill_caches(), may_end=True)
+            self._tasks.start("caches", self._warm_up(), may_end=True)
         version = await elector.acquire()
         async with asyncio.TaskGroup() as group:
             holding = group.create_task(elector.hold())
@@ -165,6 +165,11 @@ class Daemon:
             self._graph.pump.forbid()
             deciding.cancel()
         self._lease_lost.set()
+
+    async def _warm_up(self) -> None:
+        """Fill a standby's caches; looking for garbage in them is not left to the take-over."""
+        await self._fill_caches()
+        keep_what_is_here()
 
     async def _take_over(self, version: str) -> None:
         """See all that the last leader did before deciding anything.

@@ -13,6 +13,7 @@ from testbed.errors import TestbedError
 from testbed.options import CONTROLLER_MANAGER, BedOptions
 from testbed.sandbox import Sandbox
 from testbed.takeover.load import Stream, large_nodes
+from testbed.takeover.outage import outage, server_away
 from testbed.takeover.replicas import (
     TakeOver,
     Times,
@@ -31,11 +32,18 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m testbed.takeover", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="take-overs of each kind")
     parser.add_argument("--per-second", type=float, default=30.0, help="pods coming in")
+    parser.add_argument(
+        "--outage", type=float, metavar="SECONDS", help="take the API server away for so long"
+    )
+    parser.add_argument("--pods", type=int, default=1000, help="pods that wait in an outage")
     chosen = parser.parse_args(arguments)
     try:
-        with Bed(BedOptions(components=(CONTROLLER_MANAGER,))) as bed, Sandbox(bed) as sandbox:
+        with Bed(BedOptions(components=(CONTROLLER_MANAGER,))) as bed:
+            if chosen.outage:
+                return _outages(bed, chosen)
             for crash in (True, False):
-                found = _rounds(bed, sandbox, chosen, crash=crash)
+                with Sandbox(bed) as sandbox:
+                    found = _rounds(bed, sandbox, chosen, crash=crash)
                 print(_report("kill -9" if crash else "SIGTERM", found), flush=True)
     except (TestbedError, AssertionError) as error:
         print(f"takeover: {error}", file=sys.stderr)
@@ -43,12 +51,25 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _outages(bed: Bed, chosen: argparse.Namespace) -> int:
+    for words, times in (("one process, no election", None), ("two replicas", Times())):
+        with Sandbox(bed) as sandbox:
+            lasted = outage(
+                sandbox, times, away=server_away, pods=chosen.pods, seconds=chosen.outage
+            )
+        print(
+            f"{words}: {chosen.pods} pods bound {lasted:.1f} s after the end of an outage of "
+            f"{chosen.outage:g} s",
+            flush=True,
+        )
+    return 0
+
+
 def _rounds(
     bed: Bed, sandbox: Sandbox, chosen: argparse.Namespace, *, crash: bool
 ) -> list[TakeOver]:
     times = Times()
-    if crash:
-        large_nodes(sandbox)
+    large_nodes(sandbox)
     found = []
     leader = start_replica(bed, times)
     wait_for_leader(leader)

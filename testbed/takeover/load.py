@@ -6,17 +6,26 @@ from typing import Self
 
 from testbed.errors import TestbedError
 from testbed.sandbox import Sandbox
-from testbed.workload import make_node, make_pod
+from testbed.workload import make_node, make_pod, object_path
 
 _JOIN_SECONDS = 30.0
 _numbers = itertools.count()
 
 
-def large_nodes(sandbox: Sandbox, count: int = 20) -> None:
-    """Create nodes with room for every pod of a measurement."""
-    sandbox.create_nodes(
-        [make_node(f"n{i}", cpu="1000", memory="4Ti", pods=5000) for i in range(count)]
-    )
+def large_nodes(sandbox: Sandbox, count: int = 20, *, cordoned: bool = False) -> list[str]:
+    """Create nodes with room for every pod of a measurement; return their paths."""
+    nodes = [
+        make_node(f"n{i}", cpu="1000", memory="4Ti", pods=5000, unschedulable=cordoned)
+        for i in range(count)
+    ]
+    sandbox.create_nodes(nodes)
+    return [object_path(node) for node in nodes]
+
+
+def uncordon(sandbox: Sandbox, paths: list[str]) -> None:
+    """Let pods come to nodes."""
+    for path in paths:
+        sandbox.client.patch(path, {"spec": {"unschedulable": False}})
 
 
 class Stream:

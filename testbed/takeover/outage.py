@@ -1,13 +1,14 @@
 """The API server goes away while pods wait, and comes back: how long until all are bound."""
 
-import signal
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from testbed.bed import Bed
 from testbed.daemon import Daemon
+from testbed.options import API_SERVER
 from testbed.sandbox import Sandbox
+from testbed.takeover.load import large_nodes, uncordon
 from testbed.takeover.replicas import (
     Supervisor,
     Times,
@@ -15,7 +16,6 @@ from testbed.takeover.replicas import (
     successes,
     wait_for_leader,
 )
-from testbed.waiting import eventually
 from testbed.workload import make_pod
 
 SCHEDULER = "k8s-scheduler"
@@ -23,6 +23,16 @@ SCHEDULER = "k8s-scheduler"
 _PATIENCE_SECONDS = 120.0
 
 Away = Callable[..., AbstractContextManager[None]]
+
+
+@contextmanager
+def server_away(bed: Bed, *, kill: bool) -> Iterator[None]:
+    """Take the API server away for as long as the body, and bring it back."""
+    (bed.kill if kill else bed.stop)(API_SERVER)
+    try:
+        yield
+    finally:
+        bed.start(API_SERVER)
 
 
 def outage(
@@ -34,18 +44,18 @@ def outage(
     meanwhile is started again after a second, as a kubelet would.
     """
     bed = sandbox.bed
+    # All pods are there before any can be bound.
+    nodes = large_nodes(sandbox, cordoned=True)
     daemons = _start(bed, times)
+    supervisor = Supervisor(daemons)
     try:
-        # All pods are there before any is bound.
-        for daemon in daemons:
-            daemon.signal(signal.SIGSTOP)
         sandbox.create_pods(
             make_pod(f"p{i}", cpu="10m", scheduler_name=SCHEDULER) for i in range(pods)
         )
-        for daemon in daemons:
-            daemon.signal(signal.SIGCONT)
-        eventually(lambda: _bound_so_far(daemons) > 0, _PATIENCE_SECONDS, "binding is under way")
-        supervisor = Supervisor(daemons)
+        uncordon(sandbox, nodes)
+        supervisor.until(
+            lambda: _bound_so_far(daemons) > 0, _PATIENCE_SECONDS, "binding is under way"
+        )
         with away(bed, kill=True):
             ends = time.monotonic() + seconds
             while time.monotonic() < ends:

@@ -203,6 +203,17 @@ async def test_a_standby_fills_its_caches_and_a_new_leader_catches_up_before_it_
     await scene.running
 
 
+async def test_a_standby_has_the_collector_leave_its_caches_alone_before_it_leads(monkeypatch):
+    frozen = []
+    monkeypatch.setattr("gc.freeze", lambda: frozen.append(True))
+    scene = Scene()
+    await scene.sync()
+    assert frozen
+    assert "allow" not in scene.log
+    scene.stop.set()
+    await scene.running
+
+
 async def test_caches_may_wait_for_leadership():
     scene = Scene(delay=True)
     await scene.turn()
