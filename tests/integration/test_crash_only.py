@@ -1,19 +1,22 @@
 """Killed again and again at random moments: a new process goes on from the API server alone.
 
-Preemptions, late binding of volumes and plain pods all at once, on nodes that hold just what is
-wanted in the end.
+Preemptions, late binding of volumes, a permit and plain pods all at once, on nodes that hold just
+what is wanted in the end.
 """
 
 import random
+import sys
 import time
 from collections import Counter
 
 import pytest
 
 from testbed.daemon import Daemon
+from testbed.installation import shipped_configuration
 from testbed.waiting import eventually
 from testbed.workload import HOSTNAME_LABEL, make_node
-from tests.integration.daemons import SCHEDULER, running, stand_up
+from tests.integration import doorkeeper
+from tests.integration.daemons import SCHEDULER, nominated, running, stand_up
 from tests.integration.situations import PRIORITY_CLASSES, priority_class, waiting
 from tests.integration.volume_situations import (
     BY_HAND,
@@ -25,6 +28,13 @@ from tests.integration.volume_situations import (
 
 NODES = ("a", "b", "c")
 DEATHS = 5
+WAITING = 'scheduler_goroutines{operation="binding"}'
+WITH_A_DOORKEEPER = """
+    plugins:
+      permit:
+        enabled:
+          - name: Doorkeeper
+"""
 
 
 @pytest.fixture
@@ -38,6 +48,22 @@ def pod(name, cpu, priority, **more):
     found["metadata"]["name"] = name
     found["spec"]["schedulerName"] = SCHEDULER
     return found
+
+
+def labelled(found, **labels):
+    found["metadata"].setdefault("labels", {}).update(labels)
+    return found
+
+
+def mortal(bed):
+    """Return a daemon with a plugin that makes pods wait for a permit."""
+    return Daemon(
+        bed,
+        name="mortal",
+        configuration=shipped_configuration().rstrip() + WITH_A_DOORKEEPER,
+        flags=("--leader-elect=false",),
+        program=(sys.executable, doorkeeper.__file__),
+    )
 
 
 def make_volumes(sandbox):
@@ -77,15 +103,21 @@ def test_a_new_process_goes_on_where_the_last_one_was_killed(kwok_sandbox, class
         pod(f"stored-{i}", "100m", "crash-high", volumes=using(c)) for i, c in enumerate(claims)
     ]
     small = [pod(f"small-{i}", "100m", "crash-low") for i in range(6)]
-    sandbox.create_pods([*high, *stored, *small])
+    at_the_door = labelled(pod("waits", "100m", "crash-low"), door="600")
+    sandbox.create_pods([*high, *stored, *small, at_the_door])
     wanted = {p["metadata"]["name"] for p in (*high, *stored, *small)}
-    daemon = Daemon(bed, name="mortal", flags=("--leader-elect=false",))
+    daemon = mortal(bed)
     for _ in range(DEATHS):
         daemon.start(wait=False)
         time.sleep(rng.uniform(0.8, 2.5))
         daemon.kill()
     daemon.start()
     eventually(lambda: all(node_names(sandbox).get(name) for name in wanted), 120, "all are bound")
+    # The one at the door waits again, with its node named, until somebody lets it in.
+    eventually(lambda: daemon.metrics()[WAITING] == 1, 30, "it waits at the door")
+    eventually(lambda: nominated(sandbox, "waits"), 30, "its status names a node")
+    sandbox.create_pods([labelled(pod("opens", "0", "crash-low"), says="allow")])
+    eventually(lambda: node_names(sandbox)["waits"], 30, "it is let in")
     assert daemon.stop() == 0
     found = sandbox.pods()
     # High ones are where they were asked to be, volumes where they can be reached.

@@ -14,6 +14,7 @@ import pytest
 from testbed.takeover.load import Stream, large_nodes
 from testbed.takeover.outage import outage
 from testbed.takeover.replicas import (
+    Supervisor,
     Times,
     start_replica,
     successes,
@@ -24,7 +25,7 @@ from testbed.waiting import eventually
 from testbed.workload import make_pod
 from tests.integration.daemons import SCHEDULER, api_server_away, bound
 
-TIMES = Times(lease_seconds=5.0, renew_seconds=4.0, retry_seconds=0.5)
+TIMES = Times(lease_seconds=6.0, renew_seconds=4.5, retry_seconds=0.5)
 # What a machine that is busy with other things may add.
 NOISE_SECONDS = 10.0
 # As many requests can be under way at once as there are connections.
@@ -89,7 +90,8 @@ def test_a_leader_is_followed_when_its_lease_is_over_and_at_once_if_it_gives_it_
         third = replicas()
         stop = take_over(second, third, crash=False, limit_seconds=60)
         assert stop.first_bind < 2.0 + NOISE_SECONDS
-    eventually(lambda: all_bound(sandbox), 60, "every pod is bound")
+    # A machine that is very busy may make even the last one lose its lease.
+    Supervisor((third,)).until(lambda: all_bound(sandbox), 60, "every pod is bound")
     bound_once(sandbox)
     assert "released lease" in second.log.read_text()
 
@@ -110,7 +112,7 @@ def test_a_process_that_was_frozen_for_longer_than_its_lease_starts_no_write(san
         leader.signal(signal.SIGCONT)
         assert leader.wait(timeout_seconds=30) == 1
         time.sleep(1)
-    eventually(lambda: all_bound(sandbox), 60, "every pod is bound")
+    Supervisor((standby,)).until(lambda: all_bound(sandbox), 60, "every pod is bound")
     refused = bound_once(sandbox)
     # What was under way when it was stopped: answered, refused, or both asked for the same pod.
     assert len(refused) <= IN_FLIGHT
