@@ -16,7 +16,6 @@ from tests.unit.kube.write_fakes import (
     Desk,
     bind,
     binding_path,
-    condition,
     loop_clock,
     pod_path,
     running,
@@ -29,35 +28,6 @@ def failure(outcomes: list[BindOutcome]) -> BindFailure | None:
     [outcome] = outcomes
     assert not outcome.bound
     return outcome.reason
-
-
-class TestDeadline:
-    """No write starts when it may not, however long ago it was asked for."""
-
-    @virtual_time
-    async def test_a_bind_that_waited_for_a_connection_is_not_sent_after_the_deadline(self) -> None:
-        desk = Desk()
-        desk.add_pod()
-        desk.api.connecting_seconds = 3.0
-        desk.dispatcher.submit_bind(bind())
-        async with running(desk.dispatcher.run()):
-            await asyncio.sleep(2.0)
-            desk.leading = False
-            await desk.dispatcher.drain(60.0)
-        assert failure(desk.outcomes) is BindFailure.NOT_LEADING
-        assert desk.api.requests == []
-
-    @virtual_time
-    async def test_a_condition_neither(self) -> None:
-        desk = Desk()
-        desk.add_pod()
-        desk.api.connecting_seconds = 3.0
-        desk.dispatcher.submit_condition(condition())
-        async with running(desk.dispatcher.run()):
-            await asyncio.sleep(2.0)
-            desk.leading = False
-            await desk.dispatcher.drain(60.0)
-        assert desk.api.requests == []
 
 
 class TestAnswered:
