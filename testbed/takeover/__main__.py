@@ -57,11 +57,11 @@ def _outages(bed: Bed, chosen: argparse.Namespace) -> int:
             lasted = outage(
                 sandbox, times, away=server_away, pods=chosen.pods, seconds=chosen.outage
             )
-        print(
-            f"{words}: {chosen.pods} pods bound {lasted:.1f} s after the end of an outage of "
-            f"{chosen.outage:g} s",
-            flush=True,
-        )
+            print(
+                f"{words}: {chosen.pods} pods bound {lasted:.1f} s after the end of an outage of "
+                f"{chosen.outage:g} s",
+                flush=True,
+            )
     return 0
 
 
