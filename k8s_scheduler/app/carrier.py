@@ -16,6 +16,7 @@ from k8s_scheduler.core.messages.outgoing import (
     PatchCondition,
     PatchObject,
     PodReference,
+    ReadPod,
     RecordEvent,
     Request,
     Severity,
@@ -24,6 +25,7 @@ from k8s_scheduler.kube.binding import BindRequest
 from k8s_scheduler.kube.conditions import ConditionPatch
 from k8s_scheduler.kube.dispatcher import Dispatcher
 from k8s_scheduler.kube.events import EventNote
+from k8s_scheduler.kube.pod_reader import PodReader, ReadRequest
 from k8s_scheduler.kube.recorder import EventRecorder
 from k8s_scheduler.kube.resources import OTHERS
 from k8s_scheduler.kube.write_lane import WriteLane
@@ -53,12 +55,14 @@ class Carrier:
         dispatcher: Dispatcher,
         recorder: EventRecorder,
         writes: WriteLane,
+        reader: PodReader,
         *,
         wall_clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._dispatcher = dispatcher
         self._recorder = recorder
         self._writes = writes
+        self._reader = reader
         self._wall_clock_ns = wall_clock_ns
         self._carry: dict[type[Instruction], Callable[[Any], None]] = {
             Bind: self._bind,
@@ -69,6 +73,7 @@ class Carrier:
             Evict: self._evict,
             ClearNomination: self._clear_nomination,
             PatchObject: self._patch_object,
+            ReadPod: self._read,
         }
 
     def carry_out(self, instructions: Iterable[Instruction]) -> None:
@@ -142,6 +147,9 @@ class Carrier:
             patch=patch.patch,
         )
         self._submit(patch, patch.object_namespace, calls)
+
+    def _read(self, read: ReadPod) -> None:
+        self._reader.submit(ReadRequest(read.uid, read.namespace, read.name, read.attempt))
 
     def _submit(self, request: Request, namespace: str, calls: tuple[Call, ...]) -> None:
         self._writes.submit(

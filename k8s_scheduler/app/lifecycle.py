@@ -3,9 +3,10 @@
 Start: serve health, watch nodes and whatever else decisions depend on, then pods (also as a
 standby, unless told to wait), become the leader, catch up with everything the last one wrote,
 decide. Stop: decide nothing more, see the writes under way to their end while the lease is still
-held (bindings, and in the same time the evictions and volumes that pods wait for), write the last
-events, give the lease back. A lost lease ends the process at once: it can't know what it has
-missed, and nothing it has started can outlast the lease.
+held (bindings, and in the same time the evictions and volumes that pods wait for), give the lease
+back, write the last events: they tell what has happened, and nobody has to wait for them. A lease
+under which a write may still be under way is not given back, but runs out. A lost lease ends the
+process at once: it can't know what it has missed, and nothing it has started can outlast the lease.
 """
 
 import asyncio
@@ -62,7 +63,9 @@ async def _run(options: RunOptions) -> int:
                 _say_hello(options, credentials.server)
                 daemon = Daemon(graph, options)
                 reload = daemon.follow_configuration()
-                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload.look_now)
+                loop = asyncio.get_running_loop()
+                loop.add_signal_handler(signal.SIGHUP, reload.look_now)
+                loop.add_signal_handler(signal.SIGUSR2, graph.check.ask)
                 with watched_collector(metrics.gc_pause_seconds):
                     return await daemon.run(stop)
     except CredentialsError as error:
@@ -108,6 +111,7 @@ class Daemon:
     ) -> None:
         self._graph = graph
         self._around = surroundings or Surroundings()
+        self._hang_seconds = options.hang_seconds
         self._delay_caches = options.configuration.settings.delay_cache_until_active
         self._tasks = Supervisor()
         self._lease_lost = asyncio.Event()
@@ -156,10 +160,13 @@ class Daemon:
 
     def _start_background(self) -> None:
         graph = self._graph
-        self._tasks.start("watchdog", self._around.watchdog())
+        if self._hang_seconds > 0:
+            self._tasks.start("watchdog", self._around.watchdog(self._hang_seconds))
+        self._tasks.start("self-check", graph.check.run())
         self._tasks.start("dispatcher", graph.dispatcher.run())
         self._tasks.start("writes", graph.writes.run())
         self._tasks.start("recorder", graph.recorder.run())
+        self._tasks.start("reader", graph.reader.run())
         self._tasks.start("rejections", graph.rejections.run())
         self._tasks.start("pump", graph.pump.run())
         self._tasks.start("timers", graph.pump.tick())
@@ -173,7 +180,7 @@ class Daemon:
             self._decide()
             return
         if not self._delay_caches:
-            self._tasks.start("caches", self._fill_caches(), may_end=True)
+            self._tasks.start("caches", self._warm_up(), may_end=True)
         version = await elector.acquire()
         async with asyncio.TaskGroup() as group:
             holding = group.create_task(elector.hold())
@@ -182,6 +189,11 @@ class Daemon:
             self._graph.pump.forbid()
             deciding.cancel()
         self._lease_lost.set()
+
+    async def _warm_up(self) -> None:
+        """Fill a standby's caches; looking for garbage in them is not left to the take-over."""
+        await self._fill_caches()
+        self._around.keep_memory()
 
     async def _take_over(self, version: str) -> None:
         """See all that the last leader did before deciding anything.
@@ -222,6 +234,14 @@ class Daemon:
         counts = {i.resource.plural: len(i.store) for i in self._graph.informers()}
         logger.info("Caches are synced, scheduling", extra={"fields": counts})
 
+    async def _give_back(self, *, certain: bool) -> None:
+        """Let the next leader start at once, if it is certain that nothing of ours can follow."""
+        elector = self._graph.elector
+        led = elector is not None and elector.is_leading
+        await self._tasks.stop("leading")
+        if elector is not None and led and certain:
+            await elector.release()
+
     async def _drain(self) -> int:
         graph = self._graph
         graph.pump.forbid()
@@ -239,12 +259,9 @@ class Daemon:
                 "Stopping with writes that have not come to their end",
                 extra={"fields": {"writes": unwritten}},
             )
+        await self._give_back(certain=not unresolved and not unwritten)
         dropped = await graph.recorder.drain(_EVENTS_SECONDS)
         if dropped:
             logger.warning("Events were not written", extra={"fields": {"events": dropped}})
-        led = graph.elector is not None and graph.elector.is_leading
-        await self._tasks.stop("leading")
-        if led and graph.elector is not None:
-            await graph.elector.release()
         logger.info("Stopped")
         return ExitCode.DRAIN_TIMED_OUT if unresolved or unwritten else ExitCode.OK

@@ -17,6 +17,8 @@ from k8s_scheduler.console.open_paths import HEALTH_PATHS
 DEFAULT_SECURE_PORT = 10259
 DEFAULT_REVIEW_TTL_SECONDS = 10.0
 DEFAULT_POD_MAX_IN_UNSCHEDULABLE_PODS_SECONDS = 300.0
+DEFAULT_CACHE_COMPARISON_SECONDS = 1800.0
+DEFAULT_HANG_SECONDS = 60.0
 DEFAULT_RECORD_MAX_BYTES = 256 * 1024 * 1024
 
 
@@ -66,6 +68,7 @@ class RunOptions:
 
     `configuration` already holds what flags override: the kubeconfig to use is
     `configuration.settings.client_connection.kubeconfig`, empty for in-cluster credentials.
+    `cache_comparison_seconds` 0 means only on SIGUSR2, `hang_seconds` 0 that nobody watches.
     `secure_port` 0 means that nothing is served. `record_file` None means no recording.
     """
 
@@ -85,5 +88,7 @@ class RunOptions:
     pod_max_attempts: int | None = None
     evaluation: Evaluation = Evaluation.INCREMENTAL
     verified_share: float = 0.0
+    cache_comparison_seconds: float = DEFAULT_CACHE_COMPARISON_SECONDS
+    hang_seconds: float = DEFAULT_HANG_SECONDS
     record_file: Path | None = None
     record_max_bytes: int = DEFAULT_RECORD_MAX_BYTES

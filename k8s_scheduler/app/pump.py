@@ -23,20 +23,25 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.carrier import Carrier
 from k8s_scheduler.app.recording import Recording
 from k8s_scheduler.core.engine.evictions import GONE
+from k8s_scheduler.core.engine.holdings import Holdings
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
     Message,
     NodeChanged,
     ObjectChanged,
     PodChanged,
+    PodRead,
     QueueSettings,
     Reconfigure,
+    Recount,
     RequestResult,
     Schedule,
     Tick,
 )
+from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.kube.binding import BindOutcome
+from k8s_scheduler.kube.pod_reader import ReadOutcome
 from k8s_scheduler.kube.write_requests import WriteOutcome
 from k8s_scheduler.lib.slices import SliceMeter
 
@@ -57,11 +62,18 @@ class Pump:
         clock: Callable[[], float],
         meter: SliceMeter,
         batch: Batch | None = None,
+        may_decide: Callable[[], bool] = lambda: True,
     ) -> None:
+        """Drive `core`. `may_decide` is asked before each few decisions.
+
+        A process that was stopped for a while learns from it, before it decides anything on a
+        state that has grown old, that somebody else decides by now.
+        """
         self._core = core
         self._clock = clock
         self._meter = meter
         self._batch = batch or Batch()
+        self._may_decide = may_decide
         self._carrier: Carrier | None = None
         self._recording: Recording | None = None
         self._allowed = False
@@ -127,6 +139,21 @@ class Pump:
             )
         )
 
+    def pod_read(self, outcome: ReadOutcome) -> None:
+        """Take a pod that the core wanted to be read."""
+        self._tell(PodRead(self._clock(), outcome.uid, outcome.attempt, outcome.pod))
+
+    # Checking
+
+    @property
+    def holdings(self) -> Holdings:
+        """What the core holds, to be compared and printed."""
+        return self._core.holdings
+
+    def recount(self, first: int, count: int) -> int:
+        """Let the core add up anew what pods take; return on how many nodes it was wrong."""
+        return len(self._tell(Recount(self._clock(), first, count)))
+
     # Another configuration
 
     @property
@@ -190,7 +217,7 @@ class Pump:
             self._wake.clear()
             part = self._meter.start("core")
             left = self._batch.max_pods
-            while self._allowed and self._core.has_work:
+            while self._allowed and self._core.has_work and self._may_decide():
                 room = self._connected().bind_room()
                 if room <= 0:
                     # A bind that ends makes room, and wakes us.
@@ -213,11 +240,13 @@ class Pump:
             part.finish()
             await asyncio.sleep(TICK_SECONDS)
 
-    def _tell(self, message: Message) -> None:
+    def _tell(self, message: Message) -> list[Instruction]:
         if self._recording is not None:
             self._recording.write(message)
-        self._connected().carry_out(self._core.handle(message))
+        instructions = self._core.handle(message)
+        self._connected().carry_out(instructions)
         self._wake.set()
+        return instructions
 
     def _connected(self) -> Carrier:
         if self._carrier is None:

@@ -162,7 +162,7 @@ class Shadow:
 
     async def run(self, stop: asyncio.Event) -> int:
         """Run until stopped, done or broken."""
-        self._tasks.start("watchdog", watch_loop())
+        self._tasks.start("watchdog", watch_loop(self._options.run.hang_seconds))
         self._tasks.start("following", self._follow())
         ends: list[asyncio.Future[Any]] = [
             asyncio.ensure_future(stop.wait()),

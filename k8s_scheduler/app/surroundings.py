@@ -54,7 +54,8 @@ class Surroundings:
     pace: Pace = DEFAULT_PACE
     warm_up: Callable[[Setup], None] = warm_up
     keep_memory: Callable[[], None] = keep_what_is_here
-    watchdog: Callable[[], Coroutine[Any, Any, None]] = watch_loop
+    # Told how long the loop may hang.
+    watchdog: Callable[[float], Coroutine[Any, Any, None]] = watch_loop
 
     def timing(self) -> Timing:
         """Return the ordinary clock, sleep and chance."""

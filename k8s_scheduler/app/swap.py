@@ -77,7 +77,7 @@ class Swap:
                 await self._stop(kind, informer)
 
     def _watched(self) -> Mapping[Kind, Informer[Any]]:
-        return {Kind(informer.resource.kind): informer for informer in self._graph.others}
+        return self._graph.watched()
 
     async def _watch(self, kinds: list[Kind]) -> None:
         """Watch some kinds more, and wait until all that is there of them is known."""

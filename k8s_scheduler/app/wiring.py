@@ -9,19 +9,23 @@ from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.carrier import Carrier
+from k8s_scheduler.app.core_check import CoreCheck
 from k8s_scheduler.app.options import Evaluation, RunOptions
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.app.recording import Recording
 from k8s_scheduler.app.reload_parts import ReloadParts, reload_parts
+from k8s_scheduler.app.self_check import SelfCheck
 from k8s_scheduler.app.surroundings import Surroundings
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.kube.comparing import Comparer
 from k8s_scheduler.kube.dispatcher import Dispatcher, DispatcherConfig
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.leader import Elector
 from k8s_scheduler.kube.lease import LeaseConfig
+from k8s_scheduler.kube.pod_reader import PodReader
 from k8s_scheduler.kube.recorder import EventRecorder
 from k8s_scheduler.kube.rejections import Rejections
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS, Resource, T
@@ -48,10 +52,12 @@ class Graph:
     pods: Informer[Pod]
     dispatcher: Dispatcher
     writes: WriteLane
+    reader: PodReader
     recorder: EventRecorder
     rejections: Rejections
     recording: Recording | None
     elector: Elector | None
+    check: SelfCheck
     reload: ReloadParts
     watch: Callable[[Kind], Informer[ClusterObject]]
 
@@ -60,6 +66,10 @@ class Graph:
         yield self.nodes
         yield from self.others
         yield self.pods
+
+    def watched(self) -> Mapping[Kind, Informer[ClusterObject]]:
+        """Return the informers of the kinds besides pods and nodes, by kind."""
+        return {Kind(informer.resource.kind): informer for informer in self.others}
 
     def configuration_page(self) -> Mapping[str, Any]:
         """Return what `/configz` shows."""
@@ -103,10 +113,10 @@ def wire(
     clock = SteadyClock(wall=lambda: around.wall_clock_ns() / 1e9, monotonic=around.clock)
     meter = SliceMeter(metrics.report_slice, around.cpu_clock)
     core = Scheduler(setup, metrics=metrics.scheduler, perf=around.perf)
-    batch = options.configuration.extras.batch
-    pump = Pump(core, clock=clock, meter=meter, batch=batch)
     elector = _elector(options, transport, metrics, around)
     may_write = _always if elector is None else elector.may_write
+    batch = options.configuration.extras.batch
+    pump = Pump(core, clock=clock, meter=meter, batch=batch, may_decide=may_write)
     dispatcher = Dispatcher(
         transport,
         metrics=metrics.kube,
@@ -121,6 +131,7 @@ def wire(
         transport,
         hostname=around.hostname,
         metrics=metrics.kube,
+        may_write=may_write,
         admit=admit,
         wall_clock_ns=around.wall_clock_ns,
         **around.timing(),
@@ -135,7 +146,8 @@ def wire(
         **around.timing(),
     )
     recording = _recording(options, core, clock=clock, meter=meter, metrics=metrics)
-    carrier = Carrier(dispatcher, recorder, writes, wall_clock_ns=around.wall_clock_ns)
+    reader = PodReader(transport, on_read=pump.pod_read, admit=admit, clock=around.clock)
+    carrier = Carrier(dispatcher, recorder, writes, reader, wall_clock_ns=around.wall_clock_ns)
     pump.connect(carrier, recording)
     watching = _Watching(transport, metrics, meter, around)
     nodes = watching.informer(NODES)
@@ -145,7 +157,7 @@ def wire(
     rejections = Rejections(
         transport,
         metrics=metrics.kube,
-        scheduler_names=[profile.scheduler_name for profile in setup.profiles],
+        is_ours=lambda name: name in core.scheduler_names,
         may_look=may_write,
     )
     pods.add_handler(rejections.pod_changed)
@@ -158,20 +170,39 @@ def wire(
     reload = reload_parts(
         options, transport, metrics, recorder=recorder, meter=meter, may_write=may_write
     )
-    return Graph(
+
+    def watched() -> Mapping[Kind, Informer[ClusterObject]]:
+        # A change of the configuration changes them.
+        return graph.watched()
+
+    def comparers() -> Mapping[Informer[Any], Comparer[Any]]:
+        return {each: Comparer(transport, each, meter=meter) for each in graph.informers()}
+
+    check = SelfCheck(
+        CoreCheck(pump, nodes, pods, watched, meter=meter),
+        comparers,
+        metrics=metrics.scheduler,
+        interval_seconds=options.cache_comparison_seconds,
+        sleep=around.sleep,
+        uniform=around.rng.random,
+    )
+    graph: Graph = Graph(
         pump=pump,
         nodes=nodes,
         others=tuple(map(watch, core.kinds)),
         pods=pods,
         dispatcher=dispatcher,
         writes=writes,
+        reader=reader,
         recorder=recorder,
         rejections=rejections,
         recording=recording,
         elector=elector,
+        check=check,
         reload=reload,
         watch=watch,
     )
+    return graph
 
 
 def _always() -> bool:

@@ -114,6 +114,22 @@ _SMALLEST_RECORD_BYTES = 1024 * 1024
     show_default=True,
     help="Share of decisions that are made again from scratch; a difference is logged.",
 )
+@click.option(
+    "--cache-comparison-interval",
+    "cache_comparison_seconds",
+    type=GoDuration(may_be_negative=False),
+    default="30m",
+    show_default=True,
+    help="How often the caches are compared with the API server; 0 only on SIGUSR2.",
+)
+@click.option(
+    "--hang-timeout",
+    "hang_seconds",
+    type=GoDuration(may_be_negative=False),
+    default="60s",
+    show_default=True,
+    help="A process whose event loop stands still for so long writes its stacks and ends; 0 never.",
+)
 @click.option("--record", "record_file", type=_FILE, help="Record every input of the core here.")
 @click.option(
     "--record-max-bytes",

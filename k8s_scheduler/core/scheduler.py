@@ -22,6 +22,7 @@ from k8s_scheduler.core.engine.departure import Departure
 from k8s_scheduler.core.engine.event_labels import event_of
 from k8s_scheduler.core.engine.evictions import Evictions
 from k8s_scheduler.core.engine.flights import Flights, Phase
+from k8s_scheduler.core.engine.holdings import Holdings
 from k8s_scheduler.core.engine.judging import Judge, Judgement
 from k8s_scheduler.core.engine.making_room import MakingRoom
 from k8s_scheduler.core.engine.metering import Meter
@@ -35,6 +36,7 @@ from k8s_scheduler.core.engine.shapes.tally import Tally
 from k8s_scheduler.core.engine.shapes.verification import Verifier
 from k8s_scheduler.core.engine.suspensions import Suspensions
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
+from k8s_scheduler.core.engine.unconfirmed import Unconfirmed, found_in
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.extenders import Extender
 from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming
@@ -50,7 +52,9 @@ from k8s_scheduler.core.messages.incoming import (
     NodeChanged,
     ObjectChanged,
     PodChanged,
+    PodRead,
     Reconfigure,
+    Recount,
     RequestResult,
     Restore,
     Schedule,
@@ -110,6 +114,7 @@ class Scheduler:
         numbers = Numbers()
         self._evictions = Evictions(numbers)
         self._suspensions = Suspensions(setup.extenders, numbers)
+        self._unconfirmed = Unconfirmed(self._cache)
         self._perf = perf
         metrics = metrics or Metrics().scheduler
         self._meter = Meter(metrics, tuple(self._profiles), perf=perf)
@@ -184,6 +189,7 @@ class Scheduler:
             departure=self._departure,
             making_room=self._making_room,
             suspensions=self._suspensions,
+            unconfirmed=self._unconfirmed,
             timed=self._timed,
             meter=self._meter,
             perf=perf,
@@ -196,6 +202,7 @@ class Scheduler:
             suspensions=self._suspensions,
             cycle=self._cycle,
             numbers=numbers,
+            unconfirmed=self._unconfirmed,
         )
         self._reconfiguring = Reconfiguring(
             setup.profiles,
@@ -236,6 +243,8 @@ class Scheduler:
             BindResult: self._attempts.take_result,
             RequestResult: self._attempts.take_answer,
             ExtenderAnswer: self._attempts.take_opinion,
+            PodRead: self._pod_read,
+            Recount: self._recount,
             Tick: self._tick,
             Reconfigure: self._reconfigure,
             Restore: self._restore,
@@ -289,6 +298,11 @@ class Scheduler:
         profile = self._profiles[pod.spec.scheduler_name]
         return self._judge.judge(profile, pod, makes_room=makes_room)
 
+    @property
+    def holdings(self) -> Holdings:
+        """Return a look at the state, to be compared or printed."""
+        return Holdings(self._parts, self._profiles)
+
     def checkpoint(self) -> Checkpoint:
         """Return the whole state as data; it shares the objects and copies none."""
         self._waker.rewind()
@@ -309,6 +323,7 @@ class Scheduler:
         uid, pod = message.uid, message.pod
         self._nominate(uid, pod)
         if pod is None:
+            self._unconfirmed.seen(uid)
             self._queue.remove(uid)
             self._attempts.forget_question(uid)
             self._attempts.abandon(uid)
@@ -334,6 +349,7 @@ class Scheduler:
 
     def _bound(self, uid: PodUid, pod: Pod) -> Iterator[Instruction]:
         """Take in a pod with a node, whoever put it there."""
+        self._unconfirmed.seen(uid)
         self._queue.remove(uid)
         self._attempts.forget_question(uid)
         if not self._is_binding(uid):
@@ -348,6 +364,27 @@ class Scheduler:
         if left != pod.spec.node_name:
             self._overfilled.pod_left(left)
         yield from self._overfilled.pod_seen(pod, sighting)
+
+    def _pod_read(self, message: PodRead) -> Iterator[Instruction]:
+        """Take what reading a pod has shown of which the watch shows nothing."""
+        waiting = self._unconfirmed.of(message)
+        if waiting is None:
+            return
+        uid, pod = message.uid, message.pod
+        found = found_in(message, waiting)
+        self._meter.resolved(found)
+        fields: dict[str, str | int] = {
+            "pod": f"{waiting.namespace}/{waiting.name}",
+            "node": waiting.node,
+            "attempt": waiting.attempt,
+            "found": found,
+        }
+        yield Log(Severity.WARNING, "pod was not seen on the node it was bound to, read it", fields)
+        if found == "unbound":
+            # The API server has the last word, whatever it said before.
+            self._unconfirmed.seen(uid)
+            self._cache.forget(uid)
+        yield from self._pod_changed(PodChanged(message.now, uid, pod))
 
     def _is_binding(self, uid: PodUid) -> bool:
         flight = self._flights.get(uid)
@@ -366,6 +403,14 @@ class Scheduler:
             yield _unreadable("node", message.name, error)
             return
         yield from self._overfilled.node_seen(message.name, is_new=is_new)
+
+    def _recount(self, message: Recount) -> Iterator[Instruction]:
+        table = self._cache.nodes
+        last = min(message.first + message.count, table.row_count)
+        for row, name in table.used_rows():
+            if message.first <= row < last and self._cache.recount(row):
+                self._meter.differs("amounts")
+                yield Log(Severity.ERROR, "what pods take was counted wrong", {"node": name})
 
     def _object_changed(self, message: ObjectChanged) -> Iterable[Instruction]:
         found = message.read()
@@ -419,6 +464,7 @@ class Scheduler:
         yield from self._parked_audit.look(now=message.now)
         yield from self._attempts.expire(now=message.now)
         yield from self._attempts.look_again(now=message.now)
+        yield from self._unconfirmed.due(now=message.now)
 
     def _reconfigure(self, message: Reconfigure) -> Iterator[Instruction]:
         yield from self._reconfiguring.take(message)

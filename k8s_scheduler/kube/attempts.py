@@ -1,11 +1,13 @@
 """Attempts to get an answer: when one is lost, what that means, and whether to try again.
 
 Each attempt learns when sending begins (`MarkingRequest`). That is the border between NotSent and
-OutcomeUnknown: whatever fails before it was surely not executed.
+OutcomeUnknown: whatever fails before it was surely not executed. It is also the last moment at
+which a write can be held back, and whoever may forbid it is asked there.
 """
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final
 
@@ -19,6 +21,10 @@ from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown, TransportError
 FAILURES: Final = (TimeoutError, aiohttp.ClientError, OSError)
 
 
+class BarredError(OSError):
+    """Whoever asked for a request does not want it sent any more."""
+
+
 class Call(msgspec.Struct, frozen=True):
     """What is asked for, whatever number of attempts it takes."""
 
@@ -28,22 +34,27 @@ class Call(msgspec.Struct, frozen=True):
     body: bytes | None
     content_type: str
     deadline: float
+    # Asked before the first byte leaves.
+    may_send: Callable[[], bool] | None = None
 
 
 class Attempt:
     """One attempt; `sent` from the moment its first byte may have left."""
 
-    __slots__ = ("sent",)
+    __slots__ = ("_may_send", "sent")
 
-    def __init__(self) -> None:
+    def __init__(self, may_send: Callable[[], bool] | None = None) -> None:
         self.sent = False
+        self._may_send = may_send
 
     def mark(self) -> None:
         """Let the requests that this task sends with aiohttp say when they begin."""
         _current.set(self)
 
     def begin(self) -> None:
-        """Take note that the first byte is about to leave."""
+        """Take note that the first byte is about to leave; BarredError if it must not."""
+        if self._may_send is not None and not self._may_send():
+            raise BarredError("it may not be sent any more")
         self.sent = True
 
 
@@ -55,7 +66,7 @@ class MarkingRequest(aiohttp.ClientRequest):
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         """Send the request."""
-        _current.get().sent = True
+        _current.get().begin()
         return await super().send(conn)
 
 

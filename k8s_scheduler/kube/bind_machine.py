@@ -89,6 +89,7 @@ class BindMachine:
         "_read_started_at",
         "_refusal",
         "_uniform",
+        "is_unheard",
         "outcome",
         "request",
         "submitted_at",
@@ -115,6 +116,8 @@ class BindMachine:
         self._not_sent_since: float | None = None
         self._refusal: PostAnswer | None = None
         self._barred = False
+        # Whether nobody answered the last call: it waits for the server, not for a time.
+        self.is_unheard = False
         self._read_started_at = submitted_at
 
     @property
@@ -138,6 +141,7 @@ class BindMachine:
 
     def posted(self, answer: PostAnswer, now: float) -> float:
         """Take the answer to a POST; return the seconds to wait before `next_call`."""
+        self.is_unheard = not answer.heard
         not_sent_since, self._not_sent_since = self._not_sent_since, None
         match answer.kind:
             case Posted.BOUND:
@@ -159,6 +163,7 @@ class BindMachine:
 
     def read(self, answer: ReadAnswer) -> float:
         """Take what the pod looks like; return the seconds to wait before `next_call`."""
+        self.is_unheard = not answer.heard
         match answer.kind:
             case Seen.ON_OUR_NODE:
                 self._succeed()

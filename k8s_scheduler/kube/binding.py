@@ -86,6 +86,8 @@ class PostAnswer:
     kind: Posted
     message: str = ""
     retry_after_seconds: float | None = None
+    # Whether the server said anything at all.
+    heard: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ class ReadAnswer:
 
     kind: Seen
     message: str = ""
+    # Whether the server said anything at all.
+    heard: bool = True
 
 
 class _Metadata(Wire, frozen=True, gc=False):

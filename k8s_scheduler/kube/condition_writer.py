@@ -112,6 +112,7 @@ class ConditionWriter:
                 body=encode_condition(patch, wall_ns=self._wall_clock_ns()),
                 content_type=STRATEGIC_MERGE_PATCH,
                 timeout_seconds=self._call_timeout_seconds,
+                may_send=self._may_write,
             )
         except KubeError as error:
             log.debug("condition of pod %s/%s: %s", patch.namespace, patch.name, error)

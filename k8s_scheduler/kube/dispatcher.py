@@ -14,10 +14,14 @@ the same (from a pod that waited in Permit) is taken. How one bind goes its way 
 Order per pod: a bind overtakes a waiting condition of its pod and follows one that is being
 written. Otherwise PodScheduled=False could land on a pod that is bound.
 
+Binds that wait for a server that is away are told by the first one that succeeds that it is back:
+with a thousand of them, hardly a moment passes until one asks.
+
 A server that has just started answers 403 until it has read its roles. So a 403 shortly after the
 connection was lost is no verdict: nothing was executed, and the bind is sent again.
 
-`may_write` is asked directly before every write; when it says no, none starts. An exception that
+`may_write` is asked before every write, and once more when its first byte is about to leave: a
+connection may have to be made first. When it says no, none starts. An exception that
 is not of the Kubernetes tree is a bug: it ends `run` and with it the process, because a bind whose
 end is not known must not be forgotten quietly.
 """
@@ -102,6 +106,8 @@ class Dispatcher:
         self._binds: dict[PodUid, BindMachine] = {}
         self._ready: asyncio.Queue[BindMachine] = asyncio.Queue()
         self._held_back: dict[PodUid, BindMachine] = {}
+        # Those that wait for a server that is away, until their time is over or it is back.
+        self._unheard: dict[PodUid, BindMachine] = {}
         self._accepting = True
         # When the server last did not answer, or not as a healthy one does.
         self._trouble_at = float("-inf")
@@ -189,8 +195,25 @@ class Dispatcher:
                 group.create_task(self._make_ready(bind, wait_seconds))
 
     async def _make_ready(self, bind: BindMachine, wait_seconds: float) -> None:
+        uid = bind.request.uid
+        if not bind.is_unheard:
+            await self._sleep(wait_seconds)
+            self._ready.put_nowait(bind)
+            return
+        self._unheard[uid] = bind
         await self._sleep(wait_seconds)
-        self._ready.put_nowait(bind)
+        if self._unheard.get(uid) is bind:
+            self._wake(uid)
+
+    def _wake(self, uid: PodUid) -> None:
+        self._ready.put_nowait(self._unheard.pop(uid))
+
+    def _heard(self, response: Response) -> Response:
+        """Take note of an answer: a server that was away does its work again."""
+        if self._unheard and response.ok:
+            for uid in list(self._unheard):
+                self._wake(uid)
+        return response
 
     async def _advance(self, bind: BindMachine) -> float:
         """Ask the server until the bind ends (return 0) or has to wait (return how long)."""
@@ -217,13 +240,16 @@ class Dispatcher:
     async def _post(self, request: BindRequest) -> PostAnswer:
         try:
             response = await self._call(
-                "POST", f"{pod_path(request)}/binding", body=encode_binding(request)
+                "POST",
+                f"{pod_path(request)}/binding",
+                body=encode_binding(request),
+                may_send=self._may_write,
             )
         except (NotSent, CredentialsError) as error:
             self._trouble_at = self._clock()
-            return PostAnswer(Posted.NOT_SENT, str(error))
+            return PostAnswer(Posted.NOT_SENT, str(error), heard=False)
         except OutcomeUnknown as error:
-            answer = PostAnswer(Posted.UNKNOWN, str(error))
+            answer = PostAnswer(Posted.UNKNOWN, str(error), heard=False)
         else:
             answer = judge_post(response)
             if response.status == 403:
@@ -247,14 +273,27 @@ class Dispatcher:
         try:
             response = await self._call("GET", pod_path(request))
         except (NotSent, CredentialsError, OutcomeUnknown) as error:
-            return ReadAnswer(Seen.UNKNOWN, str(error))
+            return ReadAnswer(Seen.UNKNOWN, str(error), heard=False)
         if response.status == 403:
             self._forbidden("get", "pods", request.namespace, response)
         return judge_read(response, request)
 
-    async def _call(self, method: str, path: str, *, body: bytes | None = None) -> Response:
-        return await self._transport.request(
-            method, path, body=body, timeout_seconds=self._config.call_timeout_seconds
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        may_send: Callable[[], bool] | None = None,
+    ) -> Response:
+        return self._heard(
+            await self._transport.request(
+                method,
+                path,
+                body=body,
+                timeout_seconds=self._config.call_timeout_seconds,
+                may_send=may_send,
+            )
         )
 
     def _server_may_be_starting(self) -> bool:

@@ -4,7 +4,7 @@
 is returned whatever its status; no answer is an exception (`NotSent` or `OutcomeUnknown`).
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -61,10 +61,13 @@ class Transport(Protocol):
         body: bytes | None = None,
         content_type: str = JSON,
         timeout_seconds: float = 30.0,
+        may_send: Callable[[], bool] | None = None,
     ) -> Response:
         """Send one request and read its whole answer.
 
-        Raises NotSent or OutcomeUnknown when there is no answer.
+        Raises NotSent or OutcomeUnknown when there is no answer. `may_send` is asked directly
+        before the first byte leaves, since a connection can take long to come, and a process can
+        be stopped while it waits for one: when it says no, nothing is sent (NotSent).
         """
         ...
 

@@ -90,6 +90,13 @@ class Informer(Generic[T]):
         self._running = True
         await self._reflector.run()
 
+    async def relist(self) -> None:
+        """Return once a list that began after this call is applied; what was wrong is right then.
+
+        Handlers are told of every difference as of any other change.
+        """
+        await self._reflector.fresh_list()
+
     async def catch_up(self, resource_version: str) -> None:
         """Return once the store holds everything that happened up to `resource_version`.
 

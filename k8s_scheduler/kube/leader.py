@@ -17,6 +17,11 @@ Why two never write at once, whatever happens to answers:
   write of ours carries an old resourceVersion, so it cannot undo anything.
 * No remote timestamp is ever compared with a local clock. Ours goes on while the machine sleeps.
 
+How soon one follows another: renewals come every retry period, and a candidate reads the lease
+more often than that (`LOOK_SECONDS`), because it counts from when it *sees* a renewal and takes a
+released lease when it sees it released. It also wakes just when the record has been unchanged for
+long enough. So after a crash somebody leads at most one look after the lease has run out.
+
 What this cannot do is call back a write that has started: keep the time limit of writes below
 lease duration minus renew deadline. And a lease that is deleted while it is held looks free to a
 process that has never seen it; those that have seen it wait as if it were still there.
@@ -31,6 +36,7 @@ import random
 import time
 from collections.abc import Callable
 from enum import Enum, auto
+from typing import Final
 
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import Conflict, Forbidden, KubeError, NotFound
@@ -47,6 +53,13 @@ from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 log = logging.getLogger(__name__)
+
+# A candidate reads the lease at least so often while somebody else holds it, be the retry period
+# ever so long, plus some jitter.
+LOOK_SECONDS: Final = 0.5
+_LOOK_JITTER: Final = 0.2
+# Shorter waits than this are no waits to an event loop.
+_SHORTEST_SECONDS: Final = 0.01
 
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -121,8 +134,7 @@ class Elector:
             if tried is _Try.HELD and self._ours is not None:
                 self._start_leading()
                 return self._ours.resource_version
-            # Apart from each other, so that candidates do not all try at the same moment.
-            await self._sleep(config.retry_period_seconds * self._jitter())
+            await self._sleep(self._pause_seconds(tried))
 
     async def hold(self) -> None:
         """Renew until the lease is lost; however it ends, we do not lead afterwards."""
@@ -231,9 +243,25 @@ class Elector:
             return True
         if self.holder in ("", self._config.identity):
             return True
+        return self._clock() >= self._free_at
+
+    @property
+    def _free_at(self) -> float:
+        """When the record last seen has been unchanged for the whole duration it names."""
         named = self._seen.spec.lease_duration_seconds if self._seen is not None else None
-        duration_seconds = float(named or self._config.lease_duration_seconds)
-        return self._clock() - self._seen_since >= duration_seconds
+        return self._seen_since + float(named or self._config.lease_duration_seconds)
+
+    def _pause_seconds(self, tried: _Try) -> float:
+        """Return how long a candidate waits before it tries again.
+
+        Each time another time, so that candidates do not all try at the same moment.
+        """
+        retry_seconds = self._config.retry_period_seconds
+        if tried is _Try.FAILED:
+            return retry_seconds * self._jitter()
+        look_seconds = min(LOOK_SECONDS, retry_seconds) * (1.0 + _LOOK_JITTER * self._uniform())
+        left_seconds = self._free_at - self._clock()
+        return max(_SHORTEST_SECONDS, min(look_seconds, left_seconds))
 
     @property
     def _deadline(self) -> float:

@@ -8,7 +8,14 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from k8s_scheduler.kube.errors import Gone, KubeError, TooManyRequests
+from k8s_scheduler.kube.errors import (
+    Gone,
+    KubeError,
+    NotSent,
+    OutcomeUnknown,
+    ServerError,
+    TooManyRequests,
+)
 from k8s_scheduler.lib.backoff import Backoff
 
 
@@ -27,6 +34,9 @@ class Pace:
     short_watch_seconds: float = 1.0
     backoff_initial_seconds: float = 0.8
     backoff_maximum_seconds: float = 30.0
+    # A server that is away is asked more often than one that refuses: nothing is known of what
+    # happens until it is back, and pods wait.
+    away_maximum_seconds: float = 4.0
     # What worked for so long starts over with short delays when it fails.
     good_stretch_seconds: float = 60.0
     retry_after_maximum_seconds: float = 300.0
@@ -45,18 +55,26 @@ class Delays:
             maximum_seconds=pace.backoff_maximum_seconds,
             uniform=rng.random,
         )
+        self._away = Backoff(
+            initial_seconds=pace.backoff_initial_seconds,
+            maximum_seconds=pace.away_maximum_seconds,
+            uniform=rng.random,
+        )
         self._gone_before = False
 
     def after(self, error: KubeError, *, lasted_seconds: float) -> float:
         """Return the delay after a list or watch that failed when it had lasted so long."""
         if lasted_seconds >= self._pace.good_stretch_seconds:
             self._backoff.reset()
+            self._away.reset()
             self._gone_before = False
         if isinstance(error, Gone) and not self._gone_before:
             # Compacted history is no illness of the server: list at once. Only a server that
             # says so again and again is given time.
             self._gone_before = True
             return 0.0
+        if isinstance(error, NotSent | OutcomeUnknown | ServerError):
+            return self._away.next_seconds()
         delay_seconds = self._backoff.next_seconds()
         if isinstance(error, TooManyRequests) and error.retry_after_seconds is not None:
             asked = min(error.retry_after_seconds, self._pace.retry_after_maximum_seconds)

@@ -10,6 +10,10 @@ Events are the least of all writes. `record` never waits, never raises and costs
 lookup; what cannot be written is dropped and counted by reason. The workers are few, so that
 events never take the connections that binds need.
 
+Who does not lead any more has nothing to say: a failure to write that it may not write would be
+told as the pod's, and what it decides on is out of date. What was recorded before may still be
+written; it was true.
+
 A series that is owed a write is in exactly one place (ready, agenda, or with a worker: `claimed`),
 also after the cache has forgotten it. So its writes never overtake each other, and repeats that
 come meanwhile are gathered into the next one. A POST without an answer is repeated under the same
@@ -56,6 +60,7 @@ class Drop(StrEnum):
     REFUSED = "refused"
     FORBIDDEN = "forbidden"
     STOPPED = "stopped"
+    NOT_LEADING = "not_leading"
 
 
 _DROPS = {
@@ -74,12 +79,14 @@ class EventRecorder:
         *,
         hostname: str,
         metrics: KubeMetrics,
+        may_write: Callable[[], bool] = lambda: True,
         admit: Admit = unlimited,
         clock: Callable[[], float] = time.monotonic,
         wall_clock_ns: Callable[[], int] = time.time_ns,
         sleep: Sleep = asyncio.sleep,
         uniform: Callable[[], float] = random.random,
     ) -> None:
+        self._may_write = may_write
         self._clock = clock
         self._wall_clock_ns = wall_clock_ns
         self._sleep = sleep
@@ -114,6 +121,9 @@ class EventRecorder:
         """
         if not self._accepting:
             self._dropped[Drop.STOPPED].inc()
+            return
+        if not self._may_write():
+            self._dropped[Drop.NOT_LEADING].inc()
             return
         now, wall_ns = self._clock(), self._wall_clock_ns()
         key = series_key(note)

@@ -14,7 +14,7 @@ asked for.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -81,14 +81,14 @@ class Rejections:
         transport: Transport,
         *,
         metrics: KubeMetrics,
-        scheduler_names: Collection[str],
+        is_ours: Callable[[str], bool],
         may_look: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Tell pods of these schedulers from those of others; ask only while `may_look`."""
         self._transport = transport
         self._metrics = metrics
-        self._ours = frozenset(scheduler_names)
+        self._is_ours = is_ours
         self._may_look = may_look
         self._line: asyncio.Queue[Pod] = asyncio.Queue(_LINE)
         self._complaints = BoundedLog(logger, clock)
@@ -131,7 +131,7 @@ class Rejections:
     def _tell(self, pod: Pod, status: _Status) -> None:
         if status.phase != "Failed" or not status.reason:
             return
-        whose = "ours" if pod.spec.scheduler_name in self._ours else "others"
+        whose = "ours" if self._is_ours(pod.spec.scheduler_name) else "others"
         self._metrics.pods_rejected.labels(_label(status.reason), whose).inc()
         fields = {
             "pod": key_of(pod.metadata),

@@ -15,7 +15,7 @@ more, which is safe: it was not executed. A 403 is an answer.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Final, Self
 from urllib.parse import urlencode
@@ -28,6 +28,7 @@ from k8s_scheduler.kube.attempts import (
     FAILURES,
     Again,
     Attempt,
+    BarredError,
     Call,
     lost,
     words,
@@ -35,6 +36,7 @@ from k8s_scheduler.kube.attempts import (
 from k8s_scheduler.kube.auth import CHECK_SECONDS, Credentials
 from k8s_scheduler.kube.errors import OutcomeUnknown
 from k8s_scheduler.kube.http import JSON, Response
+from k8s_scheduler.kube.late_writes import LateWrites
 from k8s_scheduler.kube.request_headers import RequestHeaders
 from k8s_scheduler.kube.sessions import Pair, Sessions
 from k8s_scheduler.kube.wires import Answer, WirePool
@@ -57,6 +59,7 @@ class ApiTransport:
         self._sessions = Sessions(credentials)
         self._headers = RequestHeaders()
         self._metrics = metrics
+        self._late = LateWrites(metrics.late_writes)
         self._counters: dict[tuple[str, str], Counter] = {}
         # By method: time, size of the request, size of the answer.
         self._sizes: dict[str, tuple[Observations, Observations, Observations]] = {}
@@ -86,10 +89,11 @@ class ApiTransport:
         body: bytes | None = None,
         content_type: str = JSON,
         timeout_seconds: float = 30.0,
+        may_send: Callable[[], bool] | None = None,
     ) -> Response:
         """Send one request and read its whole answer."""
         deadline = asyncio.get_running_loop().time() + timeout_seconds
-        call = Call(method, self._target(path, query), body, content_type, deadline)
+        call = Call(method, self._target(path, query), body, content_type, deadline, may_send)
         again = Again(self._credentials, call)
         while True:
             again.begin()
@@ -144,7 +148,7 @@ class ApiTransport:
         """Send a request, and read its answer to the end."""
         clock = asyncio.get_running_loop().time
         started = clock()
-        attempt = Attempt()
+        attempt = Attempt(call.may_send)
         try:
             if isinstance(pair.requests, WirePool):
                 answer = await pair.requests.exchange(
@@ -156,8 +160,10 @@ class ApiTransport:
                     opened = await self._send(pair.requests, call)
                     answer = Answer(opened.status, await opened.read(), opened.headers)
         except FAILURES as error:
+            self._late.look(call, "withheld" if isinstance(error, BarredError) else "unknown")
             self._count(call.method, "<error>")
             raise lost(error, attempt) from error
+        self._late.look(call, answer.status)
         self._count(call.method, str(answer.status))
         duration, sent, received = self._measures(call.method)
         duration.observe(clock() - started)

@@ -164,17 +164,21 @@ class WirePool:
         """Send a request and return its answer; `sending` is told before the first byte leaves.
 
         Raises OSError: a LostError if there was a connection, a TimeoutError when the deadline
-        (of the loop's clock) has passed.
+        (of the loop's clock) has passed, and what `sending` raises to hold the request back.
         """
         loop = asyncio.get_running_loop()
         wire = self._take_idle(loop.time())
         if wire is None:
             async with asyncio.timeout_at(deadline):
                 wire = await self._get()
+        try:
+            sending()
+        except OSError:
+            self._give_back(wire, loop.time())
+            raise
         answer: asyncio.Future[Answer] = loop.create_future()
         # One timer instead of a context that watches over the task: this is done twice per pod.
         timer = loop.call_at(deadline, _give_up, answer)
-        sending()
         try:
             wire.send(request, answer)
             return await answer

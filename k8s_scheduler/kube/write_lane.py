@@ -140,6 +140,7 @@ class WriteLane:
                     body=call.body,
                     content_type=call.content_type,
                     timeout_seconds=self._call_timeout_seconds,
+                    may_send=self._may_write,
                 )
             except KubeError as error:
                 problem = str(error)

@@ -103,6 +103,13 @@ class KubeMetrics:
             ["reason", "scheduler"],
             registry=registry,
         )
+        self.late_writes = Counter(
+            "k8s_scheduler_late_writes",
+            "Writes that met the lease's deadline: withheld when about to be sent, or under way "
+            "when it passed, by how they were answered then.",
+            ["result"],
+            registry=registry,
+        )
         self.pending_writes = Gauge(
             "k8s_scheduler_pending_writes",
             "Writes waiting or under way, by class.",

@@ -163,6 +163,23 @@ class SchedulerMetrics:
             "Pods that failed as often as PodMaxAttempts allows.",
             "profile",
         )
+        self.cache_differences = self._counter(
+            "k8s_scheduler_cache_differences",
+            "Objects that a comparison found to be held otherwise than the API server has them, by "
+            "kind; `amounts`: nodes on which what pods take was counted wrong.",
+            "kind",
+        )
+        self.cache_comparisons = self._counter(
+            "k8s_scheduler_cache_comparisons",
+            "Comparisons of the caches with the API server, by what came of them.",
+            "result",
+        )
+        self.unconfirmed_pods = self._counter(
+            "k8s_scheduler_unconfirmed_pods",
+            "Bound pods that the watch did not show on their node and that were read, by what was "
+            "found.",
+            "found",
+        )
         self.parked_but_feasible = self._counter(
             "k8s_scheduler_parked_but_feasible",
             "Parked pods of a sample that would have fitted: a bug in waking.",

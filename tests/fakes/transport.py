@@ -137,6 +137,8 @@ class FakeTransport:
         self.streams: list[FakeStream] = []
         # While true nothing gets through, as with a server that is not there.
         self.refusing = False
+        # How long it takes until a request has a connection.
+        self.connecting_seconds = 0.0
         self._scripts: list[tuple[str, str, deque[Any]]] = []
 
     def script(self, method: str, path: str, *answers: Answer | StreamAnswer) -> None:
@@ -168,7 +170,12 @@ class FakeTransport:
         body: bytes | None = None,
         content_type: str = JSON,
         timeout_seconds: float = 30.0,
+        may_send: Callable[[], bool] | None = None,
     ) -> Response:
+        if self.connecting_seconds:
+            await asyncio.sleep(self.connecting_seconds)
+        if may_send is not None and not may_send():
+            raise NotSent("it may not be sent any more")
         request = Request(method, path, dict(query or {}), body, content_type, timeout_seconds)
         scripted = await self._arrive(request)
         if scripted is None:

@@ -15,6 +15,7 @@ from k8s_scheduler.core.messages.incoming import (
     BindResult,
     Message,
     PodChanged,
+    PodRead,
     RequestResult,
     Restore,
     Schedule,
@@ -109,7 +110,13 @@ class History(abc.ABC):
         check_room(self.core)
 
     def before(self, message: Message) -> None:
-        if isinstance(message, PodChanged):
+        if isinstance(message, PodRead):
+            waiting = self.core._unconfirmed.of(message)
+            if waiting is None:
+                return
+            found = "gone" if message.pod is None else "there"
+            self.met[f"a pod was read because nobody saw it bound: {found}"] += 1
+        if isinstance(message, PodChanged | PodRead):
             if message.pod is None:
                 self.seen.pop(message.uid, None)
             else:
@@ -268,6 +275,8 @@ class History(abc.ABC):
             self.server.execute(index, lucky=self.maybe(0.8))
         if self.server.wished and self.maybe(0.5):
             self.server.write_condition(0)
+        if self.server.reads:
+            self.server.read(0)
 
     def control(self) -> None:
         if self.maybe(0.5):
@@ -434,7 +443,10 @@ class History(abc.ABC):
         moved |= server.control_volumes() or server.provision(lucky=True)
         moved |= self.core.has_work
         self.settle()
-        if not moved and len(self.core._flights):
+        while server.reads:
+            moved = True
+            server.read(0)
+        if not moved and (len(self.core._flights) or len(self.core._unconfirmed)):
             self.now += 700.0
             self.tell(Tick(self.now))
             return True

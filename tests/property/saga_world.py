@@ -21,6 +21,7 @@ from k8s_scheduler.core.messages.incoming import (
     NodeChanged,
     ObjectChanged,
     PodChanged,
+    PodRead,
     RequestResult,
 )
 from k8s_scheduler.core.messages.outgoing import (
@@ -31,6 +32,7 @@ from k8s_scheduler.core.messages.outgoing import (
     Nominate,
     PatchCondition,
     PatchObject,
+    ReadPod,
 )
 
 PV, PVC = Kind.PERSISTENT_VOLUME, Kind.PERSISTENT_VOLUME_CLAIM
@@ -55,6 +57,13 @@ class Server:
         self.watch: list[Callable[[float], Message]] = []
         self.asked: list[Bind | Evict | ClearNomination | PatchObject] = []
         self.wished: list[PatchCondition | Nominate] = []
+        # Pods that were bound, and the watch will not show it.
+        self.hidden: set[str] = set()
+        # How many of them; what is lost changes nothing else of a history.
+        self.losing = 0.0
+        self.fate = random.Random(repr(rng.getstate()[1][:4]))
+        # Pods that are to be read.
+        self.reads: list[ReadPod] = []
         # Answers that are on their way.
         self.answers: list[Callable[[float], Message]] = []
 
@@ -65,6 +74,8 @@ class Server:
                 self.wished.append(instruction)
             elif isinstance(instruction, Bind | Evict | ClearNomination | PatchObject):
                 self.asked.append(instruction)
+            elif isinstance(instruction, ReadPod):
+                self.reads.append(instruction)
             if isinstance(instruction, Bind):
                 # What a pod says of itself gives way to its bind.
                 self.wished = [wish for wish in self.wished if wish.uid != instruction.uid]
@@ -76,10 +87,13 @@ class Server:
         uid = raw["metadata"]["uid"]
         self.pods[uid] = raw
         pod = msgspec.convert(copy.deepcopy(raw), Pod)
+        self.hidden.discard(uid)
         self.watch.append(lambda now: PodChanged(now, PodUid(uid), pod))
 
     def drop_pod(self, uid: str) -> None:
         if self.pods.pop(uid, None) is not None:
+            if uid in self.hidden and self.fate.random() < 0.5:
+                return
             self.watch.append(lambda now: PodChanged(now, PodUid(uid), None))
 
     def put_node(self, raw: Raw) -> None:
@@ -127,6 +141,13 @@ class Server:
             lambda now: RequestResult(now, asked.uid, asked.attempt, asked.request, done, message)
         )
 
+    def read(self, index: int) -> None:
+        """Read a pod; the answer comes later, as it was then."""
+        asked = self.reads.pop(index)
+        raw = self.pods.get(asked.uid)
+        pod = None if raw is None else msgspec.convert(copy.deepcopy(raw), Pod)
+        self.answers.append(lambda now: PodRead(now, asked.uid, asked.attempt, pod))
+
     def _bind(self, bind: Bind, *, lucky: bool) -> None:
         raw = self.pods.get(bind.uid)
         bound = (
@@ -139,6 +160,10 @@ class Server:
             raw["spec"]["nodeName"] = bind.node
             raw["status"].pop("nominatedNodeName", None)
             self.put_pod(raw)
+            if self.fate.random() < self.losing:
+                # The watch loses it: only the answer tells.
+                self.watch.pop()
+                self.hidden.add(bind.uid)
         message = "" if bound else REFUSED
         self.answers.append(
             lambda now: BindResult(now, bind.uid, bind.attempt, bind.node, bound, message)

@@ -8,7 +8,7 @@ an API server allows and less than the dispatcher's settling time.
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -136,7 +136,10 @@ class Network(FakeTransport):
         body: bytes | None = None,
         content_type: str = JSON,
         timeout_seconds: float = 30.0,
+        may_send: Callable[[], bool] | None = None,
     ) -> Response:
+        if may_send is not None and not may_send():
+            raise NotSent("it may not be sent any more")
         request = Request(method, path, query or {}, body, content_type, timeout_seconds)
         world = self.world
         assert method == "GET" or world.leading, "a write started without leading"

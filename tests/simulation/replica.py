@@ -207,7 +207,7 @@ class Replica:
         self._server.history.happened(self._loop.now, self.name, what)
 
 
-async def _no_watchdog() -> None:
+async def _no_watchdog(_hang_seconds: float) -> None:
     """Watch over nothing: the loop's time stands still while anybody works."""
     await asyncio.get_running_loop().create_future()
 

@@ -22,6 +22,7 @@ from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.success import tell_success
 from k8s_scheduler.core.engine.suspensions import ExtenderError, Suspension, Suspensions
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
+from k8s_scheduler.core.engine.unconfirmed import Unconfirmed
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.diagnosis import Diagnosis
 from k8s_scheduler.core.framework.extenders import Opinion
@@ -54,6 +55,7 @@ class Attempts:
         departure: Departure,
         making_room: MakingRoom,
         suspensions: Suspensions,
+        unconfirmed: Unconfirmed,
         timed: TimedProfiles,
         meter: Meter,
         perf: Callable[[], float],
@@ -65,6 +67,7 @@ class Attempts:
         self._departure = departure
         self._making_room = making_room
         self._suspensions = suspensions
+        self._unconfirmed = unconfirmed
         self._timed = timed
         self._meter = meter
         self._perf = perf
@@ -266,6 +269,7 @@ class Attempts:
         watch.took(points.BIND, status, max(0.0, result.now - flight.since))
         if result.bound:
             self._flights.end(flight.uid)
+            self._unconfirmed.bound(flight, now=result.now)
             self._meter.attempted(AttemptResult.SCHEDULED, queued.pod.spec.scheduler_name, seconds)
             self._meter.bound(queued, now=result.now)
             if queued.was_flushed:

@@ -10,6 +10,7 @@ from k8s_scheduler.core.engine.evictions import Evictions
 from k8s_scheduler.core.engine.flights import Flight, Flights
 from k8s_scheduler.core.engine.numbering import Numbers
 from k8s_scheduler.core.engine.suspensions import Suspensions
+from k8s_scheduler.core.engine.unconfirmed import Unconfirmed
 from k8s_scheduler.core.messages.checkpoint import (
     ChangeEntry,
     Checkpoint,
@@ -38,6 +39,7 @@ class Parts:
     suspensions: Suspensions
     cycle: Cycle
     numbers: Numbers
+    unconfirmed: Unconfirmed
 
 
 def take_checkpoint(
@@ -75,6 +77,7 @@ def take_checkpoint(
         granted=parts.evictions.granted,
         generation=generation,
         earlier=earlier,
+        unconfirmed=parts.unconfirmed.entries(),
     )
 
 
@@ -104,6 +107,8 @@ def restore(checkpoint: Checkpoint, parts: Parts) -> None:
     parts.evictions.restore_granted(checkpoint.granted)
     for suspension in checkpoint.suspensions:
         parts.suspensions.restore(suspension)
+    for waiting in checkpoint.unconfirmed:
+        parts.unconfirmed.restore(waiting)
     # What filling the tables noted is not news; what the checkpoint had noted is.
     cache.changes.drain()
     cache.changes.take_back(

@@ -166,6 +166,14 @@ class Meter(QueueObserver):
         """Count a pod that was tried as often as allowed."""
         self._metrics.attempts_exhausted.labels(profile).inc()
 
+    def resolved(self, found: str) -> None:
+        """Count a pod that had to be read because the watch showed nothing of it."""
+        self._metrics.unconfirmed_pods.labels(found).inc()
+
+    def differs(self, kind: str) -> None:
+        """Count something that is not as it should be."""
+        self._metrics.cache_differences.labels(kind).inc()
+
     def parked_in_vain(self) -> None:
         """Count a parked pod that fits: a bug, seen on a sample."""
         self._metrics.parked_but_feasible.inc()

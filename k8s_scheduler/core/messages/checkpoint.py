@@ -109,6 +109,19 @@ class EvictionEntry(_Part, frozen=True, gc=False, array_like=True):
     last_in_memory: bool = False
 
 
+class UnconfirmedEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A pod that was bound and that the watch has not shown on its node yet."""
+
+    uid: PodUid
+    namespace: str
+    name: str
+    attempt: int
+    node: NodeName
+    due: float
+    wait_seconds: float
+    asked: bool
+
+
 class SuspensionEntry(_Part, frozen=True, gc=False, array_like=True):
     """A decision that waits for an extender."""
 
@@ -172,3 +185,4 @@ class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     # The number of the configuration in force, which the checkpoint's owner knows, and older ones.
     generation: int = 0
     earlier: tuple[EarlierEntry, ...] = ()
+    unconfirmed: tuple[UnconfirmedEntry, ...] = ()

@@ -83,6 +83,21 @@ class RequestResult(_Message, frozen=True, gc=False, array_like=True, tag=True):
     message: str = ""
 
 
+class PodRead(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """A pod as the API server has it, read when asked for; without `pod`, it is gone."""
+
+    uid: PodUid
+    attempt: int
+    pod: Pod | None
+
+
+class Recount(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """Add up anew what pods take on some nodes: `count` rows of the table from `first` on."""
+
+    first: int
+    count: int
+
+
 class ExtenderAnswer(_Message, frozen=True, gc=False, array_like=True, tag=True):
     """What an extender said. `error`: nothing, and why. `nodes`: those that can do."""
 
@@ -131,5 +146,7 @@ Message: TypeAlias = (
     | RequestResult
     | ExtenderAnswer
     | Reconfigure
+    | PodRead
+    | Recount
     | Restore
 )

@@ -54,6 +54,11 @@ class Nominate(_Instruction):
     node: NodeName
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPod(_Instruction):
+    """Read the pod, and come back with a `PodRead`; it is asked for again if none comes."""
+
+
 @dataclass(frozen=True, slots=True)
 class PodReference:
     """A pod, for others to find."""
@@ -147,5 +152,5 @@ class Log:
 
 Request: TypeAlias = Evict | ClearNomination | PatchObject
 Instruction: TypeAlias = (
-    Bind | PatchCondition | Nominate | RecordEvent | Log | AskExtender | Request
+    Bind | PatchCondition | Nominate | ReadPod | RecordEvent | Log | AskExtender | Request
 )

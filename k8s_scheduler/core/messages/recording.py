@@ -31,6 +31,7 @@ _LISTS = (
     "suspensions",
     "changes",
     "earlier",
+    "unconfirmed",
 )
 
 

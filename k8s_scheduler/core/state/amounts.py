@@ -15,7 +15,7 @@ What somebody works out of the numbers of each row on its own may be kept, too (
 that were written to since are worked out anew when it is asked for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -379,6 +379,17 @@ class Amounts:
         self._add(requested + _POD_SLOT * capacity, pods)
         self._add(scored + _POD_SLOT * capacity, pods)
         self._wrote(row)
+
+    def recount(self, row: NodeRow, requests: Iterable[Requests]) -> bool:
+        """Add up anew what the pods on a row take; return whether it is not what was counted."""
+        before = self.at(row)
+        for plane in (_NON_ZERO, _REQUESTED):
+            for slot in self._slots.values():
+                self._write(self._place(plane, slot, row), 0)
+        for each in requests:
+            self.take(row, each, 1)
+        self._wrote(row)
+        return self.at(row) != before
 
     def reserve(self, rows: int) -> None:
         """Make room for at least so many rows."""

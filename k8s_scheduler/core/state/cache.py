@@ -154,6 +154,15 @@ class Cache:
         if placed is not None:
             self._displace(uid, placed)
 
+    def recount(self, row: NodeRow) -> bool:
+        """Add up anew what the pods on a row take; return whether it had been wrong."""
+        here = self._by_row.get(row, {})
+        if not self.nodes.amounts.recount(row, [placed.requests for placed in here.values()]):
+            return False
+        self.facts.note(row, ROOM)
+        self.changes.note(row, _DELETED)
+        return True
+
     # Promises
 
     def nominate(self, pod: Pod, node: NodeName) -> None:

@@ -54,7 +54,7 @@ def hands():
 
 @pytest.fixture
 def carrier(hands):
-    return Carrier(hands, hands, hands, wall_clock_ns=lambda: WALL_NS)
+    return Carrier(hands, hands, hands, hands, wall_clock_ns=lambda: WALL_NS)
 
 
 def carry(carrier, hands, instruction):

@@ -92,11 +92,14 @@ class Scene:
             writes=Writer(self.log, "writes", unwritten),
             recorder=Writer(self.log, "recorder"),
             rejections=Writer(self.log, "rejections"),
+            reader=Writer(self.log, "reader"),
+            check=Writer(self.log, "check"),
             recording=None,
             elector=self.elector,
         )
         settings = SimpleNamespace(delay_cache_until_active=delay)
-        options = SimpleNamespace(configuration=SimpleNamespace(settings=settings))
+        configuration = SimpleNamespace(settings=settings)
+        options = SimpleNamespace(configuration=configuration, hang_seconds=60.0)
         self.stop = asyncio.Event()
         self.daemon = Daemon(graph, options)
         self.running = asyncio.create_task(self.daemon.run(self.stop))
@@ -201,6 +204,17 @@ async def test_a_standby_fills_its_caches_and_a_new_leader_catches_up_before_it_
     await scene.running
 
 
+async def test_a_standby_has_the_collector_leave_its_caches_alone_before_it_leads(monkeypatch):
+    frozen = []
+    monkeypatch.setattr("gc.freeze", lambda: frozen.append(True))
+    scene = Scene()
+    await scene.sync()
+    assert frozen
+    assert "allow" not in scene.log
+    scene.stop.set()
+    await scene.running
+
+
 async def test_caches_may_wait_for_leadership():
     scene = Scene(delay=True)
     await scene.turn()
@@ -226,8 +240,8 @@ async def test_stopping_drains_while_the_lease_is_held_and_then_gives_it_back():
         "dispatcher stop accepting",
         "dispatcher drain",
         "writes drain",
-        "recorder drain",
         "release",
+        "recorder drain",
         "forbid",
     ]
 
@@ -245,6 +259,18 @@ async def test_a_drain_that_leaves_binds_in_doubt_says_so():
     await scene.sync()
     scene.stop.set()
     assert await scene.running == ExitCode.DRAIN_TIMED_OUT
+
+
+async def test_a_lease_under_which_a_write_may_still_arrive_is_left_to_run_out():
+    scene = Scene(left=2)
+    scene.elector.acquired.set()
+    scene.nodes.caught_up.set()
+    scene.pods.caught_up.set()
+    await scene.sync()
+    scene.stop.set()
+    assert await scene.running == ExitCode.DRAIN_TIMED_OUT
+    assert "release" not in scene.log
+    assert not scene.elector.is_leading
 
 
 async def test_a_drain_that_leaves_evictions_or_volumes_unwritten_says_so(caplog):

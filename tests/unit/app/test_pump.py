@@ -44,10 +44,11 @@ class Desk:
 
 
 @asynccontextmanager
-async def pumping(desk, batch=None, meter=None):
+async def pumping(desk, batch=None, meter=None, **parts):
     core = Scheduler(Setup(profiles=(profile(),)))
-    pump = Pump(core, clock=lambda: 1000.0, meter=meter or silent_meter(), batch=batch)
-    pump.connect(Carrier(desk, desk, desk), None)
+    meter = meter or silent_meter()
+    pump = Pump(core, clock=lambda: 1000.0, meter=meter, batch=batch, **parts)
+    pump.connect(Carrier(desk, desk, desk, desk), None)
     task = asyncio.create_task(pump.run())
     try:
         yield pump
@@ -106,6 +107,18 @@ async def test_nothing_is_decided_before_it_is_allowed():
         assert len(desk.binds) == 1
 
 
+async def test_a_process_that_may_not_write_any_more_decides_nothing():
+    """It was stopped for longer than its lease, and nobody has told it yet."""
+    desk, leads = Desk(), [True]
+    async with pumping(desk, may_decide=lambda: leads[0]) as pump:
+        pump.node_changed(None, make_node("n1").obj())
+        pump.allow()
+        leads[0] = False
+        pump.pod_changed(None, make_pod("a").obj())
+        await turn()
+        assert desk.binds == desk.events == []
+
+
 async def test_decisions_stop_without_room_and_go_on_when_a_bind_ends():
     desk = Desk(room=2)
     async with pumping(desk) as pump:
@@ -153,7 +166,7 @@ async def test_messages_are_recorded_before_they_are_handled():
         def write(self, message):
             seen.append((type(message).__name__, core.pending_count))
 
-    pump.connect(Carrier(desk, desk, desk), Recording())
+    pump.connect(Carrier(desk, desk, desk, desk), Recording())
     pump.pod_changed(None, make_pod("a").obj())
     assert seen == [("PodChanged", 0)]
 
@@ -192,7 +205,7 @@ class Listener:
 def listening():
     core, desk = Listener(), Desk()
     pump = Pump(core, clock=lambda: 7.0, meter=silent_meter())
-    pump.connect(Carrier(desk, desk, desk), None)
+    pump.connect(Carrier(desk, desk, desk, desk), None)
     return core, pump
 
 

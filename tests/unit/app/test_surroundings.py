@@ -69,7 +69,7 @@ async def test_the_daemon_asks_its_surroundings_to_watch_it_and_to_keep_its_memo
     asked = []
     remembered = asyncio.Event()
 
-    async def watchdog():
+    async def watchdog(_hang_seconds):
         asked.append("watchdog")
         await asyncio.Event().wait()
 

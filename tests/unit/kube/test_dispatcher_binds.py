@@ -12,7 +12,14 @@ from k8s_scheduler.kube.errors import CredentialsError, KubeError, NotSent, Outc
 from k8s_scheduler.kube.http import Response
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import Late, Lost, Request, encode, status
-from tests.unit.kube.write_fakes import Desk, bind, binding_path, loop_clock, pod_path, running
+from tests.unit.kube.write_fakes import (
+    Desk,
+    bind,
+    binding_path,
+    loop_clock,
+    pod_path,
+    running,
+)
 
 BOUND = BindOutcome(PodUid("uid-p"), 1, NodeName("n1"), bound=True)
 

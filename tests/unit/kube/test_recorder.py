@@ -218,6 +218,17 @@ class TestSeries:
         assert booth.events()[0]["series"]["count"] == 2
 
     @virtual_time
+    async def test_who_leads_no_more_says_nothing_new_and_writes_what_was_said(self) -> None:
+        leads = [True]
+        booth = Booth(may_write=lambda: leads[0])
+        booth.recorder.record(note("before"))
+        leads[0] = False
+        booth.recorder.record(note("after", text="not leading"))
+        assert await booth.drained() == 0
+        assert [event["regarding"]["name"] for event in booth.events()] == ["before"]
+        assert booth.dropped("not_leading") == 1
+
+    @virtual_time
     async def test_draining_writes_counts_that_are_not_due(self) -> None:
         booth = Booth()
         async with running(booth.recorder.run()):

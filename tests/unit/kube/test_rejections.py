@@ -42,7 +42,7 @@ class Scene:
         self.rejections = Rejections(
             self.api,
             metrics=self.metrics.kube,
-            scheduler_names=["ours"],
+            is_ours={"ours"}.__contains__,
             may_look=lambda: may_look,
         )
 

@@ -432,3 +432,18 @@ class TestSize:
         desk.api.script("PATCH", VOLUME, OK)
         desk.patch()
         assert await desk.settled() == [DONE]
+
+
+class TestDeadline:
+    @virtual_time
+    async def test_what_waited_for_a_connection_is_not_sent_after_the_deadline(self):
+        desk = Desk()
+        desk.api.connecting_seconds = 3.0
+        desk.evict()
+        async with running(desk.lane.run()):
+            await asyncio.sleep(2.0)
+            desk.leading = False
+            await asyncio.sleep(10.0)
+            await settle(50)
+        assert desk.api.requests == []
+        assert desk.outcomes == []

@@ -1,0 +1,198 @@
+"""Comparing what an informer holds with what the API server has.
+
+A list in pages, of metadata alone, is held against the store. That the two differ means little at
+first: the watch lags behind, and the world moves on while pages are turned. So whatever differs is
+looked at again once the watch has reached the version of the list, L:
+
+    listed, and the store has a newer version           fine: the watch is ahead of the list
+    listed, and the store has an older one, or none     asked about once more, by name: gone or
+                                                        unreadable is fine, anything else is lost
+    in the store, not listed, of a version above L      fine: it came after the list
+    in the store, not listed, of a version up to L      its deletion is lost
+
+What is lost is lost for good: a watch that has passed L does not come back to it. Only a new list
+repairs it.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Generic
+
+import msgspec
+
+from k8s_scheduler.api.meta import Wire
+from k8s_scheduler.kube.decoding import ObjectDecoder, Undecodable, read_list
+from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.informer import Informer
+from k8s_scheduler.kube.queries import list_query
+from k8s_scheduler.kube.resources import KubeObject, Resource, T, has_reached
+from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.lib.slices import SliceMeter
+
+PAGE_LIMIT: Final = 500
+_TIMEOUT_SECONDS: Final = 60.0
+# A quiet watch says how far it has come about once a minute.
+REACH_SECONDS: Final = 150.0
+_LOOK_SECONDS: Final = 0.5
+_CHECK_EVERY: Final = 16
+# More than so many are not asked about one by one: what is wrong then is not one object.
+_MOST_QUESTIONS: Final = 100
+
+
+class _Metadata(Wire, frozen=True, gc=False):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Item(Wire, frozen=True, gc=False):
+    metadata: _Metadata
+
+
+_decode_item = msgspec.json.Decoder(_Item).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An object that the store has wrong."""
+
+    key: str
+    problem: str
+
+
+class NotComparableError(Exception):
+    """The watch did not come as far as the list in time: nothing can be said."""
+
+
+class Comparer(Generic[T]):
+    """Compares one informer with the API server, whenever asked."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        informer: Informer[T],
+        *,
+        meter: SliceMeter,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._transport = transport
+        self._informer = informer
+        self._resource: Resource[T] = informer.resource
+        self._decoder = ObjectDecoder(informer.resource)
+        self._meter = meter
+        self._sleep = sleep
+
+    async def compare(self) -> list[Difference]:
+        """Return what the store has wrong. KubeError if the server can't be asked."""
+        listed, version = await self._list()
+        suspects = await self._suspects(listed)
+        if not suspects:
+            return []
+        await self._wait_until(version)
+        found, questions = [], 0
+        for key in suspects:
+            difference = self._judge(key, listed.get(key), version)
+            if difference is None:
+                continue
+            if key in listed and questions < _MOST_QUESTIONS:
+                questions += 1
+                if not await self._is_there(key, listed[key].uid):
+                    continue
+            found.append(difference)
+        return found
+
+    async def _list(self) -> tuple[dict[str, _Metadata], str]:
+        """Return the metadata of everything the server has, and the version of that."""
+        listed: dict[str, _Metadata] = {}
+        work = self._meter.start("comparison")
+        continue_: str | None = ""
+        version = ""
+        while continue_ is not None:
+            work.finish()
+            body = await self._get(
+                list_query(self._resource, limit=PAGE_LIMIT, continue_=continue_)
+            )
+            work.restart()
+            page = read_list(body)
+            for index, raw in enumerate(page.items):
+                metadata = _decode_item(raw).metadata
+                listed[_key(metadata)] = metadata
+                if index % _CHECK_EVERY == 0 and work.full():
+                    await work.breathe()
+            version = page.metadata.resource_version
+            continue_ = page.metadata.continue_ or None
+        work.finish()
+        return listed, version
+
+    async def _get(self, query: Mapping[str, str]) -> bytes:
+        response = await self._transport.request(
+            "GET", self._resource.list_path, query=query, timeout_seconds=_TIMEOUT_SECONDS
+        )
+        if response.status != 200:
+            raise response.error()
+        return response.body
+
+    async def _suspects(self, listed: Mapping[str, _Metadata]) -> list[str]:
+        """Return the keys of what differs at first sight."""
+        work = self._meter.start("comparison")
+        suspects = []
+        for index, (key, metadata) in enumerate(listed.items()):
+            held = self._informer.store.get(key)
+            if held is None or _identity(held) != (metadata.uid, metadata.resource_version):
+                suspects.append(key)
+            if index % _CHECK_EVERY == 0 and work.full():
+                await work.breathe()
+        suspects += [key for key in list(self._informer.store) if key not in listed]
+        work.finish()
+        return suspects
+
+    async def _wait_until(self, version: str) -> None:
+        left = round(REACH_SECONDS / _LOOK_SECONDS)
+        while not has_reached(self._informer.resource_version, version):
+            left -= 1
+            if left < 0:
+                raise NotComparableError(
+                    f"the watch of {self._resource.plural} has not reached version {version}"
+                )
+            await self._sleep(_LOOK_SECONDS)
+
+    def _judge(self, key: str, listed: _Metadata | None, version: str) -> Difference | None:
+        """Say what is wrong with an object, now that the watch has passed the list."""
+        held = self._informer.store.get(key)
+        if listed is None:
+            if held is None or not has_reached(version, held.metadata.resource_version):
+                return None
+            return Difference(key, "its deletion was not seen")
+        if held is None:
+            return Difference(key, "it was not seen")
+        uid, held_version = _identity(held)
+        if uid == listed.uid and has_reached(held_version, listed.resource_version):
+            return None
+        if uid != listed.uid and not has_reached(version, held_version):
+            # Made anew since the list.
+            return None
+        return Difference(key, "a change of it was not seen")
+
+    async def _is_there(self, key: str, uid: str) -> bool:
+        """Return whether an object is there still, and makes sense."""
+        namespace, _, name = key.rpartition("/")
+        resource = self._resource
+        selectors = [resource.field_selector, f"metadata.name={name}"]
+        if namespace:
+            selectors.append(f"metadata.namespace={namespace}")
+        body = await self._get({"fieldSelector": ",".join(filter(None, selectors))})
+        for raw in read_list(body).items:
+            decoded = self._decoder.object(raw)
+            if not isinstance(decoded, Undecodable):
+                return decoded.metadata.uid == uid
+        return False
+
+
+def _identity(held: KubeObject) -> tuple[str, str]:
+    return held.metadata.uid, held.metadata.resource_version
+
+
+def _key(metadata: _Metadata) -> str:
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

@@ -1,0 +1,42 @@
+"""Writes that meet the moment from which nobody may write.
+
+None is sent after it. But what was sent before can't be called back: a process that is stopped for
+longer than its lease lasts has such requests under way when it goes on. The server refuses most of
+them (409: somebody else has bound the pod); every one is counted, and named in the log.
+"""
+
+import logging
+from typing import Final
+
+from prometheus_client import Counter
+
+from k8s_scheduler.kube.attempts import Call
+
+log = logging.getLogger(__name__)
+
+_CONFLICT: Final = 409
+
+
+class LateWrites:
+    """Looks at each write when it has ended."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+
+    def look(self, call: Call, ended: int | str) -> None:
+        """Count a write that has ended, with a status or in a word, if it was too late by then."""
+        if call.may_send is None or call.may_send():
+            return
+        result = ended if isinstance(ended, str) else _result(ended)
+        self._counter.labels(result=result).inc()
+        if result != "withheld":
+            log.warning(
+                "a write was under way when the lease's deadline passed",
+                extra={"fields": {"method": call.method, "path": call.target, "answer": ended}},
+            )
+
+
+def _result(status: int) -> str:
+    if 200 <= status < 300:
+        return "success"
+    return "conflict" if status == _CONFLICT else "failure"

@@ -1,0 +1,153 @@
+"""An informer held against the API server: what is lost is found, and what only lags is not."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from k8s_scheduler.kube import comparing
+from k8s_scheduler.kube.comparing import Comparer, Difference, NotComparableError
+from k8s_scheduler.kube.errors import ServerError
+from k8s_scheduler.kube.resources import PODS
+from k8s_scheduler.lib.slices import silent_meter
+from tests.fakes.api import FakeApi
+from tests.fakes.clock import settle, virtual_time
+from tests.fakes.harness import PODS_PATH, Watched, pod, pod_path, watched
+from tests.fakes.transport import Request, status
+
+
+def comparer(api: FakeApi, running: Watched[Any]) -> Comparer[Any]:
+    return Comparer(api, running.informer, meter=silent_meter())
+
+
+async def world(count: int = 3) -> FakeApi:
+    api = FakeApi()
+    for i in range(count):
+        api.create(PODS_PATH, pod(f"p{i}"))
+    return api
+
+
+@virtual_time
+async def test_equal_worlds_do_not_differ() -> None:
+    api = await world(1200)
+    async with watched(api, PODS) as running:
+        assert await comparer(api, running).compare() == []
+        # In pages.
+        assert len(api.asked("GET", PODS_PATH)) == 3
+
+
+class TestLost:
+    """What the watch never showed."""
+
+    @virtual_time
+    async def test_a_deletion(self) -> None:
+        api = await world()
+        async with watched(api, PODS) as running:
+            held = running.informer.store["a/p1"]
+            api.delete(pod_path("p1"))
+            await settle()
+            running.informer._store._objects["a/p1"] = held
+            found = await comparer(api, running).compare()
+            assert found == [Difference("a/p1", "its deletion was not seen")]
+            await running.informer.relist()
+            assert "a/p1" not in running.informer.store
+            assert await comparer(api, running).compare() == []
+
+    @virtual_time
+    async def test_an_object(self) -> None:
+        api = await world()
+        async with watched(api, PODS) as running:
+            del running.informer._store._objects["a/p1"]
+            found = await comparer(api, running).compare()
+            assert found == [Difference("a/p1", "it was not seen")]
+            running.copy.pop("a/p1")
+            await running.informer.relist()
+            assert "a/p1" in running.informer.store
+
+    @virtual_time
+    async def test_a_change(self) -> None:
+        api = await world()
+        async with watched(api, PODS) as running:
+            old = running.informer.store["a/p1"]
+            changed = api.object(pod_path("p1"))
+            assert changed is not None
+            changed["metadata"]["labels"] = {"a": "b"}
+            api.update(pod_path("p1"), changed)
+            await settle()
+            running.informer._store._objects["a/p1"] = running.copy["a/p1"] = old
+            found = await comparer(api, running).compare()
+            assert found == [Difference("a/p1", "a change of it was not seen")]
+            await running.informer.relist()
+            assert running.informer.store["a/p1"].metadata.labels == {"a": "b"}
+
+
+class TestLag:
+    """What differs now and will not, or does no more."""
+
+    @virtual_time
+    async def test_a_watch_that_is_behind_is_waited_for(self) -> None:
+        api = await world()
+        async with watched(api, PODS) as running:
+            held = running.informer.resource_version
+            question = comparer(api, running)
+            running.informer._progress.resource_version = "1"
+            missing = running.informer._store._objects.pop("a/p1")
+            task = asyncio.create_task(question.compare())
+            await asyncio.sleep(20.0)
+            assert not task.done()
+            running.informer._store._objects["a/p1"] = missing
+            running.informer._progress.resource_version = held
+            await asyncio.sleep(1.0)
+            assert await task == []
+
+    @virtual_time
+    async def test_a_watch_that_does_not_come_leaves_the_question_open(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(comparing, "REACH_SECONDS", 20.0)
+        api = await world()
+        async with watched(api, PODS) as running:
+            running.informer._progress.resource_version = "1"
+            running.informer._store._objects.pop("a/p1")
+            with pytest.raises(NotComparableError, match="pods"):
+                await comparer(api, running).compare()
+
+    @virtual_time
+    async def test_what_happens_after_the_list_is_no_difference(self) -> None:
+        api = await world()
+
+        def meanwhile(request: Request) -> Any:
+            answer = api.answer(request)
+            api.delete(pod_path("p0"))
+            api.create(PODS_PATH, pod("new"))
+            changed = api.object(pod_path("p2"))
+            assert changed is not None
+            api.update(pod_path("p2"), changed)
+            api.delete(pod_path("p1"))
+            api.create(PODS_PATH, pod("p1") | {"metadata": pod("p1")["metadata"] | {"uid": "x"}})
+            return answer
+
+        async with watched(api, PODS) as running:
+            api.script("GET", PODS_PATH, meanwhile)
+            task = asyncio.create_task(comparer(api, running).compare())
+            await settle()
+            assert await task == []
+
+    @virtual_time
+    async def test_what_cannot_be_read_is_no_difference(self) -> None:
+        api = await world()
+        strange = pod("odd")
+        strange["spec"]["containers"] = "none"
+        api.create(PODS_PATH, strange)
+        async with watched(api, PODS) as running:
+            assert "a/odd" not in running.informer.store
+            assert await comparer(api, running).compare() == []
+
+
+@virtual_time
+async def test_a_server_that_says_no_is_an_error() -> None:
+    api = await world()
+    async with watched(api, PODS) as running:
+        api.script("GET", PODS_PATH, status(500, "InternalError"))
+        with pytest.raises(ServerError):
+            await comparer(api, running).compare()
