@@ -172,9 +172,13 @@ class Pump:
             await asyncio.sleep(TICK_SECONDS)
 
     def _tell(self, message: Message) -> None:
-        if self._recording is not None:
+        if self._recording is None:
+            instructions = self._core.handle(message)
+        else:
             self._recording.write(message)
-        self._connected().carry_out(self._core.handle(message))
+            instructions = self._core.handle(message)
+            self._recording.answered(instructions)
+        self._connected().carry_out(instructions)
         self._wake.set()
 
     def _connected(self) -> Carrier:

@@ -4,7 +4,7 @@ import functools
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,6 +123,8 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
         informer = Informer(transport, OTHERS[kind], metrics=metrics.kube, meter=meter)
         informer.add_handler(functools.partial(pump.object_changed, kind))
         others.append(informer)
+    if recording is not None:
+        recording.follow(functools.partial(_progress, (nodes, pods, *others)))
     return Graph(
         pump=pump,
         nodes=nodes,
@@ -134,6 +136,13 @@ def wire(options: RunOptions, transport: Transport, metrics: Metrics) -> Graph:
         recording=recording,
         elector=elector,
     )
+
+
+def _progress(informers: Iterable[Informer[Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the version that each resource is known up to."""
+    for informer in informers:
+        if informer.resource_version:
+            yield informer.resource.plural, informer.resource_version
 
 
 def _always() -> bool:

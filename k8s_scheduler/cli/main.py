@@ -5,6 +5,7 @@ import click
 from k8s_scheduler import __version__
 from k8s_scheduler.cli.config import config
 from k8s_scheduler.cli.evaluate import evaluate
+from k8s_scheduler.cli.replay import replay
 from k8s_scheduler.cli.run import run
 
 
@@ -17,6 +18,7 @@ def main() -> None:
 main.add_command(run)
 main.add_command(config)
 main.add_command(evaluate)
+main.add_command(replay)
 
 if __name__ == "__main__":
     main()
