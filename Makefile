@@ -14,7 +14,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline e2e bench bench-states profile bench-core build image lock clean
+.PHONY: help install demo down test check fix unit property fuzz integration testbed oracle conformance baseline e2e bench bench-states profile bench-core build image lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -49,8 +49,12 @@ fix: $(STAMP) ## format, and mend what can be mended
 unit: $(STAMP) ## unit tests, under a minute
 	$(BIN)/pytest tests/unit
 
-property: $(STAMP) ## property tests, and recorded decisions of kube-scheduler
-	$(BIN)/pytest tests/property tests/conformance
+property: $(STAMP) ## property tests, recorded decisions of kube-scheduler, and a little fuzzing
+	$(BIN)/pytest tests/property tests/conformance tests/fuzz
+
+fuzz: $(STAMP) ## hostile configurations, pods and nodes: COUNT (20000) of each, SEED (1)
+	$(BIN)/python -m tests.fuzz configs --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.fuzz objects --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
 
 testbed: $(STAMP) ## build the control plane (once; cached outside the tree)
 	$(BIN)/python -m testbed build
@@ -94,4 +98,4 @@ lock: $(STAMP) ## resolve the dependencies anew
 	@VENV="$(VENV)" sh tools/lock.sh
 
 clean: ## remove what was built here (not the cache of the test bed)
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .conformance .e2e
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .conformance .e2e .fuzz
