@@ -131,6 +131,12 @@ class TestStructure:
         assert documents == []
         assert [(e.message, e.line) for e in errors] == [(message, line)]
 
+    def test_a_file_of_another_size_is_refused_early(self):
+        _, errors = parse_yaml("- x\n" * 20_000)
+        assert errors[0].message == "holds more than 8000 values; too many aliases?"
+        _, errors = parse_yaml("#" * (1 << 20) + "x")
+        assert errors[0].message.startswith("is longer than 1048576 characters")
+
     def test_aliases_cannot_explode(self):
         levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
         levels += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
