@@ -15,7 +15,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit shadow-check reloads clean
+.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit shadow-check reloads fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -50,8 +50,12 @@ fix: $(STAMP) ## format, and mend what can be mended
 unit: $(STAMP) ## unit tests, under a minute
 	$(BIN)/pytest tests/unit
 
-property: $(STAMP) ## property tests, recorded decisions of kube-scheduler, 200 simulated runs
-	$(BIN)/pytest tests/property tests/conformance tests/simulation
+property: $(STAMP) ## property tests, recorded decisions of kube-scheduler, 200 simulated runs, a little fuzzing
+	$(BIN)/pytest tests/property tests/conformance tests/simulation tests/fuzz
+
+fuzz: $(STAMP) ## hostile configurations, pods and nodes: COUNT (20000) of each, SEED (1)
+	$(BIN)/python -m tests.fuzz configs --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.fuzz objects --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
 
 testbed: $(STAMP) ## build the control plane (once; cached outside the tree)
 	$(BIN)/python -m testbed build
@@ -107,4 +111,4 @@ audit: $(STAMP) ## known vulnerabilities of what is locked, and a look through t
 	@VENV="$(VENV)" sh tools/audit.sh
 
 clean: ## remove what was built here (not the cache of the test bed)
-	rm -rf $(VENV) .audit dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .conformance .e2e
+	rm -rf $(VENV) .audit dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .conformance .e2e .fuzz

@@ -192,7 +192,7 @@ def _configure(
     found = [replace(error, path=flags.get(error.path, error.path)) for error in found]
     errors = documents.errors + not_covered(found, wrong) + wrong + wrong_extras
     if errors:
-        raise _located(errors, document, source)
+        raise _located(errors, document, source, flags=tuple(flags.values()))
     warnings = without_effect(settings, document) + ([] if to_run else unsupported)
     for resolution in resolutions:
         warnings += resolution.warnings
@@ -239,20 +239,28 @@ def _attribute(kind: type[msgspec.Struct], encode_name: str) -> str:
     return next(f.name for f in msgspec.structs.fields(kind) if f.encode_name == encode_name)
 
 
-def _located(errors: Iterable[FieldError], document: Document, source: str) -> ConfigurationError:
-    return ConfigurationError(_with_lines(errors, document, source))
+def _located(
+    errors: Iterable[FieldError],
+    document: Document,
+    source: str,
+    *,
+    flags: Sequence[FieldPath] = (),
+) -> ConfigurationError:
+    return ConfigurationError(_with_lines(errors, document, source, flags=flags))
 
 
-def _with_lines(errors: Iterable[FieldError], document: Document, source: str) -> list[FieldError]:
+def _with_lines(
+    errors: Iterable[FieldError],
+    document: Document,
+    source: str,
+    *,
+    flags: Sequence[FieldPath] = (),
+) -> list[FieldError]:
     """Say where each error stands, and sort by it; what came from a flag stands in no file."""
     located = [
         error
-        if _is_flag(error.path)
+        if error.path in flags
         else replace(error, file=source, line=error.line or document.line_of(error.path))
         for error in errors
     ]
     return sorted(located, key=lambda error: error.line or 0)
-
-
-def _is_flag(path: FieldPath) -> bool:
-    return bool(path) and str(path[0]).startswith("--")

@@ -6,7 +6,7 @@ hundreds of thousands of them). Optional collections are `| None` because the AP
 other writers do send `null`; the accessors give the empty collection instead.
 """
 
-from typing import NewType, TypeAlias
+from typing import Annotated, NewType, TypeAlias
 
 import msgspec
 
@@ -14,6 +14,9 @@ PodUid = NewType("PodUid", str)
 NodeName = NewType("NodeName", str)
 
 Labels: TypeAlias = dict[str, str]
+# The API's integers have a size, and so do columns: an object with a larger one can't be read.
+Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -37,7 +40,7 @@ class ObjectMeta(Wire, frozen=True, gc=False):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
     labels: Labels | None = None
@@ -71,7 +74,7 @@ class Condition(Wire, frozen=True, gc=False):
     reason: str | None = None
     message: str | None = None
     last_transition_time: str | None = None
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
 
 
 def key_of(metadata: ObjectMeta) -> str:

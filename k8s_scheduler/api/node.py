@@ -1,6 +1,6 @@
 """Nodes, as far as scheduling reads them."""
 
-from k8s_scheduler.api.meta import Condition, ObjectMeta, Wire
+from k8s_scheduler.api.meta import Condition, Int64, ObjectMeta, Wire
 from k8s_scheduler.api.pod import ResourceList
 from k8s_scheduler.api.taints import Taint
 
@@ -16,7 +16,7 @@ class ContainerImage(Wire, frozen=True, gc=False):
     """An image that a node holds."""
 
     names: list[str] | None = None
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeStatus(Wire, frozen=True, gc=False):

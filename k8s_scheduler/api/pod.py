@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from k8s_scheduler.api.meta import Condition, Labels, ObjectMeta, Wire
+from k8s_scheduler.api.meta import Condition, Int32, Int64, Labels, ObjectMeta, Wire
 from k8s_scheduler.api.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
 from k8s_scheduler.api.taints import Toleration
 from k8s_scheduler.api.volumes import Volume
@@ -12,7 +12,7 @@ from k8s_scheduler.api.volumes import Volume
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 # Quantities stay as they came: a string, or a number from writers that do not quote.
-ResourceList: TypeAlias = dict[str, str | int | float]
+ResourceList: TypeAlias = dict[str, str | Int64 | float]
 
 
 class ResourceRequirements(Wire, frozen=True, gc=False):
@@ -31,7 +31,7 @@ class ActualResources(Wire, frozen=True, gc=False):
 class ContainerPort(Wire, frozen=True, gc=False):
     """A port of a container; only host ports concern scheduling."""
 
-    host_port: int = 0
+    host_port: Int32 = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = "TCP"
 
@@ -63,7 +63,7 @@ class Container(Wire, frozen=True, gc=False):
 class PreferredSchedulingTerm(Wire, frozen=True, gc=False):
     """A weighted wish about nodes."""
 
-    weight: int
+    weight: Int32
     preference: NodeSelectorTerm
 
 
@@ -92,7 +92,7 @@ class PodAffinityTerm(Wire, frozen=True, gc=False):
 class WeightedPodAffinityTerm(Wire, frozen=True, gc=False):
     """A weighted wish about other pods."""
 
-    weight: int
+    weight: Int32
     pod_affinity_term: PodAffinityTerm
 
 
@@ -118,11 +118,11 @@ class Affinity(Wire, frozen=True, gc=False):
 class TopologySpreadConstraint(Wire, frozen=True, gc=False):
     """How evenly matching pods must be spread over a topology."""
 
-    max_skew: int
+    max_skew: Int32
     topology_key: str
     when_unsatisfiable: str = "DoNotSchedule"
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: list[str] | None = None
@@ -145,7 +145,7 @@ class PodSpec(Wire, frozen=True, gc=False):
 
     node_name: str = ""
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
-    priority: int | None = None
+    priority: Int32 | None = None
     preemption_policy: str | None = None
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 NANO = 10**9
 _MAX_INT64 = 2**63 - 1
+# So much of what is no quantity is said in the error.
+_SHOWN = 80
 
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL_EXPONENT = {
@@ -25,16 +27,20 @@ _DECIMAL_EXPONENT = {
 }
 _GRAMMAR = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>\d*)(?:\.(?P<fraction>\d*))?"
-    r"(?P<suffix>[numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?"
+    r"(?P<suffix>[numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?",
+    re.ASCII,
 )
+# Far beyond anything that saturates or rounds to nothing, and quick to work with.
+_MAX_DIGITS = 1000
 
 
 class QuantityError(ValueError):
     """The text is no quantity."""
 
     def __init__(self, text: str) -> None:
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
         super().__init__(
-            f"{text!r} is not a quantity: write a number with an optional suffix, "
+            f"{shown!r} is not a quantity: write a number with an optional suffix, "
             "such as 250m, 1.5, 2k or 512Mi"
         )
 
@@ -47,7 +53,7 @@ def nano(quantity: str | float) -> int:
     if match is None:
         raise QuantityError(text)
     whole, fraction = match["whole"], match["fraction"] or ""
-    if not whole and not fraction:
+    if (not whole and not fraction) or len(text) > _MAX_DIGITS:
         raise QuantityError(text)
     digits = int(whole + fraction)
     suffix = match["suffix"] or ""

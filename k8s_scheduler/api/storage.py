@@ -2,7 +2,7 @@
 
 import msgspec
 
-from k8s_scheduler.api.meta import Labels, ObjectMeta, Wire
+from k8s_scheduler.api.meta import Int32, Labels, ObjectMeta, Wire
 from k8s_scheduler.api.pod import ResourceList
 from k8s_scheduler.api.selectors import LabelSelector, NodeSelector
 from k8s_scheduler.api.volumes import (
@@ -128,7 +128,7 @@ class StorageClass(Wire, frozen=True, gc=False):
 class VolumeNodeResources(Wire, frozen=True, gc=False):
     """How many volumes of a driver a node can attach; None is no limit."""
 
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class CsiNodeDriver(Wire, frozen=True, gc=False):

@@ -6,7 +6,7 @@ CSI driver will attach it.
 
 import msgspec
 
-from k8s_scheduler.api.meta import Wire
+from k8s_scheduler.api.meta import Int32, Wire
 
 
 class ClaimSource(Wire, frozen=True, gc=False):
@@ -23,7 +23,7 @@ class GcePersistentDisk(Wire, frozen=True, gc=False):
     """A Google disk."""
 
     pd_name: str = ""
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
@@ -31,7 +31,7 @@ class AwsElasticBlockStore(Wire, frozen=True, gc=False):
     """An Amazon disk."""
 
     volume_id: str = msgspec.field(default="", name="volumeID")
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
@@ -49,7 +49,7 @@ class Iscsi(Wire, frozen=True, gc=False):
 
     target_portal: str = ""
     iqn: str = ""
-    lun: int = 0
+    lun: Int32 = 0
     read_only: bool = False
 
 

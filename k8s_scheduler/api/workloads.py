@@ -1,6 +1,6 @@
 """Owners of pods, and what else selects them, as far as scheduling reads them."""
 
-from k8s_scheduler.api.meta import Labels, ObjectMeta, Wire
+from k8s_scheduler.api.meta import Int32, Labels, ObjectMeta, Wire
 from k8s_scheduler.api.selectors import LabelSelector
 
 
@@ -53,7 +53,7 @@ class StatefulSet(Wire, frozen=True, gc=False):
 class DisruptionStatus(Wire, frozen=True, gc=False):
     """How many pods may be disrupted, and which have been already."""
 
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int32 = 0
     disrupted_pods: Labels | None = None
 
 

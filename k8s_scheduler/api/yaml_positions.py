@@ -6,7 +6,8 @@ a scalar means follows what kube-scheduler's loader makes of it, not all of YAML
 `1:30` stay strings, `1e3` is a number.
 
 Files are small and written by operators, yet a broken one must never take the process along:
-depth and the number of values are bounded, so anchors cannot explode.
+size, depth and the number of values are bounded, so that neither anchors nor a wrong file cost more
+than a second.
 """
 
 import re
@@ -19,7 +20,10 @@ import yaml
 from k8s_scheduler.api.field_errors import FieldError, FieldPath
 
 _MAXIMUM_DEPTH: Final = 64
-_MAXIMUM_VALUES: Final = 100_000
+# Every default spelled out is some 400 values for a profile.
+_MAXIMUM_VALUES: Final = 8_000
+# What a ConfigMap may hold.
+_MAXIMUM_CHARACTERS: Final = 1 << 20
 _TAG: Final = "tag:yaml.org,2002:"
 _MERGE: Final = f"{_TAG}merge"
 _EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
@@ -55,14 +59,17 @@ def parse_yaml(text: str) -> tuple[list[Document], list[FieldError]]:
     if text.lstrip().startswith("{"):
         # JSON may be indented with tabs, YAML may not; JSON strings hold no raw tabs.
         text = text.replace("\t", " ")
+    if len(text) > _MAXIMUM_CHARACTERS:
+        reason = f"is longer than {_MAXIMUM_CHARACTERS} characters; is this the right file?"
+        return [], [FieldError((), reason)]
     errors: list[FieldError] = []
     documents: list[Document] = []
     try:
-        for node in yaml.compose_all(text, Loader=yaml.SafeLoader):
+        for node in yaml.compose_all(text, Loader=_BoundedLoader):
             walk = _Walk(errors)
             documents.append(Document(walk.value(node, ()), walk.lines))
     except RecursionError:
-        return [], [FieldError((), f"is nested more than {_MAXIMUM_DEPTH} levels deep")]
+        return [], [_too_deep(None).reason]
     except _Unusable as error:
         return [], [error.reason]
     except yaml.YAMLError as error:
@@ -85,6 +92,37 @@ class _Unusable(Exception):  # noqa: N818  leaves the walk, never this module
         self.reason = reason
 
 
+def _too_deep(line: int | None) -> _Unusable:
+    reason = f"is nested more than {_MAXIMUM_DEPTH} levels deep"
+    return _Unusable(FieldError((), reason, line=line))
+
+
+def _too_many_values(line: int) -> _Unusable:
+    reason = f"holds more than {_MAXIMUM_VALUES} values; too many aliases?"
+    return _Unusable(FieldError((), reason, line=line))
+
+
+class _BoundedLoader(yaml.SafeLoader):
+    """Gives up on a file that has too much in it, before all of it is taken apart."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._composed = 0
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self._composed += 1
+        # Keys are nodes too.
+        if self._composed > 2 * _MAXIMUM_VALUES:
+            raise _too_many_values(self.line + 1)
+        if self._depth > _MAXIMUM_DEPTH:
+            raise _too_deep(self.line + 1)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
 class _Walk:
     """Turns one document's nodes into plain values, noting lines and repeated keys."""
 
@@ -98,11 +136,9 @@ class _Walk:
         self.lines.setdefault(path, line)
         self._values += 1
         if self._values > _MAXIMUM_VALUES:
-            reason = f"holds more than {_MAXIMUM_VALUES} values; too many aliases?"
-            raise _Unusable(FieldError((), reason, line=line))
+            raise _too_many_values(line)
         if len(path) > _MAXIMUM_DEPTH:
-            reason = f"is nested more than {_MAXIMUM_DEPTH} levels deep"
-            raise _Unusable(FieldError((), reason, line=line))
+            raise _too_deep(line)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):

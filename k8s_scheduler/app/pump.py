@@ -241,9 +241,12 @@ class Pump:
             await asyncio.sleep(TICK_SECONDS)
 
     def _tell(self, message: Message) -> list[Instruction]:
-        if self._recording is not None:
+        if self._recording is None:
+            instructions = self._core.handle(message)
+        else:
             self._recording.write(message)
-        instructions = self._core.handle(message)
+            instructions = self._core.handle(message)
+            self._recording.answered(instructions)
         self._connected().carry_out(instructions)
         self._wake.set()
         return instructions

@@ -1,40 +1,47 @@
-"""Writes everything the core is told to a file, in segments.
+"""Writes everything the core is told, and what it decides, to a file, in segments.
 
     FILE ── full, or a new start ──▶ FILE.1 ──▶ FILE.2 ──▶ FILE.3 ──▶ dropped
 
 Each segment starts with a checkpoint, so any one of them can be replayed alone; it is full when
 what follows the checkpoint is. What an earlier run left in FILE is kept as FILE.1: a crash is when
-it is wanted most. A large
-checkpoint is written in slices; what the core is told meanwhile waits in memory and follows.
+it is wanted most. A large checkpoint is written in slices; what the core is told meanwhile waits in
+memory and follows. Decisions are noted with the versions that the informers had reached, so that
+whoever reads the recording knows what was seen.
 Recording is never worth a missed pod: if the file can't be written any more, that is logged,
 shown by a metric, and scheduling goes on without it.
 """
 
 import asyncio
-import dataclasses
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
-from k8s_scheduler import __version__
+from k8s_scheduler.core.messages.answers import deeds_of
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
-from k8s_scheduler.core.messages.incoming import Message
+from k8s_scheduler.core.messages.incoming import Message, Schedule
+from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.messages.recording import (
     MAGIC,
-    Header,
+    Answer,
+    End,
+    Versions,
     checkpoint_frames,
     frame,
 )
 from k8s_scheduler.core.scheduler import Setup
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import RecordingMetrics
+from k8s_scheduler.simulate.recorded_setup import header_of
 
 logger = logging.getLogger(__name__)
 
 OLD_SEGMENTS = 3
 _BUFFER_BYTES = 1 << 20
+
+# Yields (resource, version up to which everything is applied).
+Progress: TypeAlias = Callable[[], Iterable[tuple[str, str]]]
 
 
 class Recording:
@@ -60,6 +67,8 @@ class Recording:
         self._meter = meter
         self._metrics = metrics
         self._size = 0
+        self._progress: Progress | None = None
+        self._noted: dict[str, str] = {}
         # Frames that wait for the checkpoint before them; None when nothing is in the way.
         self._behind: list[bytes] | None = None
         self._wake = asyncio.Event()
@@ -72,6 +81,10 @@ class Recording:
         self._rest: Iterator[bytes] = iter(())
         self._begin_segment()
 
+    def follow(self, progress: Progress) -> None:
+        """Note from now on how far the informers had come when something was decided."""
+        self._progress = progress
+
     def write(self, message: Message) -> None:
         """Take a message; call it before the core handles the message."""
         if self._behind is None and self._size >= self._max_bytes:
@@ -79,7 +92,23 @@ class Recording:
             self._rotate()
         if self._file is None:
             return
-        body = frame(message)
+        if type(message) is Schedule and self._progress is not None:
+            self._note(self._progress())
+        self._append(frame(message))
+
+    def answered(self, instructions: Iterable[Instruction]) -> None:
+        """Take what the core made of the message; most lead to nothing, and take no room."""
+        if self._file is not None and (deeds := deeds_of(instructions)):
+            self._append(frame(Answer(deeds)))
+
+    def _note(self, progress: Iterable[tuple[str, str]]) -> None:
+        noted = self._noted
+        moved = {name: version for name, version in progress if noted.get(name) != version}
+        if moved:
+            noted.update(moved)
+            self._append(frame(Versions(moved)))
+
+    def _append(self, body: bytes) -> None:
         if self._behind is not None:
             self._behind.append(body)
         else:
@@ -112,29 +141,26 @@ class Recording:
         for body in self._behind or ():
             self._put(body)
         self._behind = None
-        self._try(lambda file: file.close())
+        self._finish_segment()
         self._file = None
         self._metrics.active.set(0)
 
     def _begin_segment(self) -> None:
-        # As it is now: the configuration may have changed since the last segment.
-        setup = self._setup()
-        header = Header(
-            version=__version__,
-            started=self._clock(),
-            profiles=[dataclasses.asdict(profile) for profile in setup.profiles],
-            queue=dataclasses.asdict(setup.queue),
-        )
         self._size = 0
+        self._noted = {}
         self._put(MAGIC)
-        self._put(frame(header))
+        self._put(frame(header_of(self._setup(), started=self._clock())))
         self._rest = checkpoint_frames(self._checkpoint())
         self._behind = []
         self._metrics.active.set(0 if self._file is None else 1)
         self._wake.set()
 
-    def _rotate(self) -> None:
+    def _finish_segment(self) -> None:
+        self._put(frame(End()))
         self._try(lambda file: file.close())
+
+    def _rotate(self) -> None:
+        self._finish_segment()
         if self._file is None:
             return
         try:

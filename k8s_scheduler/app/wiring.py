@@ -1,7 +1,7 @@
 """Builds the object graph of the daemon; starts nothing."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,7 +202,16 @@ def wire(
         reload=reload,
         watch=watch,
     )
+    if recording is not None:
+        recording.follow(lambda: _progress(graph.informers()))
     return graph
+
+
+def _progress(informers: Iterable[Informer[Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the version that each resource is known up to."""
+    for informer in informers:
+        if informer.resource_version:
+            yield informer.resource.plural, informer.resource_version
 
 
 def _always() -> bool:

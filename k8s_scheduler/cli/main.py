@@ -6,6 +6,7 @@ from k8s_scheduler import __version__
 from k8s_scheduler.cli.config import config
 from k8s_scheduler.cli.evaluate import evaluate
 from k8s_scheduler.cli.rbac import rbac
+from k8s_scheduler.cli.replay import replay
 from k8s_scheduler.cli.run import run
 from k8s_scheduler.cli.shadow import shadow
 
@@ -21,6 +22,7 @@ main.add_command(config)
 main.add_command(evaluate)
 main.add_command(rbac)
 main.add_command(shadow)
+main.add_command(replay)
 
 if __name__ == "__main__":
     main()

@@ -15,7 +15,7 @@ from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.builtins import BUILT_INS
-from k8s_scheduler.core.engine.attempts import Attempts
+from k8s_scheduler.core.engine.attempts import Attempts, Witness
 from k8s_scheduler.core.engine.checkpoints import Parts, restore, take_checkpoint
 from k8s_scheduler.core.engine.cycle import Cycle
 from k8s_scheduler.core.engine.departure import Departure
@@ -99,10 +99,12 @@ class Scheduler:
         *,
         metrics: SchedulerMetrics | None = None,
         perf: Callable[[], float] = lambda: 0.0,
+        witness: Witness | None = None,
     ) -> None:
         """Build the graph; raises ProfileError if a profile can't be run.
 
-        `perf` is read for metrics only, never for a decision.
+        `perf` is read for metrics only, never for a decision. `witness` is told of each decision
+        before it is made; it may look (`snapshot`, `node_of`) and must change nothing.
         """
         self._setup = setup
         self._profiles = compile_profiles(setup.profiles, setup.plugins)
@@ -193,6 +195,7 @@ class Scheduler:
             timed=self._timed,
             meter=self._meter,
             perf=perf,
+            witness=witness,
         )
         self._parts = Parts(
             cache=self._cache,
@@ -303,6 +306,10 @@ class Scheduler:
         """Return a look at the state, to be compared or printed."""
         return Holdings(self._parts, self._profiles)
 
+    def node_of(self, uid: PodUid) -> NodeName | None:
+        """Return the node on which a pod takes room, bound or about to be; None if on none."""
+        return self._cache.node_of(uid)
+
     def checkpoint(self) -> Checkpoint:
         """Return the whole state as data; it shares the objects and copies none."""
         self._waker.rewind()
@@ -311,6 +318,13 @@ class Scheduler:
             generation=self._timed.generation,
             earlier=self._reconfiguring.entries(),
         )
+
+    def snapshot(self) -> Checkpoint:
+        """Return the state as a decision sees it now, to be looked at; nothing changes.
+
+        It is no checkpoint: waking that is half done is not part of it.
+        """
+        return take_checkpoint(self._parts)
 
     # Pods and nodes
 

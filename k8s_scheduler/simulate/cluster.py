@@ -39,7 +39,7 @@ _FINISHED: Final = ("Succeeded", "Failed")
 
 # The version of each kind that is read; other versions and other groups' kinds of the same name
 # are not what scheduling looks at.
-_API_VERSIONS: Final = {
+API_VERSIONS: Final = {
     POD: "v1",
     NODE: "v1",
     Kind.NAMESPACE: "v1",
@@ -119,9 +119,9 @@ class Cluster:
         if not isinstance(kind, str) or not kind:
             self._problems["", "", ""] = f"an object has no kind: {_shortened(raw)}"
             return
-        if _API_VERSIONS.get(kind) != raw.get("apiVersion", _API_VERSIONS.get(kind)):
+        if API_VERSIONS.get(kind) != raw.get("apiVersion", API_VERSIONS.get(kind)):
             return
-        if kind not in _API_VERSIONS:
+        if kind not in API_VERSIONS:
             return
         try:
             key = _key_of(kind, raw)
@@ -138,7 +138,7 @@ class Cluster:
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Remove an object; one that is not there is gone already."""
-        if kind not in _API_VERSIONS:
+        if kind not in API_VERSIONS:
             return
         key = _key(kind, namespace, name)
         self._problems.pop(key, None)

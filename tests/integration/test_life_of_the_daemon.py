@@ -1,12 +1,15 @@
 """Starting and stopping: bad input, a server that is not there yet, a drain."""
 
+import json
 import os
 import subprocess
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from k8s_scheduler.api.config import ResolvedProfile
+from k8s_scheduler.cli.main import main
 from k8s_scheduler.core.messages.recording import read_segment
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from testbed.daemon import PROGRAM, Daemon
@@ -124,6 +127,17 @@ def test_a_recording_of_a_real_run_replays_to_the_same_decisions(sandbox, tmp_pa
             if type(instruction).__name__ == "Bind":
                 decided[instruction.name] = instruction.node
     assert decided == placed
+    records = tmp_path / "decisions.jsonl"
+    result = CliRunner().invoke(
+        main, ["replay", str(tape), "--check", "--quiet", "--decisions", str(records)]
+    )
+    assert result.exit_code == 0, result.output
+    assert "decided as recorded" in result.stdout
+    decisions = [json.loads(line) for line in records.read_text().splitlines()]
+    assert {d["name"]: d["node"] for d in decisions if d["node"]} == placed
+    # Versions as the informers had them, of kinds without an object too.
+    assert all(d["seen"]["nodes"] > 0 and d["seen"]["pods"] > 0 for d in decisions)
+    assert "services" in decisions[0]["seen"]
 
 
 def test_stopping_brings_what_is_under_way_to_its_end(sandbox):

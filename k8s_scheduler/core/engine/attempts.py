@@ -10,6 +10,7 @@ The room a pod was given is taken back only on a definite failure.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.quantity import QuantityError
@@ -40,6 +41,8 @@ NO_BINDER = "no bind plugin of the profile binds this pod"
 TOO_LATE = "context deadline exceeded"
 # A promise that is to be taken back.
 NOWHERE = NodeName("")
+# Told of a pod that is about to be decided for.
+Witness: TypeAlias = Callable[[QueuedPod], None]
 
 
 class Attempts:
@@ -59,6 +62,7 @@ class Attempts:
         timed: TimedProfiles,
         meter: Meter,
         perf: Callable[[], float],
+        witness: Witness | None = None,
     ) -> None:
         self._cache = cache
         self._queue = queue
@@ -71,6 +75,7 @@ class Attempts:
         self._timed = timed
         self._meter = meter
         self._perf = perf
+        self._witness = witness
         making_room.connect(self._interrupt)
 
     # An attempt begins
@@ -93,6 +98,8 @@ class Attempts:
     def _decide(
         self, queued: QueuedPod, profile: Profile, opinion: Opinion | None = None, *, now: float
     ) -> Iterator[Instruction]:
+        if self._witness is not None:
+            self._witness(queued)
         started = self._perf()
         try:
             decision = self._cycle.decide(profile, queued, opinion)

@@ -1,26 +1,35 @@
-"""The format of recordings: every input of a core, in order.
+"""The format of recordings: every input of a core in order, and what it decided.
 
 A segment is a line that names the format, a header, a checkpoint, and messages. Each part but
 the line is a frame: four bytes of length, then msgpack. A checkpoint may be cut into several
 frames, each a `Checkpoint` with some of the entries, so that writing a large one never holds the
-event loop; the message `Restore` is put together again when reading. A segment whose end is
-missing (the process was killed) is read as far as it goes.
+event loop; the message `Restore` is put together again when reading.
+
+    header  checkpoint...  ( [versions] message [answer] )...  end
+
+Before a message stand the versions up to which the informers had come, where they moved; after it
+what the core decided, where it decided anything. A segment whose end is missing (the process was
+killed, or the file was cut) is read as far as it goes. An entry comes out only when everything
+about it was read: the last message of such a segment has no answer, rather than a wrong one.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from k8s_scheduler.core.messages.answers import Deed
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import Message, Restore
 
-MAGIC = b"k8s-scheduler recording 2\n"
-_LENGTH = struct.Struct(">I")
-_CHUNK = 256
-_LISTS = (
+FORMAT: Final = 3
+_NAME: Final = b"k8s-scheduler recording "
+MAGIC: Final = _NAME + b"%d\n" % FORMAT
+_LENGTH: Final = struct.Struct(">I")
+_CHUNK: Final = 256
+_LISTS: Final = (
     "nodes",
     "pods",
     "objects",
@@ -40,26 +49,49 @@ class RecordingError(Exception):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What made the recording: enough to build the same core again."""
+    """What made the recording: enough to build the same core again.
+
+    `rest` is whatever else a core was made from, under the names of `core.scheduler.Setup`.
+    """
 
     version: str
     started: float
     profiles: list[dict[str, Any]]
     queue: dict[str, Any]
+    rest: dict[str, Any] = {}
+    extenders: tuple[str, ...] = ()
 
 
-class _CheckpointPart(msgspec.Struct, frozen=True, array_like=True, tag="checkpoint"):
+class CheckpointPart(msgspec.Struct, frozen=True, array_like=True, tag="checkpoint"):
+    """Some of a checkpoint."""
+
     part: Checkpoint
     last: bool
 
 
-_Frame = Message | _CheckpointPart
+class Versions(msgspec.Struct, frozen=True, array_like=True, tag="versions"):
+    """By resource, the version up to which all was known when the next message came."""
+
+    reached: dict[str, str]
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True, tag="answer"):
+    """What the message before it led to."""
+
+    deeds: tuple[Deed, ...]
+
+
+class End(msgspec.Struct, frozen=True, array_like=True, tag="end"):
+    """Nothing is missing: the segment was full, or the process ended in order."""
+
+
+Frame = Message | CheckpointPart | Versions | Answer | End
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(_Frame)
+_decoder = msgspec.msgpack.Decoder(Frame)
 _header_decoder = msgspec.msgpack.Decoder(Header)
 
 
-def frame(part: Message | Header | _CheckpointPart) -> bytes:
+def frame(part: Frame | Header) -> bytes:
     """Return one frame."""
     body = _encoder.encode(part)
     return _LENGTH.pack(len(body)) + body
@@ -72,60 +104,122 @@ def checkpoint_frames(checkpoint: Checkpoint) -> Iterator[bytes]:
         entries = getattr(checkpoint, name)
         for start in range(0, len(entries), _CHUNK):
             part = msgspec.structs.replace(empty, **{name: entries[start : start + _CHUNK]})
-            yield frame(_CheckpointPart(part, last=False))
-    yield frame(_CheckpointPart(empty, last=True))
+            yield frame(CheckpointPart(part, last=False))
+    yield frame(CheckpointPart(empty, last=True))
+
+
+def _foreign(data: bytes) -> str:
+    """Return why bytes are no recording of this version; empty if they start like one."""
+    if data.startswith(MAGIC):
+        return ""
+    if not data:
+        return "it is empty"
+    line, newline, _ = data[:64].partition(b"\n")
+    number = line.removeprefix(_NAME)
+    if line.startswith(_NAME) and newline and number.isdigit():
+        return (
+            f"it is a recording of format {number.decode()}, and this version reads format "
+            f"{FORMAT}: use the version of k8s-scheduler that wrote it"
+        )
+    if MAGIC.startswith(data):
+        return "it ends within its first line"
+    return f"it is no recording: it starts with {data[: len(MAGIC)]!r}, not with {MAGIC!r}"
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """A segment that was read: its header, and the messages, the first of them a `Restore`."""
+class Entry:
+    """A message; the versions that had moved before it; and what it led to, if that is known."""
 
-    header: Header
-    messages: Iterable[Message]
+    message: Message
+    versions: dict[str, str]
+    deeds: tuple[Deed, ...] | None
+
+
+class Segment:
+    """A segment that is being read; the first message is a `Restore`.
+
+    Once every entry was taken, `is_whole` says whether its end was there, `read_bytes` how far
+    it could be read.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """Read the header; raises RecordingError if this is no recording."""
+        if problem := _foreign(data):
+            raise RecordingError(problem)
+        self._data = data
+        self.read_bytes = len(MAGIC)
+        self.is_whole = False
+        body = self._next_frame()
+        if body is None:
+            raise RecordingError("it ends before its header")
+        try:
+            self.header = _header_decoder.decode(body)
+        except msgspec.MsgspecError as error:
+            raise RecordingError(f"its header can't be read: {error}") from error
+
+    @property
+    def total_bytes(self) -> int:
+        """Return the length of the file."""
+        return len(self._data)
+
+    @property
+    def messages(self) -> Iterator[Message]:
+        """Yield what the core was told; once."""
+        return (entry.message for entry in self.entries())
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every message with what belongs to it; once. Raises RecordingError."""
+        versions: dict[str, str] = {}
+        waiting: Message | None = None
+        parts: list[Checkpoint] = []
+        for found in self._frames():
+            if isinstance(found, Answer) and waiting is not None:
+                yield Entry(waiting, versions, found.deeds)
+                waiting, versions = None, {}
+                continue
+            if waiting is not None:
+                yield Entry(waiting, versions, ())
+                waiting, versions = None, {}
+            if isinstance(found, CheckpointPart):
+                parts.append(found.part)
+                if found.last:
+                    waiting, parts = Restore(self.header.started, _joined(parts)), []
+            elif isinstance(found, Versions):
+                versions = found.reached
+            elif isinstance(found, End):
+                self.is_whole = self.read_bytes == self.total_bytes
+                return
+            elif isinstance(found, Answer):
+                raise RecordingError(f"an answer to nothing ends at byte {self.read_bytes}")
+            else:
+                waiting = found
+        if waiting is not None:
+            yield Entry(waiting, versions, None)
+
+    def _frames(self) -> Iterator[Frame]:
+        while (body := self._next_frame()) is not None:
+            try:
+                yield _decoder.decode(body)
+            except msgspec.MsgspecError as error:
+                raise RecordingError(
+                    f"the part that ends at byte {self.read_bytes} can't be read: {error}"
+                ) from error
+
+    def _next_frame(self) -> memoryview | None:
+        """Return the next frame's body; None where the rest is not a whole frame."""
+        start = self.read_bytes + _LENGTH.size
+        if start > len(self._data):
+            return None
+        (length,) = _LENGTH.unpack_from(self._data, self.read_bytes)
+        if start + length > len(self._data):
+            return None
+        self.read_bytes = start + length
+        return memoryview(self._data)[start : start + length]
 
 
 def read_segment(data: bytes) -> Segment:
-    """Take a segment apart."""
-    if not data.startswith(MAGIC):
-        raise RecordingError(
-            f"this is no recording of this version: it starts with {data[: len(MAGIC)]!r}, "
-            f"not with {MAGIC!r}"
-        )
-    frames = _frames(data)
-    try:
-        header = _header_decoder.decode(next(frames))
-    except StopIteration:
-        raise RecordingError("the recording ends before its header") from None
-    except msgspec.MsgspecError as error:
-        raise RecordingError(f"the header can't be read: {error}") from error
-    return Segment(header, _messages(frames, started=header.started))
-
-
-def _frames(data: bytes) -> Iterator[bytes]:
-    position = len(MAGIC)
-    while position + _LENGTH.size <= len(data):
-        (length,) = _LENGTH.unpack_from(data, position)
-        position += _LENGTH.size
-        if position + length > len(data):
-            return
-        yield data[position : position + length]
-        position += length
-
-
-def _messages(frames: Iterator[bytes], *, started: float) -> Iterator[Message]:
-    parts: list[Checkpoint] = []
-    for body in frames:
-        try:
-            decoded = _decoder.decode(body)
-        except msgspec.MsgspecError as error:
-            raise RecordingError(f"a frame can't be read: {error}") from error
-        if not isinstance(decoded, _CheckpointPart):
-            yield decoded
-            continue
-        parts.append(decoded.part)
-        if decoded.last:
-            yield Restore(started, _joined(parts))
-            parts = []
+    """Take a segment apart; raises RecordingError."""
+    return Segment(data)
 
 
 def _joined(parts: list[Checkpoint]) -> Checkpoint:

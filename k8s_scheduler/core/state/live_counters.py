@@ -12,6 +12,7 @@ comes back when it is asked again. As long as somebody has a counter, there is n
 same question.
 """
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
@@ -68,6 +69,10 @@ class Counters:
         self._held_terms = held_terms
         self._placed = placed
         self._live: dict[Counted, Counter] = {}
+        # Each that is kept up to date, by when it was asked when last looked at here: since then it
+        # may have been asked again, never earlier. A pod with thousands of terms drops as many.
+        self._by_age: list[tuple[int, int, Counter]] = []
+        self._revived = 0
         self._known: WeakValueDictionary[Counted, Counter] = WeakValueDictionary()
         # By label set: the counters that pick it. Ids that concern no counter are not there, and
         # need not be counted; those that concern the same counters share one tuple of them.
@@ -173,9 +178,11 @@ class Counters:
     def revive(self, counter: Counter) -> None:
         """Count anew, and keep it up to date from now on."""
         if len(self._live) >= self.LIMIT:
-            self._drop(min(self._live.values(), key=lambda other: other.asked))
+            self._drop(self._oldest())
         counted = counter.counted
         self._live[counted] = counter
+        self._revived += 1
+        heapq.heappush(self._by_age, (counter.asked, self._revived, counter))
         if isinstance(counted, Matching):
             picked = self._sets_picked(counted)
             self._concern(picked, lambda known: (*known, counter))
@@ -189,6 +196,16 @@ class Counters:
             for holder, times in holders.items():
                 self._by_holder.setdefault(holder, {})[counter] = times
             counter.fill(self._count_holding(holders))
+
+    def _oldest(self) -> Counter:
+        """Return the counter that was not asked for longest, and count on its being dropped."""
+        ages = self._by_age
+        while True:
+            asked, number, counter = ages[0]
+            if asked == counter.asked:
+                heapq.heappop(ages)
+                return counter
+            heapq.heapreplace(ages, (counter.asked, number, counter))
 
     def _drop(self, counter: Counter) -> None:
         counted = counter.counted

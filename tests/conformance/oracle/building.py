@@ -45,7 +45,7 @@ def ensure_oracle(version: str | None = None, *, cache: Path | None = None) -> P
     """Return the oracle for a release, the pinned one unless told; raises TestbedError."""
     wanted = pinned() if version is None else release(version)
     cache = cache or cache_root()
-    home = cache / "oracle" / f"{wanted.version}-{_digest(wanted)}"
+    home = _home(wanted, cache)
     binary = home / "oracle"
     if binary.exists():
         return binary
@@ -62,6 +62,16 @@ def ensure_oracle(version: str | None = None, *, cache: Path | None = None) -> P
                 f"built the oracle for {wanted.version} in {elapsed(progress.elapsed_seconds)}"
             )
     return binary
+
+
+def built_oracle(*, cache: Path | None = None) -> Path | None:
+    """Return the oracle of the pinned release if it is built already."""
+    binary = _home(pinned(), cache or cache_root()) / "oracle"
+    return binary if binary.exists() else None
+
+
+def _home(wanted: Release, cache: Path) -> Path:
+    return cache / "oracle" / f"{wanted.version}-{_digest(wanted)}"
 
 
 def _digest(wanted: Release) -> str:

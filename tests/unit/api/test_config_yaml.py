@@ -121,7 +121,7 @@ class TestStructure:
             ("a: [1\n", "is not valid YAML: expected ',' or ']', but got '<stream end>'", 2),
             ("a: &x [*x]\n", "is nested more than 64 levels deep", 1),
             ("a: &x {<<: *x}\n", "is nested more than 64 levels deep", None),
-            ("[" * 2000, "is nested more than 64 levels deep", None),
+            ("[" * 2000, "is nested more than 64 levels deep", 1),
             ("a: \x01\n", "is not valid YAML: special characters are not allowed", None),
         ],
         ids=["tab", "open bracket", "anchor in itself", "merge of itself", "deep", "control"],
@@ -131,12 +131,18 @@ class TestStructure:
         assert documents == []
         assert [(e.message, e.line) for e in errors] == [(message, line)]
 
+    def test_a_file_of_another_size_is_refused_early(self):
+        _, errors = parse_yaml("- x\n" * 20_000)
+        assert errors[0].message == "holds more than 8000 values; too many aliases?"
+        _, errors = parse_yaml("#" * (1 << 20) + "x")
+        assert errors[0].message.startswith("is longer than 1048576 characters")
+
     def test_aliases_cannot_explode(self):
         levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
         levels += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
         documents, errors = parse_yaml("\n".join(levels))
         assert documents == []
-        assert errors[0].message == "holds more than 100000 values; too many aliases?"
+        assert errors[0].message == "holds more than 8000 values; too many aliases?"
 
     def test_foreign_tags_and_compound_keys_are_errors(self):
         _, errors = parse_yaml("a: !secret x\n? [1, 2]\n: 3\n")

@@ -42,7 +42,14 @@ def test_value(text, in_milli, in_whole):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "m", "1K", "1 k", "one", "1x", "1e", "--1", "1.2.3", ".", "1Mi5", "1e99999", "½"]
+    "text",
+    [
+        *("", "m", "1K", "1 k", "one", "1x", "1e", "--1", "1.2.3", ".", "1Mi5", "1e99999", "½"),
+        "9" * 5000,
+        "0." + "0" * 5000 + "1",
+        "\u0967",
+    ],
+    ids=lambda text: text[:20],
 )
 def test_what_is_no_quantity_is_refused_by_name(text):
     with pytest.raises(QuantityError, match="is not a quantity"):
@@ -56,6 +63,12 @@ def test_what_is_no_quantity_is_refused_by_name(text):
 def test_agrees_with_the_kubernetes_package(number, suffix):
     text = f"{number}{suffix}"
     assert nano(text) == parse_quantity(text) * 10**9
+
+
+def test_an_error_does_not_repeat_all_of_what_is_wrong():
+    with pytest.raises(QuantityError) as raised:
+        nano("9" * 1_000_000)
+    assert len(str(raised.value)) < 300
 
 
 def test_sums_are_rounded_once():

@@ -166,9 +166,12 @@ async def test_messages_are_recorded_before_they_are_handled():
         def write(self, message):
             seen.append((type(message).__name__, core.pending_count))
 
+        def answered(self, instructions):
+            seen.append((instructions, core.pending_count))
+
     pump.connect(Carrier(desk, desk, desk, desk), Recording())
     pump.pod_changed(None, make_pod("a").obj())
-    assert seen == [("PodChanged", 0)]
+    assert seen == [("PodChanged", 0), ([], 1)]
 
 
 async def test_a_deleted_object_is_told_by_its_last_version():

@@ -12,7 +12,7 @@ from k8s_scheduler.api.workloads import DeviceClass
 from k8s_scheduler.app.recording import Recording
 from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import ObjectChanged, Reconfigure, Restore
-from k8s_scheduler.core.messages.recording import RecordingError, read_segment
+from k8s_scheduler.core.messages.recording import End, RecordingError, frame, read_segment
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from k8s_scheduler.lib.slices import silent_meter
 from k8s_scheduler.obs.metrics import Metrics
@@ -204,8 +204,45 @@ async def test_a_torn_end_is_read_as_far_as_it_goes(tmp_path):
     tape.h.node(make_node("n1").obj())
     tape.recording.close()
     data = (tmp_path / "tape").read_bytes()
-    assert len(list(read_segment(data).messages)) == 3
-    assert len(list(read_segment(data[:-3]).messages)) == 2
+    end = len(frame(End()))
+    for cut, count in ((0, 3), (3, 3), (end, 3), (end + 3, 2)):
+        segment = read_segment(data[: len(data) - cut])
+        assert len(list(segment.messages)) == count
+        assert segment.is_whole is (cut == 0)
+        assert (segment.read_bytes == segment.total_bytes) is (cut in (0, end))
+
+
+async def test_the_last_message_of_a_torn_segment_has_no_answer(tmp_path):
+    """It may have been answered: nobody knows."""
+    tape = Tape(tmp_path / "tape")
+    tape.h.node(make_node("n0").obj())
+    tape.recording.close()
+    data = (tmp_path / "tape").read_bytes()
+    assert [e.deeds for e in read_segment(data).entries()] == [(), ()]
+    torn = read_segment(data[: -len(frame(End()))])
+    assert [e.deeds for e in torn.entries()] == [(), None]
+
+
+async def test_answers_and_versions_stand_with_their_message(tmp_path):
+    tape = Tape(tmp_path / "tape")
+    reached = {"pods": "5", "nodes": "3"}
+    tape.recording.follow(reached.items)
+    tape.h.node(make_node("n0").obj())
+    for name in ("a", "b", "c"):
+        tape.h.pod(make_pod(name).obj())
+        tape.recording.answered(tape.h.schedule())
+        reached["pods"] = {"a": "5", "b": "9", "c": "9"}[name]
+    tape.recording.close()
+    entries = [
+        (type(e.message).__name__, e.versions, [(d.verb, d.uid, d.detail) for d in e.deeds])
+        for e in read_segment((tmp_path / "tape").read_bytes()).entries()
+    ]
+    assert [e for e in entries if e[0] == "Schedule"] == [
+        ("Schedule", {"pods": "5", "nodes": "3"}, [("bind to", "uid-a", "n0")]),
+        ("Schedule", {}, [("bind to", "uid-b", "n0")]),
+        ("Schedule", {"pods": "9"}, [("bind to", "uid-c", "n0")]),
+    ]
+    assert all(e[1:] == ({}, []) for e in entries if e[0] != "Schedule")
 
 
 @pytest.mark.parametrize("data", [b"", b"something else", b"k8s-scheduler recording 1\n"])

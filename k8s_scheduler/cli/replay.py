@@ -1,0 +1,113 @@
+"""`k8s-scheduler replay`: the decisions of a recording, made again."""
+
+import sys
+import traceback
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO
+
+import click
+import msgspec
+
+from k8s_scheduler.app.exit_codes import ExitCode
+
+
+@click.command("replay")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Exit with code 1 if anything is decided otherwise than it was, and say where first.",
+)
+@click.option(
+    "--decisions",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="Write a record of each decision to this file, one JSON object a line.",
+)
+@click.option(
+    "--scenario",
+    "scenarios",
+    type=(str, click.Path(path_type=Path)),
+    multiple=True,
+    metavar="WHICH OUT",
+    help="Write the state before a decision as a scenario for `evaluate`. WHICH is its number, "
+    "NAMESPACE/NAME (the last decision for the pod) or NAMESPACE/NAME@ATTEMPT. May be given "
+    "several times.",
+)
+@click.option("--alone", is_flag=True, help="Leave out FILE.1, FILE.2, ... beside FILE.")
+@click.option("--quiet", is_flag=True, help="Print the summary only.")
+def replay(
+    file: Path,
+    *,
+    check: bool,
+    decisions: Path | None,
+    scenarios: tuple[tuple[str, Path], ...],
+    alone: bool,
+    quiet: bool,
+) -> None:
+    """Make the decisions of a recording again, and print them.
+
+    FILE is what `run --record FILE` wrote; older segments of it (FILE.1, ...) are replayed before
+    it. docs/replay.md has the form of decision records and what scenarios hold.
+    """
+    # The engine is loaded only now: --help and the other commands stay quick.
+    from k8s_scheduler.simulate.decision_records import Decision  # noqa: PLC0415
+    from k8s_scheduler.simulate.files import InputFileError  # noqa: PLC0415
+    from k8s_scheduler.simulate.replay_report import (  # noqa: PLC0415
+        Rebuilding,
+        Wanted,
+        replay_recording,
+    )
+    from k8s_scheduler.simulate.replaying import CoreFailedError  # noqa: PLC0415
+
+    try:
+        asked = {Wanted.parse(which): out for which, out in scenarios}
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--scenario") from error
+    rebuilding = Rebuilding(tuple(asked))
+    with ExitStack() as stack:
+        records = None if decisions is None else stack.enter_context(_opened(decisions))
+
+        def take(decision: Decision) -> None:
+            if not quiet:
+                click.echo(decision.line())
+            if records is not None:
+                records.write(msgspec.json.encode(decision) + b"\n")
+
+        try:
+            account = replay_recording(file, rebuilding, alone=alone, take=take, complain=_complain)
+        except InputFileError as error:
+            _complain(str(error))
+            sys.exit(ExitCode.USAGE)
+        except CoreFailedError as error:
+            # Not the user's mistake but ours: whoever mends it needs to know where.
+            traceback.print_exception(error.__cause__)
+            _complain(str(error))
+            sys.exit(ExitCode.FAILURE)
+    click.echo(account.summary())
+    for wanted, out in asked.items():
+        _write_scenario(rebuilding.found.get(wanted), wanted.text, out)
+    if check:
+        click.echo(account.verdict())
+        sys.exit(ExitCode.FAILURE if account.replay.differences else ExitCode.OK)
+
+
+def _write_scenario(scenario: msgspec.Struct | None, which: str, out: Path) -> None:
+    if scenario is None:
+        _complain(f"--scenario {which}: there is no such decision in the recording")
+        sys.exit(ExitCode.USAGE)
+    with _opened(out) as target:
+        target.write(msgspec.json.encode(scenario) + b"\n")
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("wb")
+    except OSError as error:
+        _complain(f"{path}: cannot be written: {error.strerror or error}")
+        sys.exit(ExitCode.USAGE)
+
+
+def _complain(text: str) -> None:
+    click.echo(text, err=True)

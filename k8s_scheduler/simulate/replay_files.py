@@ -1,0 +1,80 @@
+"""The files of a recording: FILE and the older segments beside it, oldest first.
+
+Every segment begins with a checkpoint and stands alone, so one that is missing takes nothing from
+the others but the time it was about.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from k8s_scheduler.core.messages.recording import RecordingError, Segment, read_segment
+from k8s_scheduler.simulate.files import InputFileError
+from k8s_scheduler.simulate.recorded_setup import setup_of
+
+# More than a header ever takes.
+_HEAD_BYTES: Final = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A file with one segment."""
+
+    path: Path
+
+    def check(self) -> None:
+        """Raise InputFileError unless this begins like a recording that can be replayed."""
+        try:
+            with self.path.open("rb") as file:
+                setup_of(read_segment(file.read(_HEAD_BYTES)).header)
+        except (OSError, RecordingError) as error:
+            raise self.trouble(error) from error
+
+    def read(self) -> Segment:
+        """Read the segment; raises InputFileError."""
+        try:
+            return read_segment(self.path.read_bytes())
+        except (OSError, RecordingError) as error:
+            raise self.trouble(error) from error
+
+    def trouble(self, error: OSError | RecordingError) -> InputFileError:
+        """Return an error that names the file."""
+        if isinstance(error, OSError):
+            return InputFileError(f"{self.path}: cannot be read: {error.strerror or error}")
+        return InputFileError(f"{self.path}: {error}")
+
+
+def segments_of(path: Path, *, alone: bool, complain: Callable[[str], object]) -> list[SegmentFile]:
+    """Return the segments of a recording, oldest first; raises InputFileError.
+
+    A segment that is missing between others is complained about.
+    """
+    found = {} if alone else _older(path)
+    if found and not path.exists():
+        newest = found[min(found)]
+        raise InputFileError(
+            f"{path}: not there, but an older segment is: to replay that one, name {newest}"
+        )
+    for missing in range(1, max(found, default=0)):
+        if missing not in found:
+            complain(
+                f"{path}.{missing}: missing in the middle of the recording; what happened in its "
+                "time is not replayed"
+            )
+    files = [SegmentFile(found[number]) for number in sorted(found, reverse=True)]
+    files.append(SegmentFile(path))
+    for file in files:
+        file.check()
+    return files
+
+
+def _older(path: Path) -> dict[int, Path]:
+    """Return by number what was moved out of the way of newer segments."""
+    numbered = re.compile(re.escape(path.name) + r"\.([1-9][0-9]?)")
+    try:
+        beside = sorted(path.parent.iterdir())
+    except OSError:
+        return {}
+    return {int(m[1]): p for p in beside if (m := numbered.fullmatch(p.name)) and p.is_file()}

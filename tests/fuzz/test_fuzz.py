@@ -1,0 +1,69 @@
+"""A little of `make fuzz`, and everything it ever found."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import configs, objects
+
+FOUND = Path(__file__).parent / "found"
+
+
+def broken(name, _data, problem):
+    """Be told of a broken promise."""
+    pytest.fail(f"{name}: {problem}")
+
+
+def without_cpu(name, data, problem):
+    """Be told of a broken promise; how long something takes on a busy machine is none."""
+    if not problem.endswith("s of CPU"):
+        broken(name, data, problem)
+
+
+def test_configurations_load_or_say_why():
+    figures = configs.run(20, 60, keep=without_cpu)
+    assert figures["tried"] == 60
+    assert 0 < figures["loaded"] < 60
+
+
+def test_hostile_objects_harm_nobody_else():
+    figures = objects.run(20, 200, keep=without_cpu)
+    assert figures["tried"] == 200
+    assert figures["bound"] > 0
+    assert figures["attempts_failed"] > 0
+
+
+def test_a_seed_gives_the_same_again():
+    assert list(configs.configurations(7, 20)) == list(configs.configurations(7, 20))
+    assert list(objects.objects(7, 50)) == list(objects.objects(7, 50))
+
+
+@pytest.mark.parametrize("path", sorted(FOUND.glob("config-*")), ids=lambda p: p.stem)
+def test_configurations_that_were_found(path, tmp_path):
+    outcome = configs.tried(path.read_bytes(), tmp_path / "config.yaml")
+    assert not outcome.loaded
+    if outcome.problem:
+        without_cpu(path.name, b"", outcome.problem)
+
+
+@pytest.mark.parametrize("path", sorted(FOUND.glob("objects-*")), ids=lambda p: p.stem)
+def test_objects_that_were_found(path):
+    sent = [tuple(line.split(" ", 2)) for line in path.read_text().splitlines()]
+    outcome = asyncio.run(objects.episode(sent, nodes=5, every=1))
+    if outcome.problem:
+        without_cpu(path.name, b"", outcome.problem)
+    assert outcome.bound >= len(sent)
+
+
+def test_the_world_notices_what_is_wrong(monkeypatch):
+    """What a core that raises, or a pod that suffers for another, would look like."""
+    sent = list(objects.objects(20, 8))
+    monkeypatch.setattr(objects.Scheduler, "_tick", lambda *_: 1 / 0)
+    assert "ZeroDivisionError" in asyncio.run(objects.episode(sent, nodes=1)).problem
+    monkeypatch.undo()
+    monkeypatch.setattr(
+        "k8s_scheduler.core.plugins.node_unschedulable.NodeUnschedulable.filter", lambda *_: 1 / 0
+    )
+    problem = asyncio.run(objects.episode(sent, nodes=1)).problem
+    assert problem.startswith("canary-1, with which nothing is wrong: running Filter plugin")
