@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 from testbed.chaos.evidence import Done
-from testbed.chaos.plan import Action, Step
+from testbed.chaos.plan import BACKGROUND, Action, Step
 from testbed.chaos.replica import Replica
 from testbed.chaos.stage import LEASE_SECONDS, Stage
 from testbed.errors import ApiError, TestbedError
@@ -170,7 +170,9 @@ class Actions:
         chosen = draw.sample(self._stage.replicas, draw.randint(1, len(self._stage.replicas)))
         for replica in chosen:
             replica.proxy.set_rules(step.rules)
-        self._agenda.later(draw.uniform(4.0, 10.0), lambda: _clear(chosen))
+            if draw.random() < 0.5:  # watches, too, meet them then
+                replica.proxy.drop_connections()
+        self._agenda.later(draw.uniform(4.0, 10.0), lambda: _back_to_normal(chosen))
         return ", ".join(replica.name for replica in chosen)
 
     def _expire_token(self, _step: Step, draw: random.Random) -> str:
@@ -234,9 +236,9 @@ class Actions:
         return mount.write_bad(draw)
 
 
-def _clear(replicas: list[Replica]) -> None:
+def _back_to_normal(replicas: list[Replica]) -> None:
     for replica in replicas:
-        replica.proxy.set_rules(())
+        replica.proxy.set_rules(BACKGROUND)
 
 
 def _log_in(replica: Replica) -> None:

@@ -1,11 +1,14 @@
 """The folder of a run: everything that happened, as files, and back.
 
-run.json        seed, times, who was judged          history.jsonl   every write (history.py)
-audit.log       the API server's own                 faults.jsonl    every fault (the proxies')
-passed.jsonl    Bindings through the proxies         actions.jsonl   what was done to the stage
-samples.jsonl   memory and open files                ends.jsonl      how processes ended
-metrics.json    last metrics of each process         decisions.jsonl if recordings were replayed
-log/            logs of all                          record/         recordings of the replicas
+    run.json        seed, times, who was judged          history.jsonl   every write (history.py)
+    audit.log       the API server's own                 faults.jsonl    every fault (the proxies')
+    passed.jsonl    Bindings through the proxies         actions.jsonl   what was done to the stage
+    samples.jsonl   memory and open files                ends.jsonl      how processes ended
+    metrics.json    last metrics of each process         replays.jsonl   what replaying came to
+    log/            logs of all                          record/         recordings of the replicas
+    decisions/      what recordings were replayed to     config/         all configurations
+
+A file that is not there is one about which nothing is known.
 """
 
 import json
@@ -30,6 +33,7 @@ from testbed.chaos.evidence import (
     NodeSeen,
     Passed,
     PodSeen,
+    Replayed,
     Sample,
     Seen,
 )
@@ -61,6 +65,7 @@ def read_evidence(folder: Path) -> Evidence:
         done=_typed(folder / "actions.jsonl", Done),
         samples=_typed(folder / "samples.jsonl", Sample),
         ends=_typed(folder / "ends.jsonl", Ended),
+        replayed=_typed(folder / "replays.jsonl", Replayed),
         faults=dict(faults),
         metrics=json.loads(metrics.read_text(encoding="utf-8")) if metrics.exists() else {},
         logs={log.stem: log.read_text(encoding="utf-8", errors="replace") for log in logs},

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from testbed.chaos.evidence import Evidence, Finding, PodSeen
 from testbed.chaos.judging_bindings import CREATED, bound_otherwise, bound_twice, lost
-from testbed.chaos.judging_decisions import judge_decisions
+from testbed.chaos.judging_decisions import judge_decisions, replayed_otherwise
 from testbed.chaos.judging_processes import broken_replicas, growing_replicas
 from testbed.chaos.judging_reloads import are_known, unnoticed_reloads
 from testbed.chaos.judging_room import Overfills, judge_truth
@@ -37,6 +37,7 @@ def judge(evidence: Evidence) -> Verdict:
         *lost(evidence),
         *overfills.findings,
         *judge_decisions(evidence),
+        *replayed_otherwise(evidence),
         *told_wrongly(evidence),
         *told_nothing(evidence),
         *broken_replicas(evidence),

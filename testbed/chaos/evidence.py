@@ -145,6 +145,15 @@ class Ended:
     last_words: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of replaying the recording of one process; code 0 is well."""
+
+    process: str
+    code: int
+    words: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Everything about one run."""
@@ -162,6 +171,7 @@ class Evidence:
     done: Sequence[Done] = ()
     samples: Sequence[Sample] = ()
     ends: Sequence[Ended] = ()
+    replayed: Sequence[Replayed] = ()
     faults: Mapping[str, int] = field(default_factory=dict)
     # process -> name and labels -> value, at its end or the run's
     metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

@@ -33,6 +33,13 @@ class _Numbered:
     decision: Decision
 
 
+def replayed_otherwise(evidence: Evidence) -> Iterator[Finding]:
+    """Yield the recordings that were not decided again as they had been."""
+    for replay in evidence.replayed:
+        if replay.code:
+            yield Finding("replay", f"{replay.process} ({replay.code}): {replay.words}")
+
+
 def judge_decisions(evidence: Evidence) -> Iterator[Finding]:
     """Yield the decisions that had no room where they went."""
     numbered = [_Numbered(number, d) for number, d in enumerate(evidence.decisions or ())]

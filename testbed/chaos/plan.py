@@ -44,6 +44,14 @@ class Action(StrEnum):
     BAD_RELOAD = "bad reload"
 
 
+# What is in force all the time, where no step brings something worse.
+BACKGROUND = (
+    Rule(fault=Fault.TIMEOUT_AFTER, probability=0.05, classes={RequestClass.BINDING}),
+    Rule(fault=Fault.RESET_AFTER, probability=0.02, classes=WRITES - {RequestClass.LEASE}),
+    Rule(fault=Fault.CONFLICT, probability=0.01, classes={RequestClass.BINDING}),
+    Rule(fault=Fault.THROTTLED, probability=0.01, classes=WRITES - {RequestClass.LEASE}),
+    Rule(fault=Fault.LATENCY, probability=0.05, seconds=0.3),
+)
 # How often each comes beside the others, once all have come.
 _WEIGHTS: Mapping[Action, int] = {
     Action.KILL_LEADER: 4,
@@ -113,7 +121,7 @@ def draw_rules(draw: random.Random) -> tuple[Rule, ...]:
 
 
 def _draw_rule(draw: random.Random, fault: Fault) -> Rule:
-    probability = draw.choice((0.02, 0.05, 0.1, 0.3))
+    probability = draw.choice((0.05, 0.1, 0.3, 0.5))
     seconds = round(draw.uniform(0.2, 4.0), 2)
     if fault in ON_CONNECTIONS:
         classes = frozenset({RequestClass.CONNECTION})

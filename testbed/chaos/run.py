@@ -2,14 +2,14 @@
 
 import json
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from testbed.chaos.actions import Actions, Agenda
 from testbed.chaos.archive import write_lines
-from testbed.chaos.plan import Step, draw_plan
+from testbed.chaos.plan import BACKGROUND, Step, draw_plan
+from testbed.chaos.replays import replay_recordings
 from testbed.chaos.stage import (
     LEASE_SECONDS,
     SCHEDULER_NAME,
@@ -17,7 +17,6 @@ from testbed.chaos.stage import (
     Stage,
     make_bed,
 )
-from testbed.daemon import PROGRAM
 from testbed.errors import ApiError
 
 NODES = 20
@@ -28,7 +27,6 @@ _STILL_COMING_SECONDS = 12.0
 _TOLD_SECONDS = 12.0
 _TICK_SECONDS = 0.25
 _MEND_SECONDS = 120.0
-_REPLAY_SECONDS = 300.0
 _SLOWEST = 2.0
 
 Say = Callable[[str], None]
@@ -78,6 +76,8 @@ def _carry_out(
 ) -> None:
     began = time.time()
     waiting = list(plan)
+    for replica in stage.replicas:
+        replica.proxy.set_rules(BACKGROUND)
     looked_at = 0.0
     # A machine that is too slow for the plan takes longer over it.
     while (now := time.time() - began) < seconds or (waiting and now < _SLOWEST * seconds):
@@ -127,22 +127,3 @@ def _wait_settled(stage: Stage, *, quiet_from: float, say: Say) -> None:
         stage.look()
         time.sleep(1)
     stage.note_metrics()
-
-
-def replay_recordings(folder: Path, *, say: Say) -> None:
-    """Have every recording replayed to its decisions, if this build can do that."""
-    if subprocess.run([PROGRAM, "replay", "--help"], capture_output=True, check=False).returncode:
-        say("this build has no `replay`: decisions are judged by where pods landed only")
-        return
-    (folder / "decisions").mkdir(exist_ok=True)
-    for tape in sorted((folder / "record").glob("*.tape")):
-        out = folder / "decisions" / f"{tape.stem}.jsonl"
-        ended = subprocess.run(
-            [PROGRAM, "replay", tape, "--decisions", out],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_REPLAY_SECONDS,
-        )
-        if ended.returncode:
-            say(f"{tape.name} could not be replayed: {ended.stderr.strip()[-500:]}")

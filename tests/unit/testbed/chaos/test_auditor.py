@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from testbed.chaos.auditor import judge
-from testbed.chaos.evidence import Done, Ended, EventSeen, Passed, Sample
+from testbed.chaos.evidence import Done, Ended, EventSeen, Passed, Replayed, Sample
 from testbed.chaos.plan import Action
 from tests.unit.testbed.chaos.histories import (
     QUIET_FROM,
@@ -200,6 +200,10 @@ class TestDecisions:
         story.decide("p4", "nowhere")
         story.write(pod("p4"), gone=True)
         assert rules(story.evidence()) == ["overfilled"]
+
+    def test_a_recording_that_is_decided_otherwise_is_found(self):
+        replayed = [Replayed("replica-a-1", 1, "message 7"), Replayed("replica-a-2", 0)]
+        assert rules(a_good_story().evidence(replayed=replayed)) == ["replay"]
 
 
 class TestWords:
