@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -81,20 +82,18 @@ class History:
         }
         return json.dumps({"create_request": wanted}).encode()
 
-    def _take(self, result: dict[str, object]) -> None:
-        compacted = int(str(result.get("compact_revision", 0)))
+    def _take(self, result: dict[str, Any]) -> None:
+        compacted = int(result.get("compact_revision", 0))
         if compacted:
             self.holes.append(f"history begins anew at {compacted}, {self.revision} was seen")
             self.revision = compacted - 1
-        events = result.get("events", [])
-        assert isinstance(events, list)  # noqa: S101  etcd's API says so
-        for event in events:
+        for event in result.get("events", ()):
             self._note(event)
 
-    def _note(self, event: dict[str, dict[str, str]]) -> None:
+    def _note(self, event: dict[str, Any]) -> None:
         stored = event["kv"]
         revision = int(stored["mod_revision"])
-        gone = str(event.get("type", "PUT")) == "DELETE"
+        gone = event.get("type") == "DELETE"
         key = base64.b64decode(stored["key"]).decode()
         value = event.get("prev_kv", {}).get("value") if gone else stored.get("value")
         if value is not None:

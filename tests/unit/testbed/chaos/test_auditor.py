@@ -1,9 +1,11 @@
 """Every violation is planted in a history in which all else is well, and found."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
+import testbed
 from testbed.chaos.auditor import judge
 from testbed.chaos.evidence import Done, Ended, EventSeen, Passed, Replayed, Sample
 from testbed.chaos.plan import Action
@@ -20,6 +22,16 @@ from tests.unit.testbed.chaos.histories import (
 
 def rules(evidence):
     return [finding.rule for finding in judge(evidence).findings]
+
+
+@pytest.mark.parametrize("folder", ["chaos", "proxy"])
+def test_nothing_of_the_scheduler_is_imported(folder):
+    """Who judges the scheduler shares no code with it."""
+    sources = list((Path(testbed.__file__).parent / folder).glob("*.py"))
+    assert len(sources) > 5
+    for source in sources:
+        for line in source.read_text().splitlines():
+            assert not line.strip().startswith(("from k8s_scheduler", "import k8s_scheduler"))
 
 
 def test_nothing_is_found_where_all_is_well():
