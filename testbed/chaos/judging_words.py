@@ -64,7 +64,10 @@ def told_nothing(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_landing(change: Change, before: PodSeen | None, evidence: Evidence) -> bool:
-    """Whether a pod of ours came to its node in quiet times, and there was time to tell."""
+    """Whether a pod of ours came to its node in quiet times, and there was time to tell.
+
+    The last requests of a replica that ends may be carried out after its end.
+    """
     pod = change.what
     until = change.at + _TOLD_SECONDS
     return (
@@ -75,7 +78,7 @@ def _is_landing(change: Change, before: PodSeen | None, evidence: Evidence) -> b
         and (before is None or not before.node)
         and evidence.quiet_from + evidence.lease_seconds < change.at
         and until < evidence.ended_at
-        and not any(change.at <= end.at <= until for end in evidence.ends)
+        and not any(change.at - evidence.lease_seconds <= end.at <= until for end in evidence.ends)
     )
 
 

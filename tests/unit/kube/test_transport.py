@@ -369,39 +369,6 @@ class TestRotation:
             assert old.requests.is_closed
             assert old.watches.closed
 
-    @pytest.mark.parametrize("streams", [False, True], ids=["a request", "a watch"])
-    async def test_a_server_that_is_not_trusted_makes_changed_files_be_read(
-        self,
-        server: Server,
-        source: Source,
-        metrics: Metrics,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        *,
-        streams: bool,
-    ) -> None:
-        """An authority that changed is known by the next attempt, not by the next check."""
-        right = source.login
-        file = tmp_path / "ca"
-        file.write_text("old")
-        source.login = Login(right.server, TlsMaterial(ca=Authority("old").pem))
-        monkeypatch.setattr(source, "files", lambda: (file,))
-        server.handler = says(200)
-
-        async def ask(transport: ApiTransport) -> int:
-            if not streams:
-                return (await transport.request("GET", "/")).status
-            async with transport.stream("/") as stream:
-                return stream.status
-
-        credentials = await RotatingCredentials.open(source, clock=FakeClock())
-        async with ApiTransport(credentials, metrics=metrics.kube) as transport:
-            source.login = right
-            file.write_text("the new one")
-            with pytest.raises(NotSent, match="certificate is not trusted"):
-                await ask(transport)
-            assert await ask(transport) == 200
-
     async def test_the_transport_keeps_its_credentials_fresh(
         self, server: Server, source: Source, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
     ) -> None:
