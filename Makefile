@@ -6,6 +6,7 @@
 #   make simulate      whole daemons under faults, on virtual time
 #   make conformance   decisions beside kube-scheduler's own, recorded and fresh
 #   make e2e      Kubernetes' own specs for scheduling, beside kube-scheduler
+#   make chaos    everything goes wrong at once, and an auditor says what came of it
 #   make help     all targets
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit shadow-check reloads fuzz clean
+.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit shadow-check reloads fuzz chaos clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -82,6 +83,9 @@ simulate: $(STAMP) ## whole daemons under faults on virtual time: SEEDS=n (1000)
 e2e: testbed ## Kubernetes' own specs for scheduling, with kube-scheduler and this (FOCUS=regexp, SEED=n)
 	@$(BIN)/python -m testbed.e2e $(if $(FOCUS),--focus "$(FOCUS)") $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES))
 
+chaos: testbed ## faults by a plan on a real control plane, and an auditor: MINUTES=n (3), SEED=n (1)
+	@$(BIN)/python -m testbed.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
+
 bench: testbed ## this scheduler, kube-scheduler and a null binder side by side: NODES, PODS, REPEATS, WORKLOADS, FULL=1, OUT=file.json, PLOTS=docs/benchmarks
 	$(BIN)/python -m testbed.bench $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(REPEATS),--repeats $(REPEATS)) $(foreach name,$(WORKLOADS),--workload $(name)) $(if $(FULL),--full) $(if $(OUT),--out $(OUT)) $(if $(PLOTS),--plots $(PLOTS))
 
@@ -111,4 +115,4 @@ audit: $(STAMP) ## known vulnerabilities of what is locked, and a look through t
 	@VENV="$(VENV)" sh tools/audit.sh
 
 clean: ## remove what was built here (not the cache of the test bed)
-	rm -rf $(VENV) .audit dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .conformance .e2e .fuzz
+	rm -rf $(VENV) .audit dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .conformance .e2e .fuzz .chaos

@@ -14,6 +14,7 @@ Who builds on whom, left to right (nothing imports back):
     errors < (versions, cache, golang, compiling) < build < binaries < options
     options < (layout, pki, kubeconfig, commands, kwok, audit) < provision
     (client, health, component, crew, provision, teardown) < bed < (sandbox, status, cli, bench)
+    (bed, installation) < proxy < chaos
 
 The bed knows the scheduler only from outside: nothing here imports more of `k8s_scheduler` than
 its public API, but `bench`, whose null binder is made of the daemon's own parts and whose judge of

@@ -42,6 +42,7 @@ class Daemon:
         *,
         name: str = "k8s-scheduler",
         configuration: str | None = None,
+        config_file: Path | None = None,
         flags: Sequence[str] = ("--leader-elect=false",),
         kubeconfig: Path | None = None,
         program: Sequence[str] = (str(PROGRAM),),
@@ -57,15 +58,17 @@ class Daemon:
         be asked about the reader, is busy, measured or away. Who may see them has tests of its own.
 
         Without a kubeconfig its objects are installed and it is logged in, which takes a running
-        API server. Whoever gives one has seen to that.
+        API server. Whoever gives one has seen to that. With a `config_file` the configuration is
+        what is there, and whoever wrote it may change it.
         """
         self.name = name
         self._bed = bed
         (self.port,) = choose_ports(1, taken=set())
         folder = bed.state_dir / name
         folder.mkdir(exist_ok=True)
-        self.config = folder / "config.yaml"
-        self.config.write_text(configuration or shipped_configuration(), encoding="utf-8")
+        self.config = config_file or folder / "config.yaml"
+        if config_file is None:
+            self.config.write_text(configuration or shipped_configuration(), encoding="utf-8")
         self.folder = folder
         if kubeconfig is None:
             install(bed)

@@ -117,15 +117,19 @@ def lost(error: Exception, attempt: Attempt) -> TransportError:
     return OutcomeUnknown(words(error))
 
 
+def distrust(error: Exception) -> ssl.SSLCertVerificationError | None:
+    """Return what was wrong with the server's certificate, if that is why there is no answer."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        error = error.certificate_error
+    return error if isinstance(error, ssl.SSLCertVerificationError) else None
+
+
 def words(error: Exception) -> str:
     """Say in one line why there is no answer."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, aiohttp.ClientPayloadError):
         return "the connection was closed before the answer was complete"
-    certificate = error
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        certificate = error.certificate_error
-    if isinstance(certificate, ssl.SSLCertVerificationError):
-        return f"the server's certificate is not trusted: {certificate.verify_message}"
+    if (untrusted := distrust(error)) is not None:
+        return f"the server's certificate is not trusted: {untrusted.verify_message}"
     return " ".join(str(error).split()) or type(error).__name__

@@ -59,6 +59,9 @@ from k8s_scheduler.obs.metrics import KubeMetrics
 
 log = logging.getLogger(__name__)
 
+# Ends that an operator may want to know of; that a pod is gone or we no longer lead is no trouble.
+_TROUBLES = frozenset({BindFailure.NOT_SENT, BindFailure.CONFLICT, BindFailure.ASSIGNED_ELSEWHERE})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatcherConfig:
@@ -256,6 +259,8 @@ class Dispatcher:
                 if self._server_may_be_starting():
                     return PostAnswer(Posted.NOT_SENT, answer.message)
                 self._forbidden("create", "pods/binding", request.namespace, response)
+            else:
+                self._tell_refusal(answer, request)
         if answer.kind is Posted.UNKNOWN:
             self._trouble_at = self._clock()
             self._unknown.inc()
@@ -268,6 +273,15 @@ class Dispatcher:
                 answer.message,
             )
         return answer
+
+    def _tell_refusal(self, answer: PostAnswer, request: BindRequest) -> None:
+        pod = (request.namespace, request.name)
+        if answer.kind is Posted.THROTTLED:
+            text = "API server asks to slow down, bind of pod %s/%s waits: %s"
+            self._log.warning("throttled", text, *pod, answer.message)
+        elif answer.kind is Posted.REFUSED:
+            text = "bind of pod %s/%s to node %s was refused: %s"
+            self._log.warning("refused", text, *pod, request.node, answer.message)
 
     async def _read(self, request: BindRequest) -> ReadAnswer:
         try:
@@ -308,6 +322,16 @@ class Dispatcher:
         if outcome.reason is not None:
             self._failures[outcome.reason].inc()
         self._duration.observe(self._clock() - bind.submitted_at)
+        if outcome.reason in _TROUBLES:
+            self._log.warning(
+                f"failed: {outcome.reason}",
+                "bind of pod %s/%s to node %s failed (%s): %s",
+                bind.request.namespace,
+                bind.request.name,
+                outcome.node,
+                outcome.reason,
+                outcome.message,
+            )
         self._check_idle()
         self._on_bind_outcome(outcome)
 

@@ -11,7 +11,8 @@ What a missing answer means is decided here, and bindings rest on it:
 A kept-alive connection that the server closed before it read the request looks just like one
 closed after: OutcomeUnknown is the safe answer. Only a GET is sent a second time by itself.
 A 401 makes the credentials be read again and, if they are others now, the request be sent once
-more, which is safe: it was not executed. A 403 is an answer.
+more, which is safe: it was not executed. A 403 is an answer. A server whose certificate is not
+trusted makes them be read again too, if their files have changed: the authority may be a new one.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ from k8s_scheduler.kube.attempts import (
     Attempt,
     BarredError,
     Call,
+    distrust,
     lost,
     words,
 )
@@ -161,7 +163,7 @@ class ApiTransport:
                     answer = Answer(opened.status, await opened.read(), opened.headers)
         except FAILURES as error:
             self._late.look(call, "withheld" if isinstance(error, BarredError) else "unknown")
-            self._count(call.method, "<error>")
+            await self._failed(call, error)
             raise lost(error, attempt) from error
         self._late.look(call, answer.status)
         self._count(call.method, str(answer.status))
@@ -186,10 +188,16 @@ class ApiTransport:
             async with asyncio.timeout_at(call.deadline):
                 answer = await self._send(session, call)
         except FAILURES as error:
-            self._count(call.method, "<error>")
+            await self._failed(call, error)
             raise lost(error, attempt) from error
         self._count(call.method, str(answer.status))
         return answer
+
+    async def _failed(self, call: Call, error: Exception) -> None:
+        """Count a call without an answer; a server we don't trust may have a new authority."""
+        self._count(call.method, "<error>")
+        if distrust(error) is not None:
+            await self._credentials.refresh()
 
     async def _send(self, session: aiohttp.ClientSession, call: Call) -> aiohttp.ClientResponse:
         content_type = "" if call.body is None else call.content_type

@@ -451,3 +451,42 @@ class TestBounds:
         assert [record.getMessage() for record in caplog.records] == [
             f"missing permission: create pods/binding in namespace a: {message}"
         ]
+
+
+class TestTold:
+    """What an operator reads about binds that did not go through at once."""
+
+    @pytest.mark.parametrize(
+        ("answers", "line"),
+        [
+            (
+                [status(429, "TooManyRequests", "later", Retry_After="1")],
+                "API server asks to slow down, bind of pod a/p waits: later",
+            ),
+            ([status(401, "Unauthorized", "who?")], "bind of pod a/p to node n1 was refused: who?"),
+            (
+                [status(409, "Conflict", "modified")],
+                "bind of pod a/p to node n1 failed (conflict): modified",
+            ),
+        ],
+        ids=["throttled", "refused", "conflict"],
+    )
+    @virtual_time
+    async def test_trouble_with_a_bind_is_logged(
+        self, caplog: pytest.LogCaptureFixture, answers: list[Response], line: str
+    ) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.script("POST", binding_path(), *answers)
+        with caplog.at_level(logging.WARNING):
+            desk.dispatcher.submit_bind(bind())
+            await desk.settled()
+        assert [record.getMessage() for record in caplog.records] == [line]
+
+    @virtual_time
+    async def test_a_pod_that_is_gone_is_no_trouble(self, caplog: pytest.LogCaptureFixture) -> None:
+        desk = Desk()
+        with caplog.at_level(logging.WARNING):
+            desk.dispatcher.submit_bind(bind())
+            assert failure(await desk.settled()) is BindFailure.GONE
+        assert caplog.records == []

@@ -1,0 +1,72 @@
+"""The replicas as processes: how they ended, what they complained of, whether they grow."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from testbed.chaos.evidence import Evidence, Finding, Sample
+
+# A process is judged by its growth when it has lived so long: its first part is warm-up.
+WARM_UP_SECONDS = 20.0
+_BASE_SECONDS = 20.0
+_LAST_SECONDS = 10.0
+GROWTH_FACTOR = 1.5
+GROWTH_BYTES = 48 * 1024 * 1024
+GROWTH_FILES = 64
+
+LEASE_LOST = 1
+BAD_CONFIGURATION = 2
+_LOST_WORDS = "Leaderelection lost"
+# Lines that a healthy replica never writes, whatever the world does to it.
+_NEVER = (
+    "Traceback (most recent call last)",
+    "Internal failure",
+    "a kept evaluation was stale",
+    "fits and was not woken",
+)
+_ZERO_METRICS = (
+    'k8s_scheduler_shape_verifications_total{result="different"}',
+    "k8s_scheduler_parked_but_feasible_total",
+)
+
+
+def broken_replicas(evidence: Evidence) -> Iterator[Finding]:
+    """Yield ends that nobody asked for, and complaints about itself."""
+    for end in evidence.ends:
+        lost_lease = end.code == LEASE_LOST and _LOST_WORDS in end.last_words
+        if not end.asked and not lost_lease and end.code != BAD_CONFIGURATION:
+            words = end.last_words.splitlines()[-1:] or ["(silent)"]
+            yield Finding("died", f"{end.process} ended with {end.code}: {words[0]}")
+    for process, log in evidence.logs.items():
+        for line in _NEVER:
+            if line in log:
+                yield Finding("complaint", f"{process} says {line!r}")
+    for process, metrics in evidence.metrics.items():
+        for name in _ZERO_METRICS:
+            if metrics.get(name, 0.0) > 0:
+                yield Finding("complaint", f"{process}: {name} is {metrics[name]:g}")
+
+
+def growing_replicas(evidence: Evidence) -> Iterator[Finding]:
+    """Yield processes whose memory or open files grow beyond what warming up explains."""
+    by_process: dict[str, list[Sample]] = {}
+    for sample in evidence.samples:
+        by_process.setdefault(sample.process, []).append(sample)
+    for process, samples in by_process.items():
+        born, last = samples[0].at, samples[-1].at
+        warm = born + WARM_UP_SECONDS
+        base = [s for s in samples if warm <= s.at < warm + _BASE_SECONDS]
+        end = [s for s in samples if s.at > max(last - _LAST_SECONDS, warm + _BASE_SECONDS)]
+        if base and end:
+            yield from _grown(process, base, end)
+
+
+def _grown(process: str, base: Sequence[Sample], end: Sequence[Sample]) -> Iterator[Finding]:
+    before = statistics.median(sample.rss_bytes for sample in base)
+    after = statistics.median(sample.rss_bytes for sample in end)
+    if after > before * GROWTH_FACTOR + GROWTH_BYTES:
+        grown = f"from {before / 2**20:.0f} to {after / 2**20:.0f} MiB"
+        yield Finding("grows", f"{process}: memory went {grown}")
+    files = max(sample.open_files for sample in base)
+    left = min(sample.open_files for sample in end)
+    if left > files + GROWTH_FILES:
+        yield Finding("grows", f"{process}: open files went from {files} to {left}")

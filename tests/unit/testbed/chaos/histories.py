@@ -1,0 +1,115 @@
+"""Made-up histories: a cluster in which all is well, and ways to spoil it."""
+
+import dataclasses
+
+from testbed.chaos.evidence import (
+    BindingSeen,
+    Change,
+    Decision,
+    EventSeen,
+    Evidence,
+    NodeSeen,
+    PodSeen,
+    Seen,
+)
+from testbed.chaos.resources import Room
+
+OURS = "k8s-scheduler"
+THEIRS = "default-scheduler"
+QUIET_FROM = 1000.0
+ENDED_AT = 1100.0
+SMALL = Room(milli_cpu=1000, memory_bytes=1 << 20, pods=1)
+NODE = Room(milli_cpu=2000, memory_bytes=1 << 30, pods=10)
+SCHEDULED = ("True", "", "")
+UNSCHEDULABLE = ("False", "Unschedulable", "0/1 nodes are available")
+
+
+def pod(name: str, node: str = "", **fields: object) -> PodSeen:
+    """Return a pod of ours of half a node's CPU."""
+    values: dict[str, object] = {
+        "uid": f"uid-{name}",
+        "namespace": "chaos",
+        "name": name,
+        "scheduler": OURS,
+        "node": node,
+        "asks": SMALL,
+        "scheduled": SCHEDULED if node else ("", "", ""),
+    }
+    return PodSeen(**(values | fields))  # type: ignore[arg-type]
+
+
+def node(name: str = "n1", **fields: object) -> NodeSeen:
+    return NodeSeen(name=name, **({"has": NODE} | fields))  # type: ignore[arg-type]
+
+
+class Story:
+    """Writes history line by line; each line is a revision and a second later."""
+
+    def __init__(self, *nodes: NodeSeen, began: float = 500.0) -> None:
+        self.changes: list[Change] = []
+        self.bindings: list[BindingSeen] = []
+        self.decisions: list[Decision] = []
+        self._began = began
+        for each in nodes or (node(),):
+            self.write(each)
+
+    @property
+    def revision(self) -> int:
+        return len(self.changes)
+
+    @property
+    def now(self) -> float:
+        return self._began + len(self.changes)
+
+    def write(self, what: Seen, *, gone: bool = False) -> None:
+        self.changes.append(Change(self.revision + 1, self.now, gone, what))
+
+    def at(self, seconds: float) -> None:
+        """Let time pass until then."""
+        self._began = seconds - len(self.changes)
+
+    def bind(self, name: str, to: str = "n1", *, status: int = 201, **fields: object) -> None:
+        """Have a pod bound: asked for, carried out, told."""
+        self.ask(name, to, status=status)
+        self.write(pod(name, to, **fields))
+        self.write(
+            EventSeen(f"uid-{name}", "Scheduled", f"Successfully assigned chaos/{name} to {to}")
+        )
+
+    def ask(self, name: str, to: str = "n1", *, status: int = 201) -> None:
+        uid, where = (f"uid-{name}", to) if status else ("", "")
+        seen = BindingSeen(self.now, "scheduler", "chaos", name, uid, where, status)
+        self.bindings.append(seen)
+
+    def decide(self, name: str, to: str = "n1", *, seen: int | None = None, by: str = "a") -> None:
+        at = self.revision if seen is None else seen
+        decision = Decision(by, f"uid-{name}", "chaos", name, to, 1, self.now, at, at)
+        self.decisions.append(decision)
+
+    def evidence(self, **fields: object) -> Evidence:
+        values: dict[str, object] = {
+            "seed": 1,
+            "scheduler": OURS,
+            "lease_seconds": 8.0,
+            "write_seconds": 1.6,
+            "quiet_from": QUIET_FROM,
+            "ended_at": ENDED_AT,
+            "changes": self.changes,
+            "bindings": self.bindings,
+            "decisions": self.decisions or None,
+        }
+        return Evidence(**(values | fields))  # type: ignore[arg-type]
+
+
+def a_good_story() -> Story:
+    """Two pods come, fill a node and one leaves; a third fits nowhere and says so."""
+    story = Story()
+    for name in ("p1", "p2"):
+        story.write(pod(name))
+        story.decide(name)
+        story.bind(name)
+    story.write(pod("p1", "n1"), gone=True)
+    story.write(pod("p3", asks=dataclasses.replace(SMALL, milli_cpu=5000)))
+    story.write(pod("p3", asks=dataclasses.replace(SMALL, milli_cpu=5000), scheduled=UNSCHEDULABLE))
+    story.write(EventSeen("uid-p3", "FailedScheduling", "0/1 nodes are available"))
+    return story

@@ -1,0 +1,106 @@
+import random
+
+import pytest
+
+from k8s_scheduler.api.field_errors import ConfigurationError
+from k8s_scheduler.app.configuration import load
+from k8s_scheduler.app.options import ConfigurationFlags
+from testbed.chaos.actions import Actions, Agenda
+from testbed.chaos.configuration import ConfigurationMount
+from testbed.chaos.plan import Action, Step
+from testbed.errors import ApiError, TestbedError
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class TestAgenda:
+    def test_does_what_is_due_in_order_and_nothing_else(self):
+        clock, done = Clock(), []
+        agenda = Agenda(clock)
+        for seconds in (3.0, 1.0, 2.0):
+            agenda.later(seconds, lambda seconds=seconds: done.append(seconds))
+        agenda.do_due()
+        assert done == []
+        clock.now = 2.0
+        agenda.do_due()
+        assert done == [1.0, 2.0]
+
+    def test_tries_again_what_failed_for_want_of_a_server(self):
+        clock, tries = Clock(), []
+
+        def deed():
+            tries.append(clock.now)
+            if len(tries) == 1:
+                raise ApiError("away", status=503)
+            if len(tries) == 2:
+                raise ConnectionRefusedError
+
+        agenda = Agenda(clock)
+        agenda.later(0.0, deed)
+        for now in (0.0, 0.5, 1.0, 2.0, 3.0):
+            clock.now = now
+            agenda.do_due()
+        assert tries == [0.0, 1.0, 2.0]
+
+    def test_at_the_end_everything_is_done_at_once(self):
+        done = []
+        agenda = Agenda(Clock(), sleep=lambda _: None)
+        for seconds in (30.0, 10.0):
+            agenda.later(seconds, lambda seconds=seconds: done.append(seconds))
+        agenda.do_all(timeout_seconds=5)
+        assert done == [10.0, 30.0]
+
+    def test_what_can_not_be_put_right_is_an_error(self):
+        clock = Clock()
+
+        def deed():
+            clock.now += 10
+            raise ConnectionRefusedError
+
+        agenda = Agenda(clock)
+        agenda.later(0.0, deed)
+        with pytest.raises(TestbedError, match="1 things could not be put right"):
+            agenda.do_all(timeout_seconds=5)
+
+
+class NoStage:
+    """A stage on which nobody leads and nothing answers."""
+
+    replicas = ()
+
+    @staticmethod
+    def leader():
+        return None
+
+    @staticmethod
+    def compact():
+        raise ConnectionRefusedError("etcd is away")
+
+
+def test_every_action_has_its_deed():
+    actions = Actions(NoStage(), Agenda())
+    assert set(actions._deeds) == set(Action)
+
+
+def test_an_action_that_meets_a_server_that_is_away_is_noted_as_not_done():
+    actions = Actions(NoStage(), Agenda(), clock=lambda: 7.0)
+    actions.carry_out(Step(1.0, Action.COMPACT, 1))
+    [done] = actions.done
+    assert done.detail == "not done: etcd is away"
+    assert done.at == 7.0
+
+
+@pytest.mark.parametrize("luck", range(12))
+def test_good_configurations_are_good_and_bad_ones_bad(tmp_path, luck):
+    mount = ConfigurationMount(tmp_path / "config", scheduler="s")
+    mount.write_good(random.Random(luck))
+    load(ConfigurationFlags(config_file=mount.file))
+    mount.write_bad(random.Random(luck))
+    with pytest.raises(ConfigurationError):
+        load(ConfigurationFlags(config_file=mount.file))

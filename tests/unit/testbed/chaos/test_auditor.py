@@ -1,0 +1,351 @@
+"""Every violation is planted in a history in which all else is well, and found."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import testbed
+from testbed.chaos.auditor import judge
+from testbed.chaos.evidence import Done, Ended, EventSeen, Passed, Replayed, Sample
+from testbed.chaos.plan import Action
+from tests.unit.testbed.chaos.histories import (
+    QUIET_FROM,
+    SMALL,
+    THEIRS,
+    Story,
+    a_good_story,
+    node,
+    pod,
+)
+
+
+def rules(evidence):
+    return [finding.rule for finding in judge(evidence).findings]
+
+
+@pytest.mark.parametrize("folder", ["chaos", "proxy"])
+def test_nothing_of_the_scheduler_is_imported(folder):
+    """Who judges the scheduler shares no code with it."""
+    sources = list((Path(testbed.__file__).parent / folder).glob("*.py"))
+    assert len(sources) > 5
+    for source in sources:
+        for line in source.read_text().splitlines():
+            assert not line.strip().startswith(("from k8s_scheduler", "import k8s_scheduler"))
+
+
+def test_nothing_is_found_where_all_is_well():
+    verdict = judge(a_good_story().evidence())
+    assert verdict.findings == ()
+    assert (verdict.pods_of_ours, verdict.bound_by_us, verdict.decisions_judged) == (3, 2, 2)
+
+
+class TestBindings:
+    def test_two_bindings_of_one_pod_are_found(self):
+        story = a_good_story()
+        story.ask("p2", "n1")
+        assert rules(story.evidence()) == ["bound twice"]
+
+    def test_a_binding_that_was_refused_is_none(self):
+        story = a_good_story()
+        story.ask("p2", "n1", status=409)
+        assert rules(story.evidence()) == []
+
+    def test_a_pod_that_changes_its_node_is_found(self):
+        story = a_good_story()
+        story.write(pod("p2", "n2"))
+        assert "bound twice" in rules(story.evidence())
+
+    def test_a_pod_that_no_binding_put_there_is_found(self):
+        story = Story()
+        story.write(pod("p1"))
+        story.write(pod("p1", "n1"))
+        assert rules(story.evidence()) == ["bound otherwise"]
+
+    def test_a_binding_without_an_answer_may_have_been_carried_out(self):
+        story = Story()
+        story.write(pod("p1"))
+        story.ask("p1", status=0)
+        story.write(pod("p1", "n1"))
+        assert rules(story.evidence()) == []
+
+    def test_a_pod_that_waits_though_it_fits_is_found(self):
+        story = a_good_story()
+        story.write(pod("lost", scheduled=("False", "Unschedulable", "")))
+        story.write(EventSeen("uid-lost", "FailedScheduling", ""))
+        assert rules(story.evidence()) == ["lost"]
+
+    @pytest.mark.parametrize(
+        "fields",
+        [{"scheduler": THEIRS}, {"leaving": True}, {"gated": True}],
+        ids=["another scheduler's", "being deleted", "gated"],
+    )
+    def test_pods_that_are_not_ours_to_place_are_not_lost(self, fields):
+        story = a_good_story()
+        story.write(pod("waits", **fields))
+        assert rules(story.evidence()) == []
+
+    @pytest.mark.parametrize(
+        "closed", [node(open=False), node(zone="zone-1")], ids=["cordoned", "in another zone"]
+    )
+    def test_a_pod_that_no_open_node_would_take_is_not_lost(self, closed):
+        story = Story(closed)
+        story.write(pod("waits", zone="zone-2", scheduled=("False", "Unschedulable", "")))
+        story.write(EventSeen("uid-waits", "FailedScheduling", ""))
+        assert rules(story.evidence()) == []
+
+
+class TestRoom:
+    def full(self):
+        story = Story()
+        for name in ("p1", "p2"):
+            story.write(pod(name))
+            story.bind(name)
+        return story
+
+    def test_a_node_that_we_overfill_is_found(self):
+        story = self.full()
+        story.write(pod("p3"))
+        story.bind("p3")
+        assert rules(story.evidence()) == ["overfilled"]
+
+    def test_what_has_left_or_finished_takes_no_room(self):
+        story = self.full()
+        story.write(pod("p1", "n1"), gone=True)
+        story.write(pod("p2", "n1", finished=True))
+        for name in ("p3", "p4"):
+            story.write(pod(name))
+            story.bind(name)
+        assert rules(story.evidence()) == []
+
+    def test_a_race_with_the_other_scheduler_is_counted(self):
+        story = Story()
+        story.write(pod("p1"))
+        story.bind("p1")
+        story.write(pod("t1", scheduler=THEIRS))
+        story.write(pod("p2"))
+        story.bind("t1", scheduler=THEIRS)
+        story.bind("p2")
+        verdict = judge(story.evidence())
+        assert verdict.findings == ()
+        assert verdict.overfills.races == 1
+
+    def test_what_the_other_scheduler_did_long_ago_is_no_excuse(self):
+        story = Story()
+        story.write(pod("t1", scheduler=THEIRS))
+        story.bind("t1", scheduler=THEIRS)
+        story.at(900.0)
+        for name in ("p1", "p2"):
+            story.write(pod(name))
+            story.bind(name)
+        assert rules(story.evidence()) == ["overfilled"]
+
+    def test_with_decisions_only_what_came_after_them_is_an_excuse(self):
+        story = Story()
+        story.write(pod("p1"))
+        story.bind("p1")
+        story.write(pod("t1", scheduler=THEIRS))
+        story.bind("t1", scheduler=THEIRS)
+        story.write(pod("p2"))
+        story.decide("p2", seen=1)
+        story.bind("p2")
+        assert "overfilled" in rules(story.evidence())
+
+    def test_a_node_that_the_other_scheduler_overfills_is_its_own_affair(self):
+        story = self.full()
+        story.write(pod("t1", scheduler=THEIRS))
+        story.bind("t1", scheduler=THEIRS)
+        verdict = judge(story.evidence())
+        assert verdict.findings == ()
+        assert verdict.overfills.theirs == 1
+
+    def test_a_write_that_came_late_explains_it(self):
+        story = self.full()
+        story.write(pod("p3"))
+        story.bind("p3")
+        late = Passed(story.now - 9, story.now, "replica-a", "chaos", "p2", 201)
+        verdict = judge(story.evidence(passed=[late]))
+        assert verdict.findings == ()
+        assert verdict.overfills.late_writes == 1
+
+
+class TestDecisions:
+    """The truth may be in order by luck; a decision on what was seen has no excuse."""
+
+    def test_a_decision_for_a_node_that_was_seen_full_is_found(self):
+        story = Story()
+        for name in ("p1", "p2", "p3"):
+            story.write(pod(name))
+        for name in ("p1", "p2"):
+            story.bind(name)
+        story.decide("p3")
+        assert rules(story.evidence()) == ["overfilled", "told nothing", "told nothing"]
+
+    def test_two_decisions_for_the_same_room_are_found_before_any_is_seen(self):
+        story = Story()
+        for name in ("p1", "p2", "p3"):
+            story.write(pod(name))
+        for name in ("p1", "p2", "p3"):
+            story.decide(name)
+        story.bind("p1")
+        story.bind("p2")
+        story.write(pod("p1", "n1"), gone=True)
+        story.bind("p3")
+        assert rules(story.evidence()) == ["overfilled"]
+
+    def test_other_replicas_decisions_that_were_not_seen_do_not_count(self):
+        story = Story()
+        for name in ("p1", "p2", "p3"):
+            story.write(pod(name))
+        for name in ("p1", "p2"):
+            story.decide(name, by="a")
+        story.bind("p1")
+        story.bind("p2")
+        story.write(pod("p1", "n1"), gone=True)
+        story.decide("p3", by="b", seen=4)
+        story.bind("p3")
+        assert rules(story.evidence()) == []
+
+    def test_a_decision_for_a_node_that_never_was_is_found(self):
+        story = a_good_story()
+        story.write(pod("p4"))
+        story.decide("p4", "nowhere")
+        story.write(pod("p4"), gone=True)
+        assert rules(story.evidence()) == ["overfilled"]
+
+    def test_a_recording_that_is_decided_otherwise_is_found(self):
+        replayed = [Replayed("replica-a-1", 1, "message 7"), Replayed("replica-a-2", 0)]
+        assert rules(a_good_story().evidence(replayed=replayed)) == ["replay"]
+
+
+class TestWords:
+    def test_an_event_that_names_another_node_is_found(self):
+        story = a_good_story()
+        story.write(EventSeen("uid-p2", "Scheduled", "Successfully assigned chaos/p2 to n9"))
+        assert rules(story.evidence()) == ["told wrongly"]
+
+    def test_a_condition_that_denies_the_binding_is_found(self):
+        story = a_good_story()
+        story.write(pod("p2", "n1", scheduled=("False", "Unschedulable", "")))
+        assert rules(story.evidence()) == ["told wrongly"]
+
+    def test_a_pod_bound_in_quiet_times_has_an_event(self):
+        story = Story()
+        story.at(QUIET_FROM + 20)
+        story.write(pod("p1"))
+        story.ask("p1")
+        story.write(pod("p1", "n1"))
+        assert rules(story.evidence()) == ["told nothing"]
+
+    def test_a_replica_that_ends_may_take_its_events_along(self):
+        story = Story()
+        story.at(QUIET_FROM + 20)
+        story.write(pod("p1"))
+        story.ask("p1")
+        story.write(pod("p1", "n1"))
+        lost = Ended(story.now + 2, "a", 1, asked=False, last_words="Leaderelection lost")
+        assert rules(story.evidence(ends=[lost])) == []
+
+    def test_an_event_may_be_missing_while_things_went_wrong(self):
+        story = Story()
+        story.write(pod("p1"))
+        story.ask("p1")
+        story.write(pod("p1", "n1"))
+        assert rules(story.evidence()) == []
+
+    def test_a_pod_that_waits_is_told_why(self):
+        story = Story()
+        story.write(pod("p1", asks=dataclasses.replace(SMALL, milli_cpu=9000)))
+        assert rules(story.evidence()) == ["told nothing", "told nothing"]
+
+
+class TestProcesses:
+    def grown(self, *, rss_bytes=100 << 20, open_files=40, last_rss=100 << 20, last_files=40):
+        early = [Sample(t, "replica-a-1", rss_bytes, open_files) for t in range(60)]
+        late = [Sample(t, "replica-a-1", last_rss, last_files) for t in range(60, 90)]
+        return a_good_story().evidence(samples=[*early, *late])
+
+    def test_a_replica_that_stays_as_it_is(self):
+        assert rules(self.grown()) == []
+
+    def test_growing_memory_is_found(self):
+        assert rules(self.grown(last_rss=300 << 20)) == ["grows"]
+
+    def test_growing_files_are_found(self):
+        assert rules(self.grown(last_files=140)) == ["grows"]
+
+    def test_warming_up_is_no_growth(self):
+        samples = [Sample(t, "a", (10 if t < 15 else 300) << 20, 40) for t in range(90)]
+        assert rules(a_good_story().evidence(samples=samples)) == []
+
+    @pytest.mark.parametrize(
+        ("end", "found"),
+        [
+            (Ended(1.0, "a", 1, asked=False, last_words="Leaderelection lost"), []),
+            (Ended(1.0, "a", 1, asked=False, last_words="Internal failure"), ["died"]),
+            (Ended(1.0, "a", -11, asked=False), ["died"]),
+            (Ended(1.0, "a", -9, asked=True), []),
+            (Ended(1.0, "a", 2, asked=False), []),
+        ],
+        ids=["lost its lease", "failed", "crashed", "was killed by us", "met a bad file"],
+    )
+    def test_ends(self, end, found):
+        assert rules(a_good_story().evidence(ends=[end])) == found
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "Traceback (most recent call last)",
+            "a kept evaluation was stale",
+            "fits and was not woken",
+        ],
+    )
+    def test_complaints_in_the_log_are_found(self, line):
+        assert rules(a_good_story().evidence(logs={"a": f"x {line} y"})) == ["complaint"]
+
+    def test_a_verification_that_differs_is_found(self):
+        page = {'k8s_scheduler_shape_verifications_total{result="different"}': 1.0}
+        assert rules(a_good_story().evidence(metrics={"a": page})) == ["complaint"]
+
+    def test_a_hole_in_the_history_is_found(self):
+        assert rules(a_good_story().evidence(holes=["100 to 200"])) == ["hole in the history"]
+
+
+class TestReloads:
+    DONE = (Done(600.0, 600.0, Action.GOOD_RELOAD),)
+
+    def test_are_not_asked_of_a_build_that_has_none(self):
+        verdict = judge(a_good_story().evidence(done=self.DONE, metrics={"a": {"up": 1.0}}))
+        assert verdict.findings == ()
+        assert not verdict.reloads_known
+
+    def test_that_nobody_noticed_are_found(self):
+        page = {'k8s_scheduler_config_reloads_total{result="success"}': 0.0}
+        assert rules(a_good_story().evidence(done=self.DONE, metrics={"a": page})) == ["reload"]
+
+    def test_that_were_noticed_are_fine(self):
+        page = {'k8s_scheduler_config_reloads_total{result="success"}': 3.0}
+        assert rules(a_good_story().evidence(done=self.DONE, metrics={"a": page})) == []
+
+
+def test_take_overs_last_from_the_leaders_end_to_the_others_first_binding():
+    passed = [
+        Passed(at, at, replica, "chaos", f"p{at}", status)
+        for at, replica, status in (
+            (90.0, "replica-a", 201),
+            (101.0, "replica-a", 201),  # was on its way
+            (104.0, "replica-b", 409),
+            (108.0, "replica-b", 201),
+            (120.0, "replica-a", 201),
+        )
+    ]
+    done = [
+        Done(100.0, 100.0, Action.KILL_LEADER, "replica-a"),
+        Done(110.0, 110.0, Action.FREEZE_LEADER, "replica-b"),
+        Done(111.0, 111.0, Action.CORDON, "n1"),
+    ]
+    verdict = judge(a_good_story().evidence(passed=passed, done=done))
+    assert [(each.seconds, each.disturbed) for each in verdict.takeovers] == [
+        (8.0, False),
+        (10.0, True),  # the first one was just over
+    ]
