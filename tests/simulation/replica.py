@@ -223,11 +223,15 @@ class Alarms(logging.Handler):
         internal = record.levelno >= logging.CRITICAL
         if not internal and record.name != "k8s_scheduler.core":
             return
+        fields = getattr(record, "fields", {})
+        if fields.get("extension_point") == "PreBind":
+            # The world has changed under a pod that waited, as when its node is gone: an error by
+            # kube-scheduler's own words, after which the pod is tried again.
+            return
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             cause = record.exc_info[1].__cause__ or record.exc_info[1]
             text = f"{text}: {cause!r}"
-        fields = getattr(record, "fields", "")
         self._server.history.happened(
             self._server.loop.now, OWNER.get(), "alarm", f"{text} {fields}"
         )
