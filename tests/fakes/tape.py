@@ -45,7 +45,7 @@ class Tape:
         self._pods: dict[str, Pod] = {}
         self.recording = Recording(
             path,
-            setup=setup,
+            setup=lambda: setup,
             max_bytes=max_bytes,
             checkpoint=self.core.checkpoint,
             clock=lambda: self.now,

@@ -11,7 +11,7 @@ order in which a dying process lets go of its requests changes nothing.
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -95,9 +95,12 @@ class Client:
         body: bytes | None = None,
         content_type: str = JSON,
         timeout_seconds: float = 30.0,
+        may_send: Callable[[], bool] | None = None,
     ) -> Response:
         if self.is_dead:
             await self._loop.create_future()
+        if may_send is not None and not may_send():
+            raise NotSent("it may not be sent any more")
         request = Request(method, path, query or {}, body, content_type, timeout_seconds)
         call = self._history.sent(self._loop.now, self.name, request)
         fate = self._draw()
