@@ -6,18 +6,13 @@ python -m tests.simulation --seeds 200 --planted lost_delete         # with a bu
 """
 
 import argparse
-import contextlib
-import gc
-import multiprocessing
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
 
-from tests.simulation.planted import PLANTS, planted
-from tests.simulation.run import Result, shared, simulate
-
-_SEEDS_PER_TASK = 20
+from tests.simulation.batches import Batch, run_seeds
+from tests.simulation.planted import PLANTS
+from tests.simulation.run import Result
 
 
 def main() -> int:
@@ -26,7 +21,8 @@ def main() -> int:
     began = time.monotonic()
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     summary = Summary()
-    for result in _results(seeds, arguments):
+    batch = Batch(seeds, arguments.verbose, arguments.planted)
+    for result in run_seeds(batch, jobs=arguments.jobs):
         summary.take(result, verbose=arguments.verbose)
     summary.print(time.monotonic() - began)
     return 1 if summary.broken else 0
@@ -76,39 +72,6 @@ class Summary:
             + (f": {self.broken}" if self.broken else ""),
         )
         print(*lines, sep="\n", flush=True)  # noqa: T201
-
-
-def _results(seeds: range, arguments: argparse.Namespace) -> Iterator[tuple[Result, float]]:
-    """Yield results in the order of seeds, however many processes make them."""
-    pieces = [
-        (seeds[i : i + _SEEDS_PER_TASK], arguments.verbose, arguments.planted)
-        for i in range(0, len(seeds), _SEEDS_PER_TASK)
-    ]
-    if arguments.jobs == 1:
-        for piece in pieces:
-            yield from _run(piece)
-        return
-    with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
-        for results in pool.imap(_run_all, pieces):
-            yield from results
-
-
-def _run_all(piece: tuple[Iterable[int], bool, str]) -> list[tuple[Result, float]]:
-    return list(_run(piece))
-
-
-def _run(piece: tuple[Iterable[int], bool, str]) -> Iterator[tuple[Result, float]]:
-    seeds, verbose, plant = piece
-    shared()
-    # What is here now stays: only what a run leaves behind is worth looking at.
-    gc.collect()
-    gc.freeze()
-    with planted(plant) if plant else contextlib.nullcontext():
-        for seed in seeds:
-            began = time.process_time()
-            result = simulate(seed, keep_lines=verbose)
-            gc.collect()
-            yield result, time.process_time() - began
 
 
 def _arguments() -> argparse.Namespace:

@@ -47,3 +47,22 @@ def test_a_seed_alone_leads_to_the_same_run_whatever_the_hash_seed():
 
 def test_different_seeds_lead_to_different_runs():
     assert simulate(3).trace != simulate(4).trace
+
+
+def test_two_processes_find_what_one_finds_and_say_how_to_see_it_again():
+    command = [sys.executable, "-m", "tests.simulation", "--planted", "missing_barrier"]
+    found = [
+        subprocess.run(
+            [*command, "--seeds", "2", "--jobs", jobs],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=250,
+        )
+        for jobs in ("1", "2")
+    ]
+    assert [run.returncode for run in found] == [1, 1]
+    said = [[line for line in run.stdout.splitlines() if "CPU" not in line] for run in found]
+    assert said[0] == said[1]
+    assert "  again with: make simulate SEEDS=1 FIRST_SEED=1 VERBOSE=1" in said[0]
