@@ -57,7 +57,7 @@ def interpret(flags: ConfigurationFlags, offer: Offer) -> SchedulerConfiguration
     )
     from k8s_scheduler.core.builtins import BUILT_INS  # noqa: PLC0415  see above
     from k8s_scheduler.core.framework.profile import ProfileError  # noqa: PLC0415
-    from k8s_scheduler.core.scheduler import compile_profiles  # noqa: PLC0415
+    from k8s_scheduler.core.framework.registry import compile_profiles  # noqa: PLC0415
 
     try:
         compile_profiles(found.profiles, BUILT_INS)

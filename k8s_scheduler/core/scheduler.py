@@ -5,7 +5,7 @@ messages is a complete account of what happened. A message is handled to its end
 moment at which half of it has been applied.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from k8s_scheduler.core.engine.attempts import Attempts, Witness
 from k8s_scheduler.core.engine.checkpoints import Parts, restore, take_checkpoint
 from k8s_scheduler.core.engine.cycle import Cycle
 from k8s_scheduler.core.engine.departure import Departure
+from k8s_scheduler.core.engine.entrance import EntranceGate
 from k8s_scheduler.core.engine.event_labels import event_of
 from k8s_scheduler.core.engine.evictions import Evictions
 from k8s_scheduler.core.engine.flights import Flights, Phase
@@ -37,12 +38,9 @@ from k8s_scheduler.core.engine.shapes.verification import Verifier
 from k8s_scheduler.core.engine.suspensions import Suspensions
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
 from k8s_scheduler.core.engine.unconfirmed import Unconfirmed, found_in
-from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.extenders import Extender
-from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming
-from k8s_scheduler.core.framework.profile import Profile, ProfileError, compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.registry import Registration
+from k8s_scheduler.core.framework.registry import Registration, compile_profiles
 from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import (
@@ -144,9 +142,12 @@ class Scheduler:
             shapes=shapes,
             verifier=verifier if setup.verified_share else None,
         )
+        gate = EntranceGate(
+            self._evictions, self._timed, self._meter, complain=self._complaints.append
+        )
         self._queue = SchedulingQueue(
             sort_key=next(iter(self._profiles.values())).queue_sort.sort_key,
-            is_gated=self._is_gated,
+            is_gated=gate.is_gated,
             policy=setup.queue,
             observer=self._meter,
         )
@@ -492,48 +493,6 @@ class Scheduler:
         self._shapes.clear()
         self._overfilled.reset()
         return ()
-
-    def _is_gated(self, pod: Pod) -> bool:
-        if self._evictions.is_under_way(PodUid(pod.metadata.uid)):
-            return True
-        watch = self._meter.watches[pod.spec.scheduler_name]
-        profile = self._timed.of_pod(pod)
-        started = watch.now()
-        status = points.SUCCESS
-        try:
-            for name, plugin in profile.pre_enqueue:
-                with blaming(name, "PreEnqueue"):
-                    if plugin.pre_enqueue(pod) is not None:
-                        status = points.UNRESOLVABLE
-                        break
-        except PluginError as error:
-            status = points.ERROR
-            self._complaints.append(self._complaint(pod, error))
-        watch.ended(points.PRE_ENQUEUE, status, started)
-        return status != points.SUCCESS
-
-    def _complaint(self, pod: Pod, error: PluginError) -> Log:
-        """Return what is logged of a plugin that can't say whether a pod may enter the queue."""
-        self._meter.plugin_failed(error.plugin, error.extension_point)
-        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        fields: dict[str, str | int] = {
-            "plugin": error.plugin,
-            "extension_point": error.extension_point,
-            "pod": key,
-            "error": str(error),
-        }
-        return Log(Severity.ERROR, "plugin failed, the pod is kept out of the queue", fields)
-
-
-def compile_profiles(
-    resolved: Sequence[ResolvedProfile], plugins: Mapping[str, Registration]
-) -> dict[str, Profile]:
-    """Return the profiles by name, ready to run; raises ProfileError if one can't be."""
-    factories = {name: registration.factory for name, registration in plugins.items()}
-    profiles = {p.scheduler_name: compile_profile(p, factories) for p in resolved}
-    if not profiles:
-        raise ProfileError("at least one profile is needed")
-    return profiles
 
 
 def _unreadable(kind: str, name: str, error: QuantityError) -> Log:
