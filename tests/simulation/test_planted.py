@@ -12,7 +12,7 @@ FOUND_BY = {
     "dropped_on_requeue": (1, "no pod lost"),
     "early_release": (21, "released after the drain"),
     "event_without_bind": (3, "events tell what happened"),
-    "late_lease": (1, "no write after the deadline"),
+    "late_lease": (2, "no write after the deadline"),
     "lost_delete": (33, "no pod lost"),
     "missing_barrier": (1, "nothing decided before the barrier"),
     "rebind_after_504": (108, "conditions tell what happened"),
