@@ -73,7 +73,8 @@ class DispatcherConfig:
 
     bind_limit: int = 1000
     bind_workers: int = 64
-    condition_limit: int = 4000
+    # Autoscalers go by conditions: one that is dropped is missed until its pod is tried again.
+    condition_limit: int = 50_000
     condition_workers: int = 8
     call_timeout_seconds: float = 4.0
     starting_seconds: float = 30.0
