@@ -54,6 +54,7 @@ ODD_TEXTS = (
     "%s%n",
 )
 _DEEP = 100
+_LARGE = 100_000
 WRONG = (None, True, False, [], {}, [None], [[]], {"": None}, {"name": []})
 
 
@@ -85,7 +86,8 @@ def mutated(tree: Tree, rng: random.Random, *, times: int) -> Tree:
     tree = copy.deepcopy(tree)
     for _ in range(times):
         places = paths(tree)
-        if not places:
+        if not 0 < len(places) < _LARGE:
+            # Repetitions of repetitions would fill the memory of whoever makes them.
             return tree
         path = rng.choice(places)
         holder = tree
