@@ -54,7 +54,8 @@ ODD_TEXTS = (
     "%s%n",
 )
 _DEEP = 100
-_LARGE = 100_000
+_LARGE = 20_000
+_REPEATED = 5_000
 WRONG = (None, True, False, [], {}, [None], [[]], {"": None}, {"name": []})
 
 
@@ -128,10 +129,11 @@ def _misspell(holder: Any, key: Any, rng: random.Random) -> None:
 
 def _repeat(holder: Any, key: Any, rng: random.Random) -> None:
     value = holder[key]
+    most = 1 + _REPEATED // (1 + len(paths(value)))
     if isinstance(holder, list):
-        holder.extend([copy.deepcopy(value)] * rng.choice((1, 1, 2, 100)))
+        holder.extend([copy.deepcopy(value)] * min(most, rng.choice((1, 1, 2, 100))))
     elif isinstance(value, list) and value:
-        value.extend(copy.deepcopy(value[:2]) * rng.choice((1, 50)))
+        value.extend(copy.deepcopy(value[:2]) * min(most, rng.choice((1, 50))))
     else:
         holder[f"{key}{rng.choice(('', 's', ' ', '2'))}"] = copy.deepcopy(value)
 
