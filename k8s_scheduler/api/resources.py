@@ -36,6 +36,10 @@ _Items: TypeAlias = tuple[tuple[str, str | int | float], ...]
 _DEFAULT_NANO = {CPU: nano("100m"), MEMORY: nano("200Mi")}
 
 
+# 8,000 pods that take as much still have a sum.
+_MOST_OF_A_POD = 2**50
+
+
 @dataclass(frozen=True, slots=True)
 class Requests:
     """What one pod takes from its node.
@@ -48,12 +52,32 @@ class Requests:
     non_zero_milli_cpu: int
     non_zero_memory_bytes: int
 
+    def bounded(self) -> "Requests":
+        """Return the same with amounts whose sum over a node's pods fits an integer.
+
+        Nothing real asks for less than nothing or for a pebibyte. A few pods that claim to would
+        let a node's sums wrap around, and every other pod's scores there with them.
+        """
+        values = [value for _, value in self.amounts]
+        values += [self.non_zero_milli_cpu, self.non_zero_memory_bytes]
+        if min(values) >= 0 and max(values) <= _MOST_OF_A_POD:
+            return self
+        return Requests(
+            amounts=tuple((name, _bounded(value)) for name, value in self.amounts),
+            non_zero_milli_cpu=_bounded(self.non_zero_milli_cpu),
+            non_zero_memory_bytes=_bounded(self.non_zero_memory_bytes),
+        )
+
     def amount(self, resource: str) -> int:
         """Return how much of one resource is asked for."""
         for name, value in self.amounts:
             if name == resource:
                 return value
         return 0
+
+
+def _bounded(value: int) -> int:
+    return max(0, min(value, _MOST_OF_A_POD))
 
 
 def pod_requests(pod: Pod, *, from_status: bool = False, with_pod_level: bool = True) -> Requests:

@@ -54,6 +54,8 @@ ODD_TEXTS = (
     "%s%n",
 )
 _DEEP = 100
+_LARGE = 20_000
+_REPEATED = 5_000
 WRONG = (None, True, False, [], {}, [None], [[]], {"": None}, {"name": []})
 
 
@@ -85,7 +87,8 @@ def mutated(tree: Tree, rng: random.Random, *, times: int) -> Tree:
     tree = copy.deepcopy(tree)
     for _ in range(times):
         places = paths(tree)
-        if not places:
+        if not 0 < len(places) < _LARGE:
+            # Repetitions of repetitions would fill the memory of whoever makes them.
             return tree
         path = rng.choice(places)
         holder = tree
@@ -126,10 +129,11 @@ def _misspell(holder: Any, key: Any, rng: random.Random) -> None:
 
 def _repeat(holder: Any, key: Any, rng: random.Random) -> None:
     value = holder[key]
+    most = 1 + _REPEATED // (1 + len(paths(value)))
     if isinstance(holder, list):
-        holder.extend([copy.deepcopy(value)] * rng.choice((1, 1, 2, 100)))
+        holder.extend([copy.deepcopy(value)] * min(most, rng.choice((1, 1, 2, 100))))
     elif isinstance(value, list) and value:
-        value.extend(copy.deepcopy(value[:2]) * rng.choice((1, 50)))
+        value.extend(copy.deepcopy(value[:2]) * min(most, rng.choice((1, 50))))
     else:
         holder[f"{key}{rng.choice(('', 's', ' ', '2'))}"] = copy.deepcopy(value)
 

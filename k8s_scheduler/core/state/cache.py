@@ -244,10 +244,13 @@ class Cache:
     # Moves
 
     def _shared(self, requests: Requests) -> Requests:
-        """Return equal requests that others have, or these."""
-        if len(self._requests) >= _SHARED:
-            self._requests.clear()
-        return self._requests.setdefault(requests, requests)
+        """Return equal requests that others have, or these; bounded, so that they have a sum."""
+        known = self._requests.get(requests)
+        if known is None:
+            if len(self._requests) >= _SHARED:
+                self._requests.clear()
+            known = self._requests[requests] = requests.bounded()
+        return known
 
     def _place(self, uid: PodUid, placed: Placed) -> None:
         row, facts = placed.row, ROOM | PODS
