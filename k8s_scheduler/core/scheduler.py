@@ -107,7 +107,7 @@ class Scheduler:
         self._setup = setup
         self._profiles = compile_profiles(setup.profiles, setup.plugins)
         verdicts = VerdictTable()
-        self._cache = Cache()
+        self._cache = Cache(bounds_requests=True)
         self._flights = Flights()
         # Of plugins that failed where nobody could be told at once.
         self._complaints: list[Instruction] = []

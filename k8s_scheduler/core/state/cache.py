@@ -71,7 +71,12 @@ _SHARED: Final = 4096
 class Cache:
     """Nodes, the pods on them, and everything else that decisions depend on."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, bounds_requests: bool = False) -> None:
+        """Start empty; with `bounds_requests`, what bound pods claim to take always has a sum.
+
+        Without, sums wrap around as kube-scheduler's do.
+        """
+        self._bounds_requests = bounds_requests
         self.changes = ChangeLog()
         # What changed where: for evaluations that are kept. Only here, and in the object store, is
         # state changed, so only here is it noted.
@@ -244,12 +249,13 @@ class Cache:
     # Moves
 
     def _shared(self, requests: Requests) -> Requests:
-        """Return equal requests that others have, or these; bounded, so that they have a sum."""
+        """Return equal requests that others have, or these."""
         known = self._requests.get(requests)
         if known is None:
             if len(self._requests) >= _SHARED:
                 self._requests.clear()
-            known = self._requests[requests] = requests.bounded()
+            known = requests.bounded() if self._bounds_requests else requests
+            self._requests[requests] = known
         return known
 
     def _place(self, uid: PodUid, placed: Placed) -> None:
