@@ -204,6 +204,6 @@ class TestForbidden:
         api.script(WATCH, PODS_PATH, Response(403, b"<html>blocked</html>"))
         async with watched(api, PODS):
             pass
-        # That it works again is said too, if there is still time for it.
-        assert caplog.records[0].message == "forbidden, though not by RBAC"
-        assert not [r for r in caplog.records if "missing permission" in r.message]
+        # That it works again is said too, if the block lasts that long.
+        said = [r.message for r in caplog.records if r.message != "list and watch work again"]
+        assert said == ["forbidden, though not by RBAC"]
