@@ -16,15 +16,15 @@ from k8s_scheduler.app.configuration import log_warnings
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import (
     DEFAULT_RECORD_MAX_BYTES,
-    DEFAULT_SECURE_PORT,
     ConfigurationFlags,
     Evaluation,
     RunOptions,
 )
-from k8s_scheduler.cli.access_flags import access_options, take_access
-from k8s_scheduler.cli.flags import ConfigMapReference, GoDuration, IpAddress, Verbosity
+from k8s_scheduler.cli.access_flags import take_access
+from k8s_scheduler.cli.flags import ConfigMapReference, GoDuration
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
 from k8s_scheduler.cli.refused_flags import KubeSchedulerCommand
+from k8s_scheduler.cli.serving_flags import check_serving, serving_options
 from k8s_scheduler.obs import logging as logs
 
 if TYPE_CHECKING:
@@ -49,33 +49,7 @@ _SMALLEST_RECORD_BYTES = 1024 * 1024
 )
 @click.option("--kubeconfig", help="Kubeconfig file; without one, in-cluster credentials.")
 @leader_election_options
-@click.option(
-    "--bind-address",
-    type=IpAddress(),
-    default="0.0.0.0",  # noqa: S104  kube-scheduler's default
-    show_default=True,
-    help="Address on which health and metrics are served.",
-)
-@click.option(
-    "--secure-port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_SECURE_PORT,
-    show_default=True,
-    help="Port on which health and metrics are served over HTTPS; 0 serves nothing.",
-)
-@click.option("--tls-cert-file", type=_FILE, help="Serving certificate; else a self-signed one.")
-@click.option("--tls-private-key-file", type=_FILE, help="Key of the serving certificate.")
-@access_options
-@click.option(
-    "-v", "--v", "verbosity", type=Verbosity(), default=0, show_default=True, help="Log verbosity."
-)
-@click.option(
-    "--logging-format",
-    type=click.Choice(logs.FORMATS),
-    default="text",
-    show_default=True,
-    help="Form of log lines.",
-)
+@serving_options
 @click.option(
     "--pod-max-in-unschedulable-pods-duration",
     "pod_max_in_unschedulable_pods_seconds",
@@ -197,8 +171,7 @@ def _check(parameters: dict[str, Any]) -> None:
     """Refuse flags that make sense only together, and put the defaults of the others in."""
     if parameters["config_file"] and parameters["config_map"]:
         raise click.UsageError("--config and --config-map exclude each other")
-    if bool(parameters["tls_cert_file"]) != bool(parameters["tls_private_key_file"]):
-        raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+    check_serving(parameters)
     if parameters["record_max_bytes"] is None:
         parameters["record_max_bytes"] = DEFAULT_RECORD_MAX_BYTES
     elif parameters["record_file"] is None:

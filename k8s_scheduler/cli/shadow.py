@@ -11,10 +11,11 @@ import click
 from k8s_scheduler.api.field_errors import ConfigurationError
 from k8s_scheduler.app.configuration import load, log_warnings
 from k8s_scheduler.app.exit_codes import ExitCode
-from k8s_scheduler.app.options import DEFAULT_SECURE_PORT, ConfigurationFlags, RunOptions
+from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
 from k8s_scheduler.app.shadow_options import ShadowOptions, UnknownProfileError, following_profiles
-from k8s_scheduler.cli.access_flags import access_options, take_access
-from k8s_scheduler.cli.flags import GoDuration, IpAddress, Verbosity
+from k8s_scheduler.cli.access_flags import take_access
+from k8s_scheduler.cli.flags import GoDuration
+from k8s_scheduler.cli.serving_flags import check_serving, serving_options
 from k8s_scheduler.obs import logging as logs
 
 _FILE = click.Path(path_type=Path)
@@ -72,33 +73,7 @@ _FILE = click.Path(path_type=Path)
     show_default=True,
     help="Time between two lines in the log.",
 )
-@click.option(
-    "--bind-address",
-    type=IpAddress(),
-    default="0.0.0.0",  # noqa: S104  as of run
-    show_default=True,
-    help="Address on which health and metrics are served.",
-)
-@click.option(
-    "--secure-port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_SECURE_PORT,
-    show_default=True,
-    help="Port on which health and metrics are served over HTTPS; 0 serves nothing.",
-)
-@click.option("--tls-cert-file", type=_FILE, help="Serving certificate; else a self-signed one.")
-@click.option("--tls-private-key-file", type=_FILE, help="Key of the serving certificate.")
-@access_options
-@click.option(
-    "-v", "--v", "verbosity", type=Verbosity(), default=0, show_default=True, help="Log verbosity."
-)
-@click.option(
-    "--logging-format",
-    type=click.Choice(logs.FORMATS),
-    default="text",
-    show_default=True,
-    help="Form of log lines.",
-)
+@serving_options
 def shadow(**parameters: Any) -> None:
     """Judge another scheduler's bindings as they happen; bind nothing.
 
@@ -141,8 +116,7 @@ def _end_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _check(parameters: dict[str, Any]) -> None:
-    if bool(parameters["tls_cert_file"]) != bool(parameters["tls_private_key_file"]):
-        raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+    check_serving(parameters)
     if not parameters["report_seconds"]:
         raise click.UsageError("--report-every needs a time above 0")
 

@@ -1,0 +1,66 @@
+"""The flags about what a process serves and logs; kube-scheduler's names and defaults."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from k8s_scheduler.app.options import DEFAULT_SECURE_PORT
+from k8s_scheduler.cli.access_flags import access_options
+from k8s_scheduler.cli.flags import IpAddress, Verbosity
+from k8s_scheduler.obs import logging as logs
+
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+
+_FILE = click.Path(path_type=Path)
+
+
+def serving_options(function: _Decorated) -> _Decorated:
+    """Declare all of them, and with them who may see what is served."""
+    options: tuple[Callable[[_Decorated], _Decorated], ...] = (
+        click.option(
+            "--bind-address",
+            type=IpAddress(),
+            default="0.0.0.0",  # noqa: S104  kube-scheduler's default
+            show_default=True,
+            help="Address on which health and metrics are served.",
+        ),
+        click.option(
+            "--secure-port",
+            type=click.IntRange(0, 65535),
+            default=DEFAULT_SECURE_PORT,
+            show_default=True,
+            help="Port on which health and metrics are served over HTTPS; 0 serves nothing.",
+        ),
+        click.option(
+            "--tls-cert-file", type=_FILE, help="Serving certificate; else a self-signed one."
+        ),
+        click.option("--tls-private-key-file", type=_FILE, help="Key of the serving certificate."),
+        access_options,
+        click.option(
+            "-v",
+            "--v",
+            "verbosity",
+            type=Verbosity(),
+            default=0,
+            show_default=True,
+            help="Log verbosity.",
+        ),
+        click.option(
+            "--logging-format",
+            type=click.Choice(logs.FORMATS),
+            default="text",
+            show_default=True,
+            help="Form of log lines.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def check_serving(parameters: Mapping[str, Any]) -> None:
+    """Raise click.UsageError where the flags don't go together."""
+    if bool(parameters["tls_cert_file"]) != bool(parameters["tls_private_key_file"]):
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
