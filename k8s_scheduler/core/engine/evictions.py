@@ -8,7 +8,8 @@
 
 While it lasts, the pod is kept out of the queue's reach: trying it before its victims are known to
 leave would only preempt more. The last victim goes alone so that the pod can't be told that all is
-done before it is. What was begun is finished even if the pod is gone: its place is half free then.
+done before it is. Once the pod is gone or bound nobody else is asked to leave for it;
+kube-scheduler would finish what it began.
 
 No victim is evicted twice. From the request until the watch shows it leaving, whoever else needs
 its place waits with the one who asked first.
@@ -41,6 +42,10 @@ class Ground(Protocol):
 
     def is_staying(self, uid: PodUid) -> bool:
         """Return whether a pod is there and not on its way out."""
+        ...
+
+    def wants_place(self, uid: PodUid) -> bool:
+        """Return whether a pod is still there without a node of its own."""
         ...
 
     def send_back(self, uid: PodUid, *, plugin: str, now: float) -> Iterator[Instruction] | None:
@@ -113,7 +118,7 @@ class Evictions:
             # A promise that can't be taken back from a status is no reason to stop.
             eviction.failed = True
         if not eviction.is_waiting:
-            yield from self._advance(eviction, now=result.now)
+            yield from self._go_on(eviction, now=result.now)
 
     def _victim_answered(
         self, eviction: Eviction, victim: PodReference, result: RequestResult
@@ -132,7 +137,7 @@ class Evictions:
         for other in joined:
             del other.joined[uid]
             if not other.is_waiting:
-                yield from self._advance(other, now=result.now)
+                yield from self._go_on(other, now=result.now)
 
     def saw_leave(self, uid: PodUid) -> list[PodUid]:
         """Take note that the watch has shown a pod leaving; return who waited for its sight."""
@@ -197,6 +202,12 @@ class Evictions:
         self._granted |= dict.fromkeys(granted)
 
     # Stages
+
+    def _go_on(self, eviction: Eviction, *, now: float) -> Iterator[Instruction]:
+        """Ask for what comes next, unless nobody needs the place any more."""
+        if not self._on_ground.wants_place(eviction.uid):
+            eviction.stopped = True
+        yield from self._advance(eviction, now=now)
 
     def _advance(self, eviction: Eviction, *, now: float) -> Iterator[Instruction]:
         """Ask for what comes next; a stage with nothing to do is over at once."""

@@ -204,6 +204,12 @@ class MakingRoom:
             pod = queued.pod if queued is not None else self._cache.pod(uid)
         return pod is not None and pod.metadata.deletion_timestamp is None
 
+    def wants_place(self, uid: PodUid) -> bool:
+        """Return whether a pod is still there without a node of its own."""
+        flight, queued = self._flights.get(uid), self._queue.get(uid)
+        waiting = flight if flight is not None else queued
+        return waiting is not None and waiting.pod.metadata.deletion_timestamp is None
+
     def send_back(self, uid: PodUid, *, plugin: str, now: float) -> Iterator[Instruction] | None:
         """Send a pod back that is on its way and not being bound yet; None if it is not."""
         flight = self._flights.get(uid)

@@ -316,16 +316,15 @@ class TestFailure:
 
 
 class TestThePodGoesAway:
-    """What was begun is finished: whoever else comes finds the place free."""
+    """Whoever was asked to leave leaves and is told why; nobody else is asked."""
 
     def finish(self, bench, first):
-        [last] = only(Evict, bench.answer(first))
-        assert last.victim.name == "a"
-        [event] = only(RecordEvent, bench.answer(last))
-        assert (event.name, event.note) == ("a", "Preempted by pod uid-p on node n1")
-        for name in "ab":
-            bench.drop_pod(make_pod(name).obj())
+        assert first.victim.name == "b"
+        [event] = bench.answer(first)
+        assert (event.name, event.note) == ("b", "Preempted by pod uid-p on node n1")
+        bench.drop_pod(make_pod("b").obj())
         assert state_of(bench.core)["evictions"] == []
+        assert bench.node_of("a") == "n1"
         check_room(bench.core)
 
     def test_deleted_meanwhile(self, bench):
@@ -336,14 +335,30 @@ class TestThePodGoesAway:
         self.finish(bench, first)
         assert bench.place("p") is None
 
+    def test_on_its_way_out(self, bench):
+        fill(bench, a=1, b=2)
+        [first] = preempt(bench)
+        bench.pod(preemptor().deleting().obj())
+        self.finish(bench, first)
+
+    def test_of_two_only_the_one_that_is_there_goes_on(self, bench):
+        """Both wait for the same victim; the pod that asked first is gone when it is answered."""
+        fill(bench, a=1, b=2)
+        [first] = preempt(bench)
+        bench.pod(preemptor("q", 20).obj())
+        bench.settle()
+        bench.drop_pod(make_pod("p").obj())
+        [last] = only(Evict, bench.answer(first))
+        assert (last.name, last.victim.name) == ("q", "a")
+
     def test_deleted_while_promises_are_taken_back(self, bench):
         fill(bench, a=1, b=2)
         bench.pod(promised(preemptor("low", 5).gate("x"), "n1").obj())
         preempt(bench)
         bench.drop_pod(make_pod("p").obj())
         [clear] = only(ClearNomination, bench.out)
-        [first] = only(Evict, bench.answer(clear))
-        self.finish(bench, first)
+        assert bench.answer(clear) == []
+        assert state_of(bench.core)["evictions"] == []
 
     def test_bound_by_somebody_else(self, bench):
         fill(bench, a=1, b=2)
