@@ -3,6 +3,7 @@
 import argparse
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -11,6 +12,8 @@ from testbed.chaos.auditor import judge
 from testbed.chaos.report import render
 from testbed.chaos.run import run
 from testbed.errors import TestbedError
+from tests.conformance.oracle.asking import ask
+from tests.conformance.oracle.building import ensure_oracle
 
 _FOLDER = Path(".chaos")
 
@@ -22,7 +25,15 @@ def main(arguments: list[str]) -> int:
     folder: Path = options.audit or options.out or _FOLDER / f"seed-{options.seed}"
     try:
         if options.audit is None:
-            run(options.seed, seconds=options.minutes * 60, folder=folder.resolve(), say=_say)
+            # Before anything runs: the first time it has to be built.
+            oracle = ensure_oracle()
+            run(
+                options.seed,
+                seconds=options.minutes * 60,
+                folder=folder.resolve(),
+                answers=partial(ask, oracle),
+                say=_say,
+            )
         evidence = read_evidence(folder)
     except (TestbedError, AssertionError) as error:
         print(f"chaos: {error}", file=sys.stderr)

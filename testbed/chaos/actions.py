@@ -232,7 +232,8 @@ class Actions:
         def mend() -> None:
             mount.write_good(draw)
 
-        self._agenda.later(draw.uniform(3.0, 6.0), mend)
+        # Long enough for everybody to see it.
+        self._agenda.later(draw.uniform(6.0, 9.0), mend)
         return mount.write_bad(draw)
 
 

@@ -7,6 +7,8 @@
     metrics.json    last metrics of each process         replays.jsonl   what replaying came to
     log/            logs of all                          record/         recordings of the replicas
     decisions/      what recordings were replayed to     config/         all configurations
+    configurations.jsonl  what lay in the file, and when
+    scenarios/      questions to the oracle              opinions.jsonl  what it said of them
 
 A file that is not there is one about which nothing is known.
 """
@@ -24,6 +26,7 @@ from testbed.audit import COMPLETE, RECEIVED, AuditEntry, read_log
 from testbed.chaos.evidence import (
     BindingSeen,
     Change,
+    Configuration,
     Decision,
     Done,
     Ended,
@@ -31,6 +34,7 @@ from testbed.chaos.evidence import (
     Evidence,
     LeaseSeen,
     NodeSeen,
+    Opinion,
     Passed,
     PodSeen,
     Replayed,
@@ -66,6 +70,8 @@ def read_evidence(folder: Path) -> Evidence:
         samples=_typed(folder / "samples.jsonl", Sample),
         ends=_typed(folder / "ends.jsonl", Ended),
         replayed=_typed(folder / "replays.jsonl", Replayed),
+        configurations=_typed(folder / "configurations.jsonl", Configuration),
+        opinions=_typed(folder / "opinions.jsonl", Opinion),
         faults=dict(faults),
         metrics=json.loads(metrics.read_text(encoding="utf-8")) if metrics.exists() else {},
         logs={log.stem: log.read_text(encoding="utf-8", errors="replace") for log in logs},
@@ -128,6 +134,7 @@ def read_decisions(folder: Path) -> list[Decision] | None:
             now=float(line["now"]),
             seen_pods=int(line["seen"].get("pods") or 0),
             seen_nodes=int(line["seen"].get("nodes") or 0),
+            number=int(line.get("number", 0)),
         )
         for file in files
         for line in _lines(file)

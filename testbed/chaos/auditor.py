@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from testbed.chaos.evidence import Evidence, Finding, PodSeen
 from testbed.chaos.judging_bindings import CREATED, bound_otherwise, bound_twice, lost
-from testbed.chaos.judging_decisions import judge_decisions, replayed_otherwise
+from testbed.chaos.judging_decisions import judge_by_oracle, judge_decisions, replayed_otherwise
 from testbed.chaos.judging_processes import broken_replicas, growing_replicas
-from testbed.chaos.judging_reloads import are_known, unnoticed_reloads
+from testbed.chaos.judging_reloads import count_reloads, not_in_force, unnoticed_reloads
 from testbed.chaos.judging_room import Overfills, judge_truth
 from testbed.chaos.judging_words import told_nothing, told_wrongly
 from testbed.chaos.takeovers import Takeover, find_takeovers
@@ -23,8 +23,9 @@ class Verdict:
     bound_by_us: int
     bound_by_others: int
     takeovers: tuple[Takeover, ...]
-    decisions_judged: int | None
-    reloads_known: bool
+    decisions_judged: int
+    opinions: int
+    reloads: tuple[int, int]  # good and bad
 
 
 def judge(evidence: Evidence) -> Verdict:
@@ -37,12 +38,14 @@ def judge(evidence: Evidence) -> Verdict:
         *lost(evidence),
         *overfills.findings,
         *judge_decisions(evidence),
+        *judge_by_oracle(evidence),
         *replayed_otherwise(evidence),
         *told_wrongly(evidence),
         *told_nothing(evidence),
         *broken_replicas(evidence),
         *growing_replicas(evidence),
         *unnoticed_reloads(evidence),
+        *not_in_force(evidence),
     ]
     schedulers = {
         change.what.uid: change.what.scheduler
@@ -61,6 +64,7 @@ def judge(evidence: Evidence) -> Verdict:
         bound_by_us=bound[True],
         bound_by_others=bound[False],
         takeovers=tuple(find_takeovers(evidence)),
-        decisions_judged=None if evidence.decisions is None else len(evidence.decisions),
-        reloads_known=are_known(evidence),
+        decisions_judged=len(evidence.decisions or ()),
+        opinions=len(evidence.opinions),
+        reloads=count_reloads(evidence),
     )

@@ -100,6 +100,7 @@ class Decision:
     now: float
     seen_pods: int
     seen_nodes: int
+    number: int = 0  # among those of its recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +147,33 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Configuration:
+    """What lay in the configuration file from then on, by the SHA-256 of its text."""
+
+    at: float
+    hash: str
+    good: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """What came of replaying the recording of one process; code 0 is well."""
 
     process: str
     code: int
     words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What kube-scheduler's own code says of a decision; no complaint is well."""
+
+    source: str  # what the question was rebuilt from
+    replica: str
+    namespace: str
+    name: str
+    node: str
+    complaint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +194,8 @@ class Evidence:
     samples: Sequence[Sample] = ()
     ends: Sequence[Ended] = ()
     replayed: Sequence[Replayed] = ()
+    opinions: Sequence[Opinion] = ()
+    configurations: Sequence[Configuration] = ()
     faults: Mapping[str, int] = field(default_factory=dict)
     # process -> name and labels -> value, at its end or the run's
     metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

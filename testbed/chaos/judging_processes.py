@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from testbed.chaos.evidence import Evidence, Finding, Sample
+from testbed.chaos.judging_reloads import met_bad_file
 
 # A process is judged by its growth when it has lived so long: its first part is warm-up.
 WARM_UP_SECONDS = 20.0
@@ -33,7 +34,8 @@ def broken_replicas(evidence: Evidence) -> Iterator[Finding]:
     """Yield ends that nobody asked for, and complaints about itself."""
     for end in evidence.ends:
         lost_lease = end.code == LEASE_LOST and _LOST_WORDS in end.last_words
-        if not end.asked and not lost_lease and end.code != BAD_CONFIGURATION:
+        bad_file = end.code == BAD_CONFIGURATION and met_bad_file(evidence, end.at)
+        if not end.asked and not lost_lease and not bad_file:
             words = end.last_words.splitlines()[-1:] or ["(silent)"]
             yield Finding("died", f"{end.process} ended with {end.code}: {words[0]}")
     for process, log in evidence.logs.items():

@@ -1,28 +1,81 @@
-"""Reloads, where the replicas know them: every change of the file was noticed, good or bad."""
+"""Reloads: every replica looks at what lies in the file, and the last of it is in force.
+
+A process looks at the file every two seconds. What lay there for some seconds while it lived and
+was not frozen is named in its log, taken or refused.
+"""
 
 from collections.abc import Iterator
 
-from testbed.chaos.evidence import Evidence, Finding
+from testbed.chaos.evidence import Configuration, Evidence, Finding
 from testbed.chaos.plan import Action
 
-METRIC = "k8s_scheduler_config_reloads_total"
+NOTICED_SECONDS = 5.0
+IN_FORCE = "k8s_scheduler_config_info"
+# For how long after SIGSTOP a replica is not expected to see anything, in leases.
+_FROZEN_LEASES = 3.0
+# From reading the file at the start to the end over it.
+_START_SECONDS = 10.0
 
 
-def are_known(evidence: Evidence) -> bool:
-    """Whether this build of the scheduler reloads at all."""
-    return any(name.startswith(METRIC) for page in evidence.metrics.values() for name in page)
+def count_reloads(evidence: Evidence) -> tuple[int, int]:
+    """Return how many good and bad configurations were put there after the first."""
+    later = evidence.configurations[1:]
+    good = sum(each.good for each in later)
+    return good, len(later) - good
 
 
 def unnoticed_reloads(evidence: Evidence) -> Iterator[Finding]:
-    """Yield kinds of reloads that were made and that no living replica has counted."""
-    if not are_known(evidence):
+    """Yield configurations that a replica should have seen and did not."""
+    lives = _life_spans(evidence)
+    # The first one is read at the start, which nobody says.
+    for each, until in _spans(evidence)[1:]:
+        if until - each.at < NOTICED_SECONDS:
+            continue
+        for process, (born, last) in lives.items():
+            lived = born <= each.at and each.at + NOTICED_SECONDS <= last
+            noticed = each.hash in evidence.logs.get(process, "")
+            if lived and not noticed and not _was_frozen(evidence, process, each):
+                kind = "good" if each.good else "bad"
+                yield Finding("reload", f"{process} did not notice the {kind} {each.hash[:12]}")
+
+
+def not_in_force(evidence: Evidence) -> Iterator[Finding]:
+    """Yield replicas that live at the end under another configuration than the last."""
+    if not evidence.configurations:
         return
-    made = {done.action for done in evidence.done}
-    counted = sum(
-        value
-        for page in evidence.metrics.values()
-        for name, value in page.items()
-        if name.startswith(METRIC)
+    last = evidence.configurations[-1].hash
+    for process, page in evidence.metrics.items():
+        shown = [name for name in page if name.startswith(IN_FORCE)]
+        if not any(last in name for name in shown):
+            yield Finding("reload", f"{process} has {shown} in force, and {last} lies there")
+
+
+def met_bad_file(evidence: Evidence, at: float) -> bool:
+    """Return whether a process that ended then may have started with a bad file."""
+    spans = _spans(evidence)
+    return any(not each.good and each.at <= at <= until + _START_SECONDS for each, until in spans)
+
+
+def _spans(evidence: Evidence) -> list[tuple[Configuration, float]]:
+    """Return what lay in the file, each with the time at which something else did."""
+    offered = evidence.configurations
+    ends = [*(each.at for each in offered), evidence.ended_at]
+    return list(zip(offered, ends[1:], strict=True))
+
+
+def _life_spans(evidence: Evidence) -> dict[str, tuple[float, float]]:
+    spans: dict[str, tuple[float, float]] = {}
+    for sample in evidence.samples:
+        born = spans.get(sample.process, (sample.at, 0.0))[0]
+        spans[sample.process] = (born, sample.at)
+    return spans
+
+
+def _was_frozen(evidence: Evidence, process: str, offered: Configuration) -> bool:
+    longest = _FROZEN_LEASES * evidence.lease_seconds
+    return any(
+        done.action == Action.FREEZE_LEADER
+        and process.startswith(f"{done.detail}-")
+        and done.at - NOTICED_SECONDS <= offered.at <= done.at + longest
+        for done in evidence.done
     )
-    if {Action.GOOD_RELOAD, Action.BAD_RELOAD} & made and not counted:
-        yield Finding("reload", "the file changed, and no replica that is left has noticed")

@@ -1,7 +1,4 @@
-"""The recordings of a run, replayed: to what each replica decided, and whether it comes out again.
-
-A build without `k8s-scheduler replay` leaves the auditor with where pods landed.
-"""
+"""The recordings of a run, replayed: what each replica decided, and whether it comes out again."""
 
 import subprocess
 from collections.abc import Callable, Sequence
@@ -14,8 +11,6 @@ from testbed.daemon import PROGRAM
 
 _REPLAY_SECONDS = 600.0
 _SHOWN_CHARACTERS = 500
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +36,13 @@ def ask_program(arguments: Sequence[str]) -> Answer:
     return Answer(ended.returncode, ended.stdout if not ended.returncode else ended.stderr)
 
 
-def replay_recordings(folder: Path, *, say: Say, ask: Ask = ask_program) -> None:
-    """Have every recording replayed to its decisions, and checked, as far as this build can."""
-    known = ask(["replay", "--help"])
-    if known.code:
-        say("this build has no `replay`: decisions are judged by where pods landed only")
-        return
-    check = ["--check"] if "--check" in known.text else []
+def replay_recordings(folder: Path, *, ask: Ask = ask_program) -> None:
+    """Have every recording replayed to its decisions, and checked."""
     (folder / "decisions").mkdir(exist_ok=True)
     replayed = []
     for tape in sorted((folder / "record").glob("*.tape")):
         out = folder / "decisions" / f"{tape.stem}.jsonl"
-        answer = ask(["replay", str(tape), *check, "--decisions", str(out)])
+        answer = ask(["replay", str(tape), "--check", "--quiet", "--decisions", str(out)])
         words = answer.text.strip()[-_SHOWN_CHARACTERS:] if answer.code else ""
         replayed.append(Replayed(tape.stem, answer.code, words))
     write_lines(folder / "replays.jsonl", replayed)

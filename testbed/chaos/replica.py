@@ -79,8 +79,7 @@ class Replica:
         """Signal it; an end that follows is one that was asked for."""
         self._asked = self._asked or number in {signal.SIGKILL, signal.SIGTERM}
         if number is signal.SIGSTOP:
-            # On a slow machine it may be frozen for longer than its own watchdog bears.
-            self.is_frozen = self._asked = True
+            self.is_frozen = True
         elif number is signal.SIGCONT:
             self.is_frozen = False
         if self._daemon is not None and self._daemon.pid is not None:

@@ -35,9 +35,10 @@ def _lines(evidence: Evidence, verdict: Verdict, folder: Path) -> Iterator[str]:
         f"  races on nodes        {overfills.races} explained by the other scheduler, "
         f"{overfills.late_writes} by a late write, {overfills.theirs} of its own"
     )
-    judged = verdict.decisions_judged
-    yield f"  decisions replayed    {'no `replay` in this build' if judged is None else judged}"
-    yield f"  reloads               {'known' if verdict.reloads_known else 'not in this build'}"
+    yield f"  decisions replayed    {verdict.decisions_judged}"
+    yield f"  put to the oracle     {verdict.opinions}"
+    good, bad = verdict.reloads
+    yield f"  configurations        {good} good, {bad} bad"
     yield ""
     if not verdict.findings:
         yield "no violations"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from testbed.chaos.actions import Actions, Agenda
 from testbed.chaos.archive import write_lines
+from testbed.chaos.oracle_sample import Answers, ask_for_opinions
 from testbed.chaos.plan import BACKGROUND, Step, draw_plan
 from testbed.chaos.replays import replay_recordings
 from testbed.chaos.stage import (
@@ -32,7 +33,7 @@ _SLOWEST = 2.0
 Say = Callable[[str], None]
 
 
-def run(seed: int, *, seconds: float, folder: Path, say: Say) -> None:
+def run(seed: int, *, seconds: float, folder: Path, answers: Answers, say: Say) -> None:
     """Carry a plan out; everything that happened is in the folder afterwards."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "record").mkdir(parents=True)
@@ -62,7 +63,9 @@ def run(seed: int, *, seconds: float, folder: Path, say: Say) -> None:
         "holes": stage.history.holes,
     }
     (folder / "run.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    replay_recordings(folder, say=say)
+    replay_recordings(folder)
+    asked = ask_for_opinions(folder, answers=answers)
+    say(f"{asked} questions about decisions were put to the oracle")
 
 
 def _carry_out(

@@ -176,6 +176,7 @@ class Stage:
         write_lines(self.folder / "samples.jsonl", self.samples)
         ends = [end for replica in self.replicas for end in replica.ends]
         write_lines(self.folder / "ends.jsonl", ends)
+        write_lines(self.folder / "configurations.jsonl", self.configuration.written)
         write_lines(self.folder / "metrics.json", [self.metrics])
 
     def _passed(self) -> Iterator[Passed]:

@@ -52,8 +52,8 @@ class Leading(Check):
             leader.under_way[call.number] = call
             self._check_lease(call, leader)
             self._check_barrier(call, leader)
-        if kind == BIND or (kind == READ and "/pods/" in call.request.path):
-            pod = call.request.path.removesuffix("/binding")
+        pod = call.request.path.removesuffix("/binding")
+        if kind == BIND or (kind == READ and self._is_in_doubt(leader, pod)):
             leader.asked[pod] = call
         if kind == LEASE and call.request.method == "PUT" and not self._named_holder(call):
             self._check_release(call, leader)
@@ -122,6 +122,11 @@ class Leading(Check):
         for asked in leader.asked.values():
             if is_doubtful(asked.answer) and asked.number not in leader.under_way:
                 self.scene.break_rule("released after the drain", f"{call}, {asked} in doubt")
+
+    def _is_in_doubt(self, leader: Leader, pod: str) -> bool:
+        """Whether a read is about a Binding; pods that were rejected on their node are read too."""
+        before = leader.asked.get(pod)
+        return before is not None and is_doubtful(before.answer)
 
     def _leader(self, client: str) -> Leader:
         return self._leaders.setdefault(client, Leader())

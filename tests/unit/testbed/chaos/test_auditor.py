@@ -7,7 +7,16 @@ import pytest
 
 import testbed
 from testbed.chaos.auditor import judge
-from testbed.chaos.evidence import Done, Ended, EventSeen, Passed, Replayed, Sample
+from testbed.chaos.evidence import (
+    Configuration,
+    Done,
+    Ended,
+    EventSeen,
+    Opinion,
+    Passed,
+    Replayed,
+    Sample,
+)
 from testbed.chaos.plan import Action
 from tests.unit.testbed.chaos.histories import (
     QUIET_FROM,
@@ -213,6 +222,18 @@ class TestDecisions:
         story.write(pod("p4"), gone=True)
         assert rules(story.evidence()) == ["overfilled"]
 
+    def test_a_decision_for_a_node_that_was_seen_to_go_is_found(self):
+        story = a_good_story()
+        story.write(node("n2"))
+        story.write(pod("p4"))
+        before = story.revision
+        story.write(node("n2"), gone=True)
+        story.write(pod("p4"), gone=True)
+        story.decide("p4", "n2", seen=before)
+        assert rules(story.evidence()) == []
+        story.decide("p4", "n2")
+        assert rules(story.evidence()) == ["overfilled"]
+
     def test_a_recording_that_is_decided_otherwise_is_found(self):
         replayed = [Replayed("replica-a-1", 1, "message 7"), Replayed("replica-a-2", 0)]
         assert rules(a_good_story().evidence(replayed=replayed)) == ["replay"]
@@ -285,12 +306,14 @@ class TestProcesses:
             (Ended(1.0, "a", 1, asked=False, last_words="Internal failure"), ["died"]),
             (Ended(1.0, "a", -11, asked=False), ["died"]),
             (Ended(1.0, "a", -9, asked=True), []),
-            (Ended(1.0, "a", 2, asked=False), []),
+            (Ended(1.0, "a", 2, asked=False), ["died"]),
+            (Ended(601.0, "a", 2, asked=False), []),
         ],
-        ids=["lost its lease", "failed", "crashed", "was killed by us", "met a bad file"],
+        ids=["lost lease", "failed", "crashed", "was killed", "refused a good file", "a bad file"],
     )
     def test_ends(self, end, found):
-        assert rules(a_good_story().evidence(ends=[end])) == found
+        offered = [Configuration(0.0, "x", good=True), Configuration(600.0, "y", good=False)]
+        assert rules(a_good_story().evidence(ends=[end], configurations=offered)) == found
 
     @pytest.mark.parametrize(
         "line",
@@ -312,20 +335,60 @@ class TestProcesses:
 
 
 class TestReloads:
-    DONE = (Done(600.0, 600.0, Action.GOOD_RELOAD),)
+    FIRST = Configuration(500.0, "hash-1", good=True)
+    ALIVE = tuple(Sample(float(t), "replica-a-1", 1, 1) for t in range(500, 700))
 
-    def test_are_not_asked_of_a_build_that_has_none(self):
-        verdict = judge(a_good_story().evidence(done=self.DONE, metrics={"a": {"up": 1.0}}))
-        assert verdict.findings == ()
-        assert not verdict.reloads_known
+    def found(self, *offered, log="", **fields):
+        values = {"configurations": (self.FIRST, *offered), "samples": self.ALIVE} | fields
+        evidence = a_good_story().evidence(logs={"replica-a-1": log}, **values)
+        return [str(finding) for finding in judge(evidence).findings]
 
     def test_that_nobody_noticed_are_found(self):
-        page = {'k8s_scheduler_config_reloads_total{result="success"}': 0.0}
-        assert rules(a_good_story().evidence(done=self.DONE, metrics={"a": page})) == ["reload"]
+        assert self.found(Configuration(600.0, "hash-2", good=True)) == [
+            "reload: replica-a-1 did not notice the good hash-2"
+        ]
+        assert self.found(Configuration(600.0, "hash-2", good=False)) == [
+            "reload: replica-a-1 did not notice the bad hash-2"
+        ]
 
     def test_that_were_noticed_are_fine(self):
-        page = {'k8s_scheduler_config_reloads_total{result="success"}': 3.0}
-        assert rules(a_good_story().evidence(done=self.DONE, metrics={"a": page})) == []
+        offered = Configuration(600.0, "hash-2", good=False)
+        assert self.found(offered, log="Configuration refused hash=hash-2") == []
+
+    def test_one_that_was_replaced_at_once_may_be_missed(self):
+        offered = [Configuration(600.0 + n, f"hash-{2 + n}", good=True) for n in range(3)]
+        assert self.found(*offered, log="hash-4") == []
+
+    def test_a_process_that_was_not_there_or_frozen_sees_nothing(self):
+        assert self.found(Configuration(698.0, "hash-2", good=True)) == []
+        frozen = [Done(595.0, 595.0, Action.FREEZE_LEADER, "replica-a")]
+        assert self.found(Configuration(600.0, "hash-2", good=True), done=frozen) == []
+        other = [Done(595.0, 595.0, Action.FREEZE_LEADER, "replica-b")]
+        assert len(self.found(Configuration(600.0, "hash-2", good=True), done=other)) == 1
+
+    def test_the_last_one_has_to_be_in_force(self):
+        page = {'k8s_scheduler_config_info{hash="hash-1"}': 1.0}
+        assert self.found(metrics={"replica-a-1": page}) == []
+        page = {'k8s_scheduler_config_info{hash="hash-0"}': 1.0}
+        [found] = self.found(metrics={"replica-a-1": page})
+        assert "hash-0" in found
+        assert "hash-1 lies there" in found
+
+    def test_are_counted(self):
+        later = [Configuration(1.0, "b", good=False), Configuration(2.0, "c", good=True)]
+        evidence = a_good_story().evidence(configurations=(self.FIRST, *later))
+        assert judge(evidence).reloads == (1, 1)
+
+
+class TestTheOracle:
+    def test_what_it_denies_is_found(self):
+        words = ("history", "replica-a-1", "chaos", "p1", "n1")
+        opinions = [Opinion(*words), Opinion(*words, complaint="not feasible: full")]
+        verdict = judge(a_good_story().evidence(opinions=opinions))
+        assert [str(finding) for finding in verdict.findings] == [
+            "infeasible: pod chaos/p1 on n1, by history: not feasible: full"
+        ]
+        assert verdict.opinions == 2
 
 
 def test_take_overs_last_from_the_leaders_end_to_the_others_first_binding():

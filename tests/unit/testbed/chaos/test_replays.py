@@ -3,16 +3,13 @@ from testbed.chaos.replays import Answer, replay_recordings
 
 
 class Program:
-    """A `k8s-scheduler` that knows some options, and what it was asked."""
+    """A `k8s-scheduler`, and what it was asked."""
 
-    def __init__(self, *, usage="", code=0):
-        self._usage = usage
+    def __init__(self, *, code=0):
         self._code = code
         self.asked = []
 
     def __call__(self, arguments):
-        if "--help" in arguments:
-            return Answer(0 if self._usage else 2, self._usage)
         self.asked.append(arguments)
         return Answer(self._code, "decided otherwise")
 
@@ -24,28 +21,16 @@ def recordings(folder, *names):
     return folder
 
 
-def test_a_build_without_replay_leaves_it_out(tmp_path):
-    said = []
+def test_every_recording_is_replayed_and_checked(tmp_path):
     program = Program()
-    replay_recordings(recordings(tmp_path, "a-1"), say=said.append, ask=program)
-    assert program.asked == []
-    assert "no `replay`" in said[0]
-    assert not (tmp_path / "decisions").exists()
-
-
-def test_every_recording_is_replayed_and_checked_where_that_is_known(tmp_path):
-    program = Program(usage="--check --decisions")
-    replay_recordings(recordings(tmp_path, "a-1", "b-1"), say=print, ask=program)
+    replay_recordings(recordings(tmp_path, "a-1", "b-1"), ask=program)
     tapes = [(asked[1].rpartition("/")[2], "--check" in asked) for asked in program.asked]
     assert tapes == [("a-1.tape", True), ("b-1.tape", True)]
-    plain = Program(usage="--decisions")
-    replay_recordings(tmp_path, say=print, ask=plain)
-    assert not any("--check" in asked for asked in plain.asked)
 
 
 def test_what_came_of_it_is_evidence(tmp_path):
-    program = Program(usage="--check", code=1)
-    replay_recordings(recordings(tmp_path, "a-1"), say=print, ask=program)
+    program = Program(code=1)
+    replay_recordings(recordings(tmp_path, "a-1"), ask=program)
     times = '"lease_seconds": 1, "write_seconds": 1, "quiet_from": 1, "ended_at": 1'
     (tmp_path / "run.json").write_text(f'{{"seed": 1, "scheduler": "s", {times}}}')
     [replayed] = read_evidence(tmp_path).replayed
