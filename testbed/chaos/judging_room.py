@@ -1,15 +1,15 @@
 """No node is filled beyond what it has when a pod of ours lands, but for races.
 
 At the revision at which a pod of ours landed, was there room? Where there was none, somebody else
-must explain it: the other scheduler landed there since the decision (a race, which no scheduler
-can exclude and which is counted), or a request of an old leader reached the server after another
-could lead. What explains neither is a finding.
+must explain it: the other scheduler landed there after the version that the decision had seen (a
+race, which no scheduler can exclude and which is counted), or a request of an old leader reached
+the server after another could lead. What explains neither is a finding.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from testbed.chaos.evidence import Change, Evidence, Finding, Passed, PodSeen
+from testbed.chaos.evidence import Change, Decision, Evidence, Finding, Passed, PodSeen
 from testbed.chaos.resources import Room
 from testbed.chaos.world import World, total, unfold
 
@@ -30,7 +30,7 @@ class Overfills:
 def judge_truth(evidence: Evidence) -> Overfills:
     """Walk through history and explain every node that was overfilled by a pod that landed."""
     result = Overfills()
-    landed_at: dict[str, float] = {}
+    landed: dict[str, Change] = {}
     passed = {(entry.namespace, entry.name): entry for entry in evidence.passed}
     decided = {(d.uid, d.node): d for d in evidence.decisions or ()}
     for change, before, world in unfold(evidence.changes):
@@ -39,17 +39,20 @@ def judge_truth(evidence: Evidence) -> Overfills:
             continue
         if before is not None and before.node:
             continue
-        landed_at[pod.uid] = change.at
+        landed[pod.uid] = change
         node = world.known.get(pod.node)
         if node is None or node.has.holds(world.load_of(pod.node)):
             continue
         if pod.scheduler != evidence.scheduler:
             result.theirs += 1
             continue
-        since = change.at - RACE_SECONDS
-        if (decision := decided.get((pod.uid, pod.node))) is not None:
-            since = decision.now
-        excused = _excused(world, change, landed_at=landed_at, since=since, evidence=evidence)
+        decision = decided.get((pod.uid, pod.node))
+        lately = [
+            guest
+            for guest in world.guests(pod.node)
+            if guest.uid in landed and _is_unseen(landed[guest.uid], decision, change.at)
+        ]
+        excused = _excused(world, pod.node, lately=lately, scheduler=evidence.scheduler)
         if node.has.holds(total(excused.without_others)):
             result.races += 1
         elif _came_late(excused.ours, passed, evidence):
@@ -59,26 +62,23 @@ def judge_truth(evidence: Evidence) -> Overfills:
     return result
 
 
+def _is_unseen(landing: Change, decision: Decision | None, now: float) -> bool:
+    """Whether a pod came to its node without the decision knowing."""
+    if decision is None:
+        return landing.at >= now - RACE_SECONDS
+    return landing.revision > decision.seen_pods
+
+
 @dataclass(frozen=True, slots=True)
 class _Excused:
     without_others: list[PodSeen]
     ours: list[PodSeen]
 
 
-def _excused(
-    world: World,
-    change: Change,
-    *,
-    landed_at: Mapping[str, float],
-    since: float,
-    evidence: Evidence,
-) -> _Excused:
-    pod = change.what
-    guests = world.guests(pod.node) if isinstance(pod, PodSeen) else []
-    lately = [guest for guest in guests if landed_at.get(guest.uid, 0.0) >= since]
-    others = {guest.uid for guest in lately if guest.scheduler != evidence.scheduler}
+def _excused(world: World, node: str, *, lately: list[PodSeen], scheduler: str) -> _Excused:
+    others = {guest.uid for guest in lately if guest.scheduler != scheduler}
     return _Excused(
-        without_others=[guest for guest in guests if guest.uid not in others],
+        without_others=[guest for guest in world.guests(node) if guest.uid not in others],
         ours=[guest for guest in lately if guest.uid not in others],
     )
 

@@ -1,7 +1,5 @@
 """How long nobody scheduled after the leader was taken away."""
 
-from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testbed.chaos.evidence import Done, Evidence
@@ -27,7 +25,7 @@ _AFTERMATH_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """How one leader went, and how long it took until another bound a pod."""
+    """How one leader went, and how long it took until the next bound a pod."""
 
     action: str
     seconds: float
@@ -36,25 +34,29 @@ class Takeover:
 
 def find_takeovers(evidence: Evidence) -> list[Takeover]:
     """Return the take-over after each leader that went."""
-    times: dict[str, list[float]] = {}
-    for entry in evidence.passed:
-        if entry.status == CREATED:
-            times.setdefault(entry.replica, []).append(entry.ended_at)
-    for series in times.values():
-        series.sort()
+    bound = [entry for entry in evidence.passed if entry.status == CREATED]
     found = []
     for done in evidence.done:
-        if done.action in _LEADER_GONE and done.detail in times:
-            firsts = [
-                first
-                for replica, series in times.items()
-                if replica != done.detail and (first := _first_after(series, done.at)) is not None
-            ]
-            if firsts:
-                seconds = min(firsts) - done.at
-                disturbed = _is_disturbed(done, seconds, evidence)
-                found.append(Takeover(done.action, seconds, disturbed))
+        if done.action not in _LEADER_GONE:
+            continue
+        ended_at = _end_of(done, evidence)
+        firsts = [
+            entry.ended_at
+            for entry in bound
+            if (entry.replica != done.detail and entry.ended_at > done.at)
+            # It is started again, and may be the next leader.
+            or (entry.replica == done.detail and entry.at > ended_at)
+        ]
+        if firsts:
+            seconds = min(firsts) - done.at
+            found.append(Takeover(done.action, seconds, _is_disturbed(done, seconds, evidence)))
     return found
+
+
+def _end_of(done: Done, evidence: Evidence) -> float:
+    """Return when the process that was meant was seen to be gone."""
+    ends = (end.at for end in evidence.ends if end.process.startswith(f"{done.detail}-"))
+    return min((at for at in ends if at >= done.at), default=float("inf"))
 
 
 def _is_disturbed(done: Done, seconds: float, evidence: Evidence) -> bool:
@@ -65,8 +67,3 @@ def _is_disturbed(done: Done, seconds: float, evidence: Evidence) -> bool:
         and other.at < done.at + seconds
         for other in evidence.done
     )
-
-
-def _first_after(series: Sequence[float], at: float) -> float | None:
-    position = bisect_right(series, at)
-    return series[position] if position < len(series) else None

@@ -149,16 +149,22 @@ class TestRoom:
             story.bind(name)
         assert rules(story.evidence()) == ["overfilled"]
 
-    def test_with_decisions_only_what_came_after_them_is_an_excuse(self):
+    @pytest.mark.parametrize("seen_it", [False, True])
+    def test_with_decisions_only_what_they_had_not_seen_is_an_excuse(self, seen_it):
         story = Story()
         story.write(pod("p1"))
         story.bind("p1")
+        story.write(pod("p2"))
+        before = story.revision
         story.write(pod("t1", scheduler=THEIRS))
         story.bind("t1", scheduler=THEIRS)
-        story.write(pod("p2"))
-        story.decide("p2", seen=1)
+        story.decide("p2", seen=story.revision if seen_it else before)
         story.bind("p2")
-        assert "overfilled" in rules(story.evidence())
+        verdict = judge(story.evidence())
+        found = [finding.rule for finding in verdict.findings]
+        # By where it landed, and by what the decision knew.
+        assert found == (["overfilled", "overfilled"] if seen_it else [])
+        assert verdict.overfills.races == (0 if seen_it else 1)
 
     def test_a_node_that_the_other_scheduler_overfills_is_its_own_affair(self):
         story = self.full()
@@ -412,3 +418,13 @@ def test_take_overs_last_from_the_leaders_end_to_the_others_first_binding():
         (8.0, False),
         (10.0, True),  # the first one was just over
     ]
+
+
+def test_the_replica_that_was_killed_may_be_the_next_leader():
+    passed = [
+        Passed(at, at + 0.1, "replica-a", "chaos", f"p{at}", 201) for at in (99.95, 112.0, 113.0)
+    ]
+    done = [Done(100.0, 100.0, Action.KILL_LEADER, "replica-a")]
+    ends = [Ended(101.0, "replica-a-1", -9, asked=True)]
+    [takeover] = judge(a_good_story().evidence(passed=passed, done=done, ends=ends)).takeovers
+    assert takeover.seconds == pytest.approx(12.1)
