@@ -141,7 +141,15 @@ def _client(identity: str) -> str:
 
 
 class Evictions(Check):
-    """Nobody is evicted but for a more important pod, and by uid."""
+    """Nobody is evicted but for a more important pod, and by uid.
+
+    An eviction of which nobody knows whether it was carried out is asked for again, whoever has
+    gone meanwhile: it has begun.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._begun: dict[tuple[str, str], Call] = {}
 
     def sent(self, call: Call) -> None:
         if call.request.method != "DELETE" or "/pods/" not in call.request.path:
@@ -152,8 +160,10 @@ class Evictions(Check):
             self.scene.break_rule("evictions name the uid", str(call))
             return
         victim = self.scene.pods.get(uid)
-        if victim is None:
+        before = self._begun.get((call.client, uid))
+        if victim is None or (before is not None and is_doubtful(before.answer)):
             return
+        self._begun[call.client, uid] = call
         view = self.scene.view(call.client)
         important = max(
             (
