@@ -49,9 +49,11 @@ def run_whole_batch(batch: Batch) -> list[tuple[Result, float]]:
 def run_batch(batch: Batch) -> Iterator[tuple[Result, float]]:
     """Run seeds one after the other."""
     shared()
-    # What is here now stays: only what a run leaves behind is worth looking at.
-    gc.collect()
-    gc.freeze()
+    if not gc.get_freeze_count():
+        # What is here now stays: only what a run leaves behind is worth looking at. Once: what the
+        # last run left would stay as well.
+        gc.collect()
+        gc.freeze()
     with planted(batch.plant) if batch.plant else contextlib.nullcontext():
         for seed in batch.seeds:
             began = time.process_time()
