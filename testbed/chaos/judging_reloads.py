@@ -13,7 +13,7 @@ NOTICED_SECONDS = 5.0
 IN_FORCE = "k8s_scheduler_config_info"
 # For how long after SIGSTOP a replica is not expected to see anything, in leases.
 _FROZEN_LEASES = 3.0
-# From reading the file at the start to the end over it.
+# From the birth of a process until it has read the file, and ended over it if it is bad.
 _START_SECONDS = 10.0
 
 
@@ -27,12 +27,12 @@ def count_reloads(evidence: Evidence) -> tuple[int, int]:
 def unnoticed_reloads(evidence: Evidence) -> Iterator[Finding]:
     """Yield configurations that a replica should have seen and did not."""
     lives = _life_spans(evidence)
-    # The first one is read at the start, which nobody says.
+    # What is read at the start is not named.
     for each, until in _spans(evidence)[1:]:
         if until - each.at < NOTICED_SECONDS:
             continue
         for process, (born, last) in lives.items():
-            lived = born <= each.at and each.at + NOTICED_SECONDS <= last
+            lived = born + _START_SECONDS <= each.at and each.at + NOTICED_SECONDS <= last
             noticed = each.hash in evidence.logs.get(process, "")
             if lived and not noticed and not _was_frozen(evidence, process, each):
                 kind = "good" if each.good else "bad"

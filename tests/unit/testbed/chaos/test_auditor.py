@@ -367,6 +367,7 @@ class TestReloads:
 
     def test_a_process_that_was_not_there_or_frozen_sees_nothing(self):
         assert self.found(Configuration(698.0, "hash-2", good=True)) == []
+        assert self.found(Configuration(505.0, "hash-2", good=True)) == []  # read at the start
         frozen = [Done(595.0, 595.0, Action.FREEZE_LEADER, "replica-a")]
         assert self.found(Configuration(600.0, "hash-2", good=True), done=frozen) == []
         other = [Done(595.0, 595.0, Action.FREEZE_LEADER, "replica-b")]
