@@ -159,7 +159,7 @@ def _leader_election(lease: Lease) -> Role:
         Rule(
             group,
             resources,
-            ("get", "update"),
+            ("get", "update", "watch"),
             "The name is leaderElection.resourceName of the configuration: change both together.",
             names=(lease.name,),
         ),

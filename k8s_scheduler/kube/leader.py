@@ -20,7 +20,9 @@ Why two never write at once, whatever happens to answers:
 How soon one follows another: renewals come every retry period, and a candidate reads the lease
 more often than that (`LOOK_SECONDS`), because it counts from when it *sees* a renewal and takes a
 released lease when it sees it released. It also wakes just when the record has been unchanged for
-long enough. So after a crash somebody leads at most one look after the lease has run out.
+long enough. So after a crash somebody leads at most one look after the lease has run out. A watch
+on the lease (`lease_watch`) shows most of it sooner; it may as well fail, because looks go on
+beside it and whoever takes the lease has read it just before.
 
 What this cannot do is call back a write that has started: keep the time limit of writes below
 lease duration minus renew deadline. And a lease that is deleted while it is held looks free to a
@@ -49,6 +51,8 @@ from k8s_scheduler.kube.lease import (
     held_by,
     released,
 )
+from k8s_scheduler.kube.lease_sight import Sight
+from k8s_scheduler.kube.lease_watch import LeaseWatch
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.obs.metrics import KubeMetrics
 
@@ -104,9 +108,15 @@ class Elector:
         self._held_from = float("-inf")
         # The lease as our own last write left it; None whenever that is not certain.
         self._ours: Lease | None = None
-        # The last record seen, and since when it has not changed.
-        self._seen: Lease | None = None
-        self._seen_since = float("-inf")
+        self._sight = Sight(clock)
+        self._watch = LeaseWatch(
+            transport,
+            config,
+            sight=self._sight,
+            complain=self._complain,
+            sleep=sleep,
+            uniform=uniform,
+        )
 
     @property
     def is_leading(self) -> bool:
@@ -116,7 +126,7 @@ class Elector:
     @property
     def holder(self) -> str:
         """Who held the lease when it was last seen; empty when nobody or not known."""
-        return self._seen.holder if self._seen is not None else ""
+        return self._sight.holder
 
     def may_write(self) -> bool:
         """Return whether a write may start now."""
@@ -129,12 +139,14 @@ class Elector:
         """
         config = self._config
         log.info("attempting to acquire leader lease %s...", self._lease_name)
-        while True:
-            tried = await self._try(config.renew_deadline_seconds)
-            if tried is _Try.HELD and self._ours is not None:
-                self._start_leading()
-                return self._ours.resource_version
-            await self._sleep(self._pause_seconds(tried))
+        async with self._watch:
+            while True:
+                tried = await self._try(config.renew_deadline_seconds)
+                if tried is _Try.HELD and self._ours is not None:
+                    # Before the watch is let go: whoever is cancelled there has a lease to release.
+                    self._start_leading()
+                    return self._ours.resource_version
+                await self._watch.wait(self._pause_seconds(tried))
 
     async def hold(self) -> None:
         """Renew until the lease is lost; however it ends, we do not lead afterwards."""
@@ -186,7 +198,9 @@ class Elector:
         if timeout_seconds <= 0.0:
             return False
         spec = released(lease, wall_ns=self._wall_clock_ns())
-        self._see(await self._store.write(lease, spec, timeout_seconds=timeout_seconds))
+        asked_at = self._clock()
+        written = await self._store.write(lease, spec, timeout_seconds=timeout_seconds)
+        self._sight.look(written, asked_at=asked_at)
         log.info("released lease %s", self._lease_name)
         return True
 
@@ -197,16 +211,16 @@ class Elector:
             tried = await self._write(self._ours, give_up_at)
             if tried is not _Try.CHANGED:
                 return tried
-        left_seconds = give_up_at - self._clock()
-        if left_seconds <= 0.0:
+        asked_at = self._clock()
+        if asked_at >= give_up_at:
             return _Try.FAILED
         try:
-            lease = await self._store.read(left_seconds)
+            lease = await self._store.read(give_up_at - asked_at)
         except KubeError as error:
             self._complain("get", error)
             return _Try.FAILED
-        if lease is not None:
-            self._see(lease)
+        if lease is not None and not self._sight.look(lease, asked_at=asked_at):
+            return _Try.CHANGED
         if not self._is_free(lease):
             return _Try.TAKEN
         return await self._write(lease, give_up_at)
@@ -224,22 +238,14 @@ class Elector:
         except KubeError as error:
             self._complain("create" if lease is None else "update", error)
             return _Try.FAILED
-        self._see(written)
+        self._sight.look(written, asked_at=started_at)
         self._ours = written
         self._held_from = started_at
         return _Try.HELD if self._clock() < self._deadline else _Try.FAILED
 
-    def _see(self, lease: Lease) -> None:
-        """Note when the record changed. The version shows every write, even by a stopped clock."""
-        if self._seen is None or self._seen.resource_version != lease.resource_version:
-            if lease.holder != self.holder and lease.holder:
-                log.info("new leader elected: %s", lease.holder)
-            self._seen_since = self._clock()
-        self._seen = lease
-
     def _is_free(self, lease: Lease | None) -> bool:
         """Return whether nobody else can still be writing under the record last seen."""
-        if lease is None and self._seen is None:
+        if lease is None and self._sight.record is None:
             return True
         if self.holder in ("", self._config.identity):
             return True
@@ -248,8 +254,9 @@ class Elector:
     @property
     def _free_at(self) -> float:
         """When the record last seen has been unchanged for the whole duration it names."""
-        named = self._seen.spec.lease_duration_seconds if self._seen is not None else None
-        return self._seen_since + float(named or self._config.lease_duration_seconds)
+        record = self._sight.record
+        named = record.spec.lease_duration_seconds if record is not None else None
+        return self._sight.since + float(named or self._config.lease_duration_seconds)
 
     def _pause_seconds(self, tried: _Try) -> float:
         """Return how long a candidate waits before it tries again.

@@ -73,10 +73,9 @@ class _Wire(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
-    """A lease as the server has it."""
+class Record:
+    """Who held the lease at a version: what is seen, but nothing to base a write on."""
 
-    metadata: msgspec.Raw
     resource_version: str
     spec: LeaseSpec
 
@@ -84,6 +83,13 @@ class Lease:
     def holder(self) -> str:
         """Who holds it; empty when it was released."""
         return self.spec.holder_identity or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease(Record):
+    """A lease as the server has it."""
+
+    metadata: msgspec.Raw
 
 
 _decode_wire = msgspec.json.Decoder(_Wire).decode
@@ -171,4 +177,4 @@ def _lease(response: Response) -> Lease:
     except msgspec.MsgspecError as error:
         raise OutcomeUnknown(f"the answer is not a lease: {error}") from error
     # A copy, so that the whole answer is not kept alive by its metadata.
-    return Lease(wire.metadata.copy(), metadata.resource_version, wire.spec or LeaseSpec())
+    return Lease(metadata.resource_version, wire.spec or LeaseSpec(), wire.metadata.copy())

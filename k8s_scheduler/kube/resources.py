@@ -132,3 +132,8 @@ def has_reached(seen: str, wanted: str) -> bool:
     if not (_NUMBER.fullmatch(seen) and _NUMBER.fullmatch(wanted)):
         return False
     return int(seen) >= int(wanted)
+
+
+def is_newer(version: str, other: str) -> bool:
+    """Return whether a resource version is certainly newer than another."""
+    return version != other and has_reached(version, other)

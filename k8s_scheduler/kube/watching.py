@@ -8,7 +8,8 @@ thousands of events lets the loop run in between.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Generic
 
 from k8s_scheduler.api.meta import key_of
@@ -22,7 +23,7 @@ from k8s_scheduler.kube.decoding import (
     Undecodable,
     WatchEvent,
 )
-from k8s_scheduler.kube.http import Response, Stream
+from k8s_scheduler.kube.http import Response, Stream, Transport
 from k8s_scheduler.kube.parts import CHECK_EVERY, Parts
 from k8s_scheduler.kube.patience import Patience
 from k8s_scheduler.kube.relist import Relist
@@ -30,6 +31,17 @@ from k8s_scheduler.kube.resources import T
 from k8s_scheduler.kube.streams import INCOMPLETE, SHORT, LineSplitter, StreamError
 from k8s_scheduler.lib.slices import Slice
 from k8s_scheduler.obs.metrics import KubeMetrics
+
+
+@asynccontextmanager
+async def open_watch(
+    transport: Transport, path: str, query: Mapping[str, str]
+) -> AsyncIterator[Stream]:
+    """Open a watch; a refusal is an exception."""
+    async with transport.stream(path, query=query) as stream:
+        if stream.status != 200:
+            raise Response(stream.status, await stream.read(), stream.headers).error()
+        yield stream
 
 
 class Watcher(Generic[T]):
@@ -75,10 +87,8 @@ class Watcher(Generic[T]):
         parts = self._parts
         async with (
             self._patience.guard(),
-            parts.transport.stream(parts.resource.list_path, query=query) as stream,
+            open_watch(parts.transport, parts.resource.list_path, query) as stream,
         ):
-            if stream.status != 200:
-                raise Response(stream.status, await stream.read(), stream.headers).error()
             self._on_open()
             await self._read(stream)
 

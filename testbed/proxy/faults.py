@@ -74,12 +74,13 @@ def classify(method: str, target: str) -> RequestClass:
     """Return what a request is for, by its first line."""
     address = urlsplit(target)
     parts = [part for part in address.path.split("/") if part]
+    watches = parse_qs(address.query).get("watch") in (["true"], ["1"])
+    if method not in _WRITES and watches:
+        return RequestClass.WATCH
     if "leases" in parts:
         return RequestClass.LEASE
     if method in _WRITES:
         return _classify_write(method, parts)
-    if parse_qs(address.query).get("watch") == ["true"] or "watch=1" in address.query:
-        return RequestClass.WATCH
     # /api/v1/nodes/n, /apis/group/v1/namespaces/ns/pods/p: an object has a name after its plural.
     rest = parts[2 if parts[:1] == ["api"] else 3 :]
     if rest[:1] == ["namespaces"] and len(rest) > 2:

@@ -38,9 +38,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--pods", type=int, default=1000, help="pods that wait in an outage")
     chosen = parser.parse_args(arguments)
     try:
+        if chosen.outage:
+            return _outages(chosen)
         with Bed(BedOptions(components=(CONTROLLER_MANAGER,))) as bed:
-            if chosen.outage:
-                return _outages(bed, chosen)
             for crash in (True, False):
                 with Sandbox(bed) as sandbox:
                     found = _rounds(bed, sandbox, chosen, crash=crash)
@@ -51,9 +51,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _outages(bed: Bed, chosen: argparse.Namespace) -> int:
+def _outages(chosen: argparse.Namespace) -> int:
     for words, times in (("one process, no election", None), ("two replicas", Times())):
-        with Sandbox(bed) as sandbox:
+        # A bed for each: after an outage the controller manager takes up to a minute to come back.
+        with Bed(BedOptions(components=(CONTROLLER_MANAGER,))) as bed, Sandbox(bed) as sandbox:
             lasted = outage(
                 sandbox, times, away=server_away, pods=chosen.pods, seconds=chosen.outage
             )

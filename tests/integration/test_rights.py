@@ -99,6 +99,19 @@ def wants_volume(sandbox: Sandbox, name: str, provisioner: str) -> None:
     sandbox.create_pods([pod])
 
 
+def somebody_leads(sandbox: Sandbox, name: str) -> None:
+    """Let the daemon be a standby, and its watch of the lease be wanted."""
+    sandbox.client.create(
+        f"/apis/coordination.k8s.io/v1/namespaces/{sandbox.namespace}/leases",
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name},
+            "spec": {"holderIdentity": "another", "leaseDurationSeconds": 60},
+        },
+    )
+
+
 def ask(token: str) -> Callable[[Sandbox, str, int], None]:
     def knock(_sandbox: Sandbox, _name: str, port: int) -> None:
         connection = http.client.HTTPSConnection(
@@ -145,6 +158,7 @@ WRITE_TRIALS = [
     Trial("coordination.k8s.io", ("leases",), "create", elects=True),
     Trial("coordination.k8s.io", ("leases",), "get", elects=True),
     Trial("coordination.k8s.io", ("leases",), "update", elects=True),
+    Trial("coordination.k8s.io", ("leases",), "watch", somebody_leads, elects=True),
 ]
 TRIALS = {f"{t.verb} {','.join(t.resources)}": t for t in (*read_trials(), *WRITE_TRIALS)}
 

@@ -3,15 +3,16 @@
 Two or three processes share one lease. Each has a clock of its own (other zero, slightly other
 speed) and is stopped for a while now and then, as a virtual machine or a swapping process is.
 Requests are executed never, late (long after their answer was given up) or twice; answers are
-lost. Processes give the lease back, die and start again. All of it is drawn from a seed and runs
-on virtual time.
+lost. Watches are refused, tell of changes long after looks have shown them, break, speak gibberish
+or go silent. Processes give the lease back, die and start again. All of it is drawn from a seed and
+runs on virtual time.
 """
 
 import asyncio
 import json
 import random
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from hypothesis import example, given, settings
@@ -25,7 +26,7 @@ from k8s_scheduler.kube.lease import LeaseConfig
 from k8s_scheduler.obs.metrics import KubeMetrics
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import run_virtual
-from tests.fakes.transport import FakeTransport, Request, status
+from tests.fakes.transport import WATCH, FakeStream, FakeTransport, Request, status
 
 # Closer together than anybody should set them, so that the margins are really used.
 LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 11.0, 10.0, 2.0
@@ -34,6 +35,12 @@ LONGEST_LOOK_SECONDS = LOOK_SECONDS * 1.2
 TRAVEL_SECONDS = 0.4
 RUN_SECONDS = 400.0
 LATE_SECONDS = 60.0
+GIBBERISH = [
+    b"}{",
+    b"\xff",
+    b'{"type":"ADDED","object":{"metadata":{"name":"l"},"spec":[]}}',
+    b"[" * 9999,
+]
 
 
 def now() -> float:
@@ -50,6 +57,7 @@ class World:
         self.processes: list[Process] = []
         self.late: set[asyncio.Task[None]] = set()
         self.reigns = 0
+        self.watched = 0
 
     def check(self) -> None:
         """Called wherever an elector waits: it cannot begin to lead between two checks."""
@@ -73,6 +81,37 @@ class World:
         task = asyncio.ensure_future(later())
         self.late.add(task)
         task.add_done_callback(self.late.discard)
+
+
+class TroubledWatch:
+    """A watch on its way to one process: in order, and late by as much as it likes."""
+
+    def __init__(self, process: "Process", stream: FakeStream) -> None:
+        self.process = process
+        self.stream = stream
+        self.status, self.headers = stream.status, stream.headers
+
+    async def read(self) -> bytes:
+        return await self.stream.read()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        world, rng = self.process.world, self.process.world.rng
+        async for chunk in self.stream.chunks():
+            await asyncio.sleep(rng.uniform(0.0, 0.05))
+            if rng.random() < world.trouble:
+                mishap = rng.choice(["late", "late", "late", "cut", "dead", "gibberish"])
+                if mishap == "late":
+                    await asyncio.sleep(rng.choice([0.5, 3.0, 9.0, 16.0, 40.0]) * rng.random())
+                elif mishap == "cut":
+                    raise OutcomeUnknown("reset")
+                elif mishap == "dead":
+                    await asyncio.Event().wait()
+                else:
+                    yield rng.choice(GIBBERISH) + b"\n"
+            await self.process.thaw()
+            world.watched += 1
+            yield chunk
+            world.check()
 
 
 class Process(FakeTransport):
@@ -150,6 +189,30 @@ class Process(FakeTransport):
             await self.thaw()
             self.world.check()
 
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, query: Mapping[str, str] | None = None
+    ) -> AsyncIterator[TroubledWatch]:
+        world, rng = self.world, self.world.rng
+        assert not self.elector.is_leading
+        await self.thaw()
+        await asyncio.sleep(rng.uniform(0.0, 0.1))
+        stream = world.api.open(Request(WATCH, path, query or {}))
+        try:
+            if rng.random() < world.trouble:
+                mishap = rng.choice(["refused", "error", "never"])
+                if mishap == "refused":
+                    raise NotSent("refused")
+                if mishap == "never":
+                    await asyncio.sleep(rng.uniform(0.0, LATE_SECONDS))
+                    raise OutcomeUnknown("no answer")
+                refusal = status(rng.choice([403, 410, 429, 500]), "Error")
+                yield TroubledWatch(self, FakeStream(refusal.status, body=refusal.body))
+            else:
+                yield TroubledWatch(self, stream)
+        finally:
+            stream.close()
+
     async def travel(self, request: Request, timeout_seconds: float) -> Response:
         world, rng = self.world, self.world.rng
         if rng.random() >= world.trouble:
@@ -226,6 +289,7 @@ async def reign_in_trouble(seed: int, processes: int, trouble: float) -> None:
     if not done:
         await asyncio.sleep(LATE_SECONDS + 2 * LEASE_SECONDS + 60.0)
         assert world.reigns > reigns or world.leader() is not None
+        assert world.watched > 0
     await stop(*tasks)
 
 
@@ -256,6 +320,7 @@ async def follow(seed: int, end: Callable[[Process, asyncio.Task[None]], Any]) -
     assert lease is not None
     assert lease["spec"]["leaseTransitions"] == 1, json.dumps(lease)
     await stop(watch, *tasks.values())
+    assert world.api.watches == []
     return took_seconds
 
 
@@ -294,4 +359,5 @@ def test_released_lease_is_taken_at_once(seed: int) -> None:
             await task
         assert await process.elector.release()
 
-    assert run_virtual(follow(seed, give_back)) < LONGEST_LOOK_SECONDS + TRAVEL_SECONDS
+    # The watch shows it: there is no look to wait for.
+    assert run_virtual(follow(seed, give_back)) < TRAVEL_SECONDS

@@ -22,6 +22,8 @@ from k8s_scheduler.kube.condition_writer import ConditionWriter
 from k8s_scheduler.kube.http import Response
 from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.leader import Elector
+from k8s_scheduler.kube.lease import Record
+from k8s_scheduler.kube.lease_sight import Sight
 from k8s_scheduler.kube.queries import watch_query
 from k8s_scheduler.kube.relist import Relist
 
@@ -93,10 +95,20 @@ def stolen_lease() -> Plant:
 
     def is_free(self: Any, lease: Any) -> bool:
         return self.holder in ("", self._config.identity) or (
-            self._clock() - self._seen_since >= self._config.retry_period_seconds * 1.5
+            self._clock() - self._sight.since >= self._config.retry_period_seconds * 1.5
         )
 
     return Elector, "_is_free", is_free
+
+
+def uncounted_renewal() -> Plant:
+    """A renewal that the watch shows is taken note of, but not counted from."""
+
+    def show(self: Sight, record: Record) -> bool:
+        self.record = record
+        return True
+
+    return Sight, "show", show
 
 
 def event_without_bind() -> Plant:
@@ -161,6 +173,7 @@ PLANTS: Final[dict[str, Callable[[], Plant]]] = {
         missing_barrier,
         late_lease,
         stolen_lease,
+        uncounted_renewal,
         event_without_bind,
         wrong_resume,
         dropped_on_requeue,

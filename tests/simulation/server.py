@@ -68,16 +68,18 @@ class ModelServer(FakeApi):
             refused = status(422, "Invalid", "sendInitialEvents is forbidden for watch")
             return FakeStream(422, body=refused.body)
         asked = int(request.query.get("resourceVersion") or 0)
-        if not streaming and asked < self._compacted_version:
+        if not streaming and 0 < asked < self._compacted_version:
             if not self.gone_as_event:
                 return FakeStream(410, body=status(410, "Expired", _TOO_OLD).body)
             watch = ModelWatch(self, client, location, request.query)
             watch.send_error(410, "Expired", _TOO_OLD)
             return watch
         watch = ModelWatch(self, client, location, request.query)
+        found = self._select(location, request.query.get("fieldSelector", ""))
         if streaming:
-            found = self._select(location, request.query.get("fieldSelector", ""))
             watch.send_list([(stored.encoded, stored.content) for stored in found], self.version)
+        elif not asked:
+            watch.send_state([(stored.encoded, stored.content) for stored in found])
         else:
             for change in self._history:
                 if change.version > asked:

@@ -7,7 +7,7 @@ from tests.simulation.run import simulate
 
 # A seed that finds it, by the rule that it is meant to break.
 FOUND_BY = {
-    "condition_overtakes": (26, "conditions tell what happened"),
+    "condition_overtakes": (30, "conditions tell what happened"),
     "double_assume": (1, "no node overfilled"),
     "dropped_on_requeue": (1, "no pod lost"),
     "early_release": (21, "released after the drain"),
@@ -17,6 +17,7 @@ FOUND_BY = {
     "missing_barrier": (1, "nothing decided before the barrier"),
     "rebind_after_504": (108, "conditions tell what happened"),
     "stolen_lease": (2, "two leaders never both write"),
+    "uncounted_renewal": (2, "two leaders never both write"),
     "unreserve_on_unknown": (20, "no second node while in doubt"),
     "wrong_resume": (6, "no pod lost"),
 }

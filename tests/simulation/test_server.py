@@ -1,14 +1,16 @@
 """The model server decides races as the real one does."""
 
 import json
+import random
 
 import pytest
 
 from tests.fakes.transport import Request
 from tests.simulation import documents as doc
+from tests.simulation.client import Client, Weather
 from tests.simulation.history import History
 from tests.simulation.loop import VirtualLoop
-from tests.simulation.server import NODES, PODS, ModelServer
+from tests.simulation.server import LEASES, NODES, PODS, ModelServer
 
 POD = f"/api/v1/namespaces/{doc.NAMESPACE}/pods/p"
 
@@ -112,6 +114,40 @@ def test_pages_are_of_one_moment_and_expire(server):
     token = json.loads(ask(server, "GET", PODS, limit="1").body)["metadata"]["continue"]
     server.compact()
     assert ask(server, "GET", PODS, **{"continue": token}).status == 410
+
+
+def test_one_lease_is_watched_from_a_version_and_from_nowhere(server):
+    def lease(name, namespace="kube-system"):
+        return server.create(
+            LEASES, {"metadata": {"name": name, "namespace": namespace}, "spec": {}}
+        )
+
+    path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+    client = Client(server, "a1", weather=Weather(), rng=random.Random(1))
+
+    def shown(version):
+        query = {"fieldSelector": "metadata.name=l", "resourceVersion": version}
+        request = Request("WATCH", path, {**query, "timeoutSeconds": "5"})
+
+        async def read():
+            watch = server.open_watch(request, client)
+            lines = b"".join([chunk async for chunk in watch]).splitlines()
+            server.let_go(watch)
+            return [json.loads(line) for line in lines]
+
+        events = server.loop.run_until_complete(read())
+        return [(e["type"], e["object"]["metadata"]["resourceVersion"]) for e in events]
+
+    first = lease("l")["metadata"]["resourceVersion"]
+    lease("other")
+    lease("l", namespace="elsewhere")
+    second = server.patch(f"{path}/l", {"spec": {"holderIdentity": "a"}})["metadata"]
+    assert shown(first) == [("MODIFIED", second["resourceVersion"])]
+    assert shown("0") == [("ADDED", second["resourceVersion"])]
+    server.compact()
+    assert shown("0") == [("ADDED", second["resourceVersion"])]
+    request = Request("WATCH", path, {"resourceVersion": first, "timeoutSeconds": "5"})
+    assert server.open_watch(request, client).status == 410
 
 
 def test_a_token_leads_on_in_its_own_list(server):

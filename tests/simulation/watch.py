@@ -72,10 +72,14 @@ class ModelWatch:
     def send_list(self, items: "list[tuple[bytes, Json]]", version: int) -> None:
         """Send what there is, as a streaming list does."""
         self._send(b"", LIST, {}, 0)
+        self.send_state(items)
+        self.bookmark(version, what=LISTED)
+
+    def send_state(self, items: "list[tuple[bytes, Json]]") -> None:
+        """Send what there is, as a watch from no version in particular begins."""
         for encoded, content in items:
             data = b'{"type":"ADDED","object":' + encoded + b"}\n"
             self._send(data, "ADDED", content, int(content["metadata"]["resourceVersion"]))
-        self.bookmark(version, what=LISTED)
 
     def send_error(self, code: int, reason: str, message: str) -> None:
         """Send an ERROR event and end."""
@@ -112,7 +116,8 @@ class ModelWatch:
 
     def _location_differs(self, other: Location) -> bool:
         mine = self.location
-        return mine.plural != other.plural or mine.prefix != other.prefix
+        elsewhere = mine.namespace not in {"", other.namespace}
+        return elsewhere or mine.plural != other.plural or mine.prefix != other.prefix
 
     def _send(self, data: bytes, what: str, content: Json, version: int) -> None:
         if self._stalled or self._ended is not None:

@@ -176,6 +176,7 @@ class TestRights:
             (group, "leases", "", "create"),  # a create request has no name to be limited by
             (group, "leases", name, "get"),
             (group, "leases", name, "update"),
+            (group, "leases", name, "watch"),  # by a field selector that names it
         }
 
     def test_rights_on_configuration_are_limited_to_two_names(self) -> None:

@@ -1,10 +1,20 @@
-"""How soon a candidate follows: it looks often, and wakes when the lease is over."""
+"""How soon a candidate follows by looks alone: often, and awake when the lease is over.
+
+Without the right to watch, that is; what a watch adds is in `test_lease_watch.py`.
+"""
 
 import asyncio
 
 from tests.fakes.clock import virtual_time
+from tests.fakes.transport import WATCH, status
 from tests.unit.kube.test_leader import LEASE, Seat, acquire, hold_by_other
 from tests.unit.kube.write_fakes import loop_clock, running
+
+
+def blind_seat(**times: float) -> Seat:
+    seat = Seat(**times)
+    seat.api.script(WATCH, "*/leases", *[status(403, "Forbidden")] * 1000)
+    return seat
 
 
 class TestLooks:
@@ -12,7 +22,7 @@ class TestLooks:
 
     @virtual_time
     async def test_a_held_lease_is_looked_at_twice_a_second(self) -> None:
-        seat = Seat()
+        seat = blind_seat()
         hold_by_other(seat.api)
         async with running(acquire(seat.elector)):
             await asyncio.sleep(11.1)
@@ -22,7 +32,7 @@ class TestLooks:
 
     @virtual_time
     async def test_looks_are_no_more_frequent_than_a_shorter_retry_period(self) -> None:
-        seat = Seat(retry_period_seconds=0.1, renew_deadline_seconds=1.0)
+        seat = blind_seat(retry_period_seconds=0.1, renew_deadline_seconds=1.0)
         hold_by_other(seat.api)
         async with running(acquire(seat.elector)):
             await asyncio.sleep(1.15)
@@ -32,7 +42,7 @@ class TestLooks:
     async def test_a_crashed_leader_is_followed_a_look_after_its_lease_is_over(
         self,
     ) -> None:
-        seat = Seat()
+        seat = blind_seat()
         hold_by_other(seat.api)
         crashed_at = 6.3
 
@@ -49,7 +59,7 @@ class TestLooks:
 
     @virtual_time
     async def test_a_released_lease_is_taken_within_a_look(self) -> None:
-        seat = Seat()
+        seat = blind_seat()
         hold_by_other(seat.api)
         async with running(acquire(seat.elector)):
             await asyncio.sleep(7.0)

@@ -24,6 +24,7 @@ POD = "/api/v1/namespaces/a/pods/p"
         ("PATCH", "/apis/events.k8s.io/v1/namespaces/a/events/e", RequestClass.EVENT),
         ("PUT", "/apis/coordination.k8s.io/v1/namespaces/k/leases/s", RequestClass.LEASE),
         ("GET", "/apis/coordination.k8s.io/v1/namespaces/k/leases/s", RequestClass.LEASE),
+        ("GET", "/apis/coordination.k8s.io/v1/namespaces/k/leases?watch=1", RequestClass.WATCH),
         ("PATCH", "/api/v1/persistentvolumes/v", RequestClass.WRITE),
     ],
 )
