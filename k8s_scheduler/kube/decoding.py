@@ -33,6 +33,9 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 # Above this an envelope takes too long to scan in one go; pages of 500 stay far below it.
 BIG_LIST_BYTES: Final = 8 * 1024 * 1024
 
+# What a decoder raises: of nesting beyond all measure it is Python's own error.
+UNREADABLE: Final = (msgspec.DecodeError, RecursionError)
+
 _CHANGES = frozenset((ADDED, MODIFIED, DELETED))
 
 
@@ -129,7 +132,7 @@ class ObjectDecoder(Generic[T]):
             event = self._decode_event(line)
         except msgspec.ValidationError as error:
             return _second_look(line, str(error))
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise StreamError(MALFORMED, f"a watch sent what is not JSON: {error}") from error
         metadata = event.object.metadata
         if event.type in _CHANGES and metadata.name:
@@ -142,7 +145,7 @@ class ObjectDecoder(Generic[T]):
         """Decode one item of a list."""
         try:
             decoded = self._decode_object(raw)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             return _identify(ADDED, raw, str(error))
         if decoded.metadata.name:
             return decoded
@@ -157,7 +160,7 @@ def read_list(body: bytes) -> ListPage:
         return page
     try:
         decoded = _decode_list(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise StreamError(MALFORMED, f"the answer is not a list: {error}") from error
     page.metadata = decoded.metadata
     page.items = iter(decoded.items or ())
@@ -171,7 +174,7 @@ def _big_items(page: ListPage, body: bytes) -> Iterator[bytes]:
                 page.metadata = _decode_list_meta(value)
             elif member == "items":
                 yield value
-    except (msgspec.DecodeError, ValueError) as error:
+    except (*UNREADABLE, ValueError) as error:
         raise StreamError(MALFORMED, f"the answer is not a list: {error}") from error
 
 
@@ -182,7 +185,7 @@ def _second_look(line: bytes, problem: str) -> Bookmark | Undecodable | ApiError
             return api_error(_decode_code(envelope.object).code, bytes(envelope.object))
         if envelope.type == BOOKMARK:
             return _bookmark(_decode_bookmark(envelope.object).metadata)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise StreamError(MALFORMED, f"a watch sent what is no event: {error}") from error
     if envelope.type not in _CHANGES:
         raise StreamError(MALFORMED, f"a watch sent an event of unknown type {envelope.type!r}")
@@ -197,7 +200,7 @@ def _bookmark(metadata: ObjectMeta | _BookmarkMeta) -> Bookmark:
 def _identify(event_type: str, raw: bytes | msgspec.Raw, problem: str) -> Undecodable:
     try:
         identity = _decode_identified(raw).metadata
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return Undecodable(event_type, problem)
     metadata = ObjectMeta(name=identity.name, namespace=identity.namespace)
     return Undecodable(

@@ -174,7 +174,7 @@ def _lease(response: Response) -> Lease:
     try:
         wire = _decode_wire(response.body)
         metadata = _decode_metadata(wire.metadata)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise OutcomeUnknown(f"the answer is not a lease: {error}") from error
     # A copy, so that the whole answer is not kept alive by its metadata.
     return Lease(metadata.resource_version, wire.spec or LeaseSpec(), wire.metadata.copy())

@@ -28,7 +28,7 @@ from k8s_scheduler.kube.lease_sight import Sight
 from k8s_scheduler.kube.patience import Patience
 from k8s_scheduler.kube.queries import watch_query
 from k8s_scheduler.kube.resources import Resource
-from k8s_scheduler.kube.streams import MALFORMED, STALLED, LineSplitter, StreamError
+from k8s_scheduler.kube.streams import STALLED, LineSplitter, StreamError
 from k8s_scheduler.kube.waiting import Sleep, wait_within
 from k8s_scheduler.kube.watching import open_watch
 
@@ -118,8 +118,6 @@ class LeaseWatch:
                     continue  # it ended as agreed
             except Gone:
                 self._history_is_gone = True
-            except RecursionError as error:
-                self._tell(StreamError(MALFORMED, f"a watch sent what is no event: {error}"))
             except KubeError as error:
                 self._tell(error)
             await self._sleep(retry_seconds * (1.0 + JITTER_FACTOR * self._uniform()))

@@ -112,6 +112,11 @@ class TestEvents:
             ObjectDecoder(PODS).event(data)
         assert caught.value.reason == "malformed"
 
+    def test_nesting_beyond_measure_breaks_the_stream(self) -> None:
+        deep = b"[" * 100_000
+        with pytest.raises(StreamError):
+            ObjectDecoder(PODS).event(b'{"type":"ADDED","object":{"x":' + deep)
+
 
 class TestLists:
     """Lists are taken apart item by item."""
@@ -161,6 +166,11 @@ class TestLists:
     def test_what_is_no_list_is_a_broken_answer(self, body: bytes) -> None:
         with pytest.raises(StreamError):
             list(read_list(body).items)
+
+    @pytest.mark.usefixtures("any_size")
+    def test_nesting_beyond_measure_is_a_broken_answer(self) -> None:
+        with pytest.raises(StreamError):
+            list(read_list(b'{"items":[' + b"[" * 100_000).items)
 
     def test_a_big_list_is_walked_with_any_spacing(self) -> None:
         body = json.dumps({"a": {"b": "]},{"}, "items": [1, {"x": "}"}], "z": []}, indent=2)
