@@ -12,7 +12,7 @@ import numpy as np
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.engine.nominated import Nominees
 from k8s_scheduler.core.engine.sampling import Sampling
 from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.engine.shapes.highest import first_highest
@@ -78,10 +78,11 @@ class Cycle:
         self._verdicts = verdicts
         self._shapes = shapes
         self.sampling = Sampling(state.nodes)
+        self._nominees = Nominees(state)
 
     def look(self, profile: Profile, queued: QueuedPod) -> tuple[NodeName, ...] | NoNode:
         """Return the nodes that come into question for a pod, or why none does."""
-        decision = self._filter(profile, queued, None)
+        decision = self._filter(profile, queued, None, self._nominees.counting_for(queued.pod))
         if isinstance(decision, NoNode):
             return decision
         nodes = self._state.nodes
@@ -96,17 +97,16 @@ class Cycle:
         as it is now, and only nodes that they allowed come into question.
         """
         pod = queued.view
+        nominated = self._nominees.counting_for(queued.pod)
         if opinion is None:
-            nominated: Nominated = {}
             if len(self._state.nominations):
-                nominated = nominated_for(self._state, queued.pod)
                 promised = self._promised(profile, queued.pod, pod, nominated)
                 if promised is not None:
                     return promised
             kept = None if nominated else self._kept(profile, queued)
             if kept is not None:
                 return self._decide_as_kept(profile, queued, kept)
-        found = self._filter(profile, queued, opinion)
+        found = self._filter(profile, queued, opinion, nominated)
         if isinstance(found, NoNode):
             return found
         state, feasible = found.before.state, found.feasible
@@ -173,12 +173,15 @@ class Cycle:
     # From scratch
 
     def _filter(
-        self, profile: Profile, queued: QueuedPod, opinion: Opinion | None
+        self,
+        profile: Profile,
+        queued: QueuedPod,
+        opinion: Opinion | None,
+        nominated: Nominated,
     ) -> Filtered | NoNode:
         rows = self._state.nodes.present_rows()
         if not len(rows):
             return NoNode(Diagnosis(node_count=0, verdicts=()), rows)
-        nominated = nominated_for(self._state, queued.pod)
         watch = self._watches.get(profile.scheduler_name)
         pod = queued.view
         filtered = self._runtime.run_filters(profile, pod, rows, nominated, watch=watch)

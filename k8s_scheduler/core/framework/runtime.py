@@ -32,6 +32,7 @@ from k8s_scheduler.core.framework.plugin import (
 from k8s_scheduler.core.framework.plugin_errors import PluginError, blame
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep, Step
+from k8s_scheduler.core.framework.promised import Promised
 from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.trial import Trial
@@ -40,6 +41,7 @@ from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
+from k8s_scheduler.core.state.deltas import Deltas
 from k8s_scheduler.core.state.node_table import Rows
 
 # By row: pods that are promised room there and count for the pod in question.
@@ -121,6 +123,7 @@ class Runtime:
         # Views of all nodes, by what they show: the same ones as long as the nodes are the same.
         self._whole_views: dict[Declarations, RowsView] = {}
         self._layout: tuple[Rows | None, Rows | None] = (None, None)
+        self._promised = Promised(self, state)
 
     # Filters
 
@@ -243,7 +246,7 @@ class Runtime:
                 codes[passed] = found
                 passed = passed[found == 0]
         if nominated:
-            self._count_in(profile, before, nominated, rows, codes)
+            self._promised.count_in(profile, before, nominated, rows=rows, codes=codes)
             passed = np.flatnonzero(codes == 0)
         return Filtered(codes, rows if passed is None else rows.take(passed), before, outside)
 
@@ -268,22 +271,6 @@ class Runtime:
         codes[places] = 0
         return codes, places, outside
 
-    def _count_in(
-        self,
-        profile: Profile,
-        before: PreFiltered,
-        nominated: Nominated,
-        rows: Rows,
-        codes: Codes,
-    ) -> None:
-        """Judge rows again with the pods promised room there, and note what they change."""
-        for row, pods in nominated.items():
-            for position in np.flatnonzero(rows == row).tolist():
-                if before.names is None or self._state.nodes.name_of(row) in before.names:
-                    trial = self.trial(profile, before, row)
-                    trial.add(*pods)
-                    codes[position] = trial.judge() or codes[position]
-
     def blamed(self, codes: Codes) -> tuple[str, ...]:
         """Return the plugins whose verdicts these codes are, sorted."""
         distinct = dict.fromkeys(codes.tolist())
@@ -295,7 +282,7 @@ class Runtime:
         step: FilterStep,
         term: Term,
         rows: Rows,
-        delta: Delta | None = None,
+        delta: Delta | Deltas | None = None,
         reads: Reads | None = None,
     ) -> Codes:
         """Return one plugin's codes; a term that is a verdict stands for every row."""
@@ -463,7 +450,7 @@ class Runtime:
         self,
         step: FilterStep | ScoreStep | Step[Any],
         rows: Rows,
-        delta: Delta | None = None,
+        delta: Delta | Deltas | None = None,
         reads: Reads | None = None,
         *,
         wide: bool = False,

@@ -14,6 +14,7 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.counters import Counter
 from k8s_scheduler.core.state.delta import Delta
+from k8s_scheduler.core.state.deltas import Deltas
 from k8s_scheduler.core.state.facts import LABELS, PODS
 from k8s_scheduler.core.state.interning import Interner, Value
 from k8s_scheduler.core.state.node_table import Rows
@@ -70,7 +71,7 @@ class ViewBase:
         plugin: str,
         declared: Declarations,
         verdicts: VerdictTable,
-        delta: Delta | None = None,
+        delta: Delta | Deltas | None = None,
         reads: Reads | None = None,
         wide: bool = False,
         multiplicity: Counts | None = None,

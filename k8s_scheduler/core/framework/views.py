@@ -2,7 +2,7 @@
 
 `RowsView` gives the declared columns, cut down to the rows in question; anything else is an
 error, in production too. A verdict can therefore depend on nothing the engine does not know
-about. With a `Delta`, the one row in view is shown as it would be with other pods on it.
+about. With a `Delta` or several, rows in view are shown as they would be with other pods on them.
 
 Columns of pods: `pods/labels` (how many pods of which labels are on a row), `pods/terminating`
 (whether they are on their way out), `pods/terms` (which affinity terms they hold), `pods/volumes`.
@@ -118,9 +118,7 @@ class RowsView(ViewBase):
         self._check(name)
         self._took_column(name)
         found = self._cut(self._state.nodes.column(name))
-        if self._delta is not None and (difference := self._delta.difference(name)):
-            return found + difference
-        return found
+        return found if self._delta is None else self._delta.shifted(name, found)
 
     def block(
         self, families: Families, resources: tuple[str, ...], *, exact: bool = False
@@ -348,19 +346,15 @@ class RowsView(ViewBase):
         """Return the pods on a row that use volumes."""
         self._check("pods/volumes")
         self._took_column("pods/volumes", wide=row not in self._rows)
-        if self._delta is not None and row == self._delta.row:
-            return self._delta.volume_users()
+        if self._delta is not None and (users := self._delta.users_on(row)) is not None:
+            return users
         return self._state.volumes.on(row)
 
     def volume_users_by_row(self) -> Iterator[tuple[int, Mapping[PodUid, VolumeUser]]]:
         """Yield (position in this view, users) of the rows with pods that use volumes."""
         self._check("pods/volumes")
         self._took_column("pods/volumes")
-        if self._delta is not None:
-            if users := self._delta.volume_users():
-                yield 0, users
-            return
-        on = self._state.volumes.on
+        on = self._state.volumes.on if self._delta is None else self._delta.users_on
         for position, row in enumerate(self._rows.tolist()):
             if users := on(row):
                 yield position, users
@@ -369,10 +363,11 @@ class RowsView(ViewBase):
         """Return how many claims and disks the pods of each row use; a shared one counts often."""
         self._check("pods/volumes")
         self._took_column("pods/volumes")
-        if self._delta is not None:
-            users = self._delta.volume_users().values()
-            return np.array([sum(len(user.volumes) for user in users)], dtype=np.int64)
-        return self._cut(self._state.volumes.counts(self._state.nodes.row_count))
+        if self._delta is None:
+            return self._cut(self._state.volumes.counts(self._state.nodes.row_count))
+        users_on = self._delta.users_on
+        users = [(users_on(row) or {}).values() for row in self._rows.tolist()]
+        return np.array([sum(len(u.volumes) for u in each) for each in users], dtype=np.int64)
 
     def users_of_claim(self, namespace: str, claim: str) -> int:
         """Return how many pods on nodes use a claim. A `Delta` does not show here."""

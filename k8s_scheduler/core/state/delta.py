@@ -20,6 +20,7 @@ from k8s_scheduler.api.ports import HostPort
 from k8s_scheduler.api.resources import CPU, MEMORY, Requests
 from k8s_scheduler.core.state.amounts import NON_ZERO, POD_COUNT, REQUESTED, Families, wrapped
 from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.ports import PortIndex
 from k8s_scheduler.core.state.volume_users import VolumeUser, VolumeUsers, volume_user
 
@@ -52,7 +53,8 @@ class Delta:
         self.row = row
         self._ports = ports
         self._volumes = volumes
-        self._sums: dict[str, int] = {}
+        # What to add to columns, by their names.
+        self.sums: dict[str, int] = {}
         self._ports_held: dict[HostPort, bool] = {}
         self._users: dict[PodUid, VolumeUser] | None = None
 
@@ -72,7 +74,7 @@ class Delta:
     def copy(self) -> "Delta":
         """Return the same differences, to be changed on their own."""
         twin = Delta(self.row, ports=self._ports, volumes=self._volumes)
-        twin._sums = dict(self._sums)
+        twin.sums = dict(self.sums)
         twin._ports_held = dict(self._ports_held)
         twin._users = None if self._users is None else dict(self._users)
         return twin
@@ -81,7 +83,12 @@ class Delta:
 
     def difference(self, column: str) -> int:
         """Return what to add to a column's value."""
-        return self._sums.get(column, 0)
+        return self.sums.get(column, 0)
+
+    def shifted(self, name: str, column: AnyColumn) -> AnyColumn:
+        """Return a column of this row with the difference added."""
+        difference = self.difference(name)
+        return column + difference if difference else column
 
     def differences(self, families: Families, resources: tuple[str, ...]) -> Differences:
         """Return what to add to the numbers of a block: [family][resource][0]."""
@@ -97,14 +104,21 @@ class Delta:
         left = {ip: count for ip, count in held.items() if count}
         return {self.row: left} if left else {}
 
-    def volume_users(self) -> Mapping[PodUid, VolumeUser]:
-        """Return the pods with volumes on this row."""
-        return self._volumes.on(self.row) if self._users is None else self._users
+    def users_on(self, row: NodeRow) -> Mapping[PodUid, VolumeUser] | None:
+        """Return the pods with volumes on a row; None if it is not this one."""
+        if row != self.row:
+            return None
+        return self._volumes.on(row) if self._users is None else self._users
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether it says the same whatever becomes of the row: it takes no copy of its users."""
+        return self._users is None
 
     # Counting
 
     def _count(self, placed: PlacedPod, sign: int) -> None:
-        sums = self._sums
+        sums = self.sums
         requests = placed.requests
         for resource, amount in requests.amounts:
             name = REQUESTED + resource

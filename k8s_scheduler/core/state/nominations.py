@@ -8,6 +8,10 @@ from collections.abc import Iterator, Mapping
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.ports import host_ports
+from k8s_scheduler.api.quantity import QuantityError
+from k8s_scheduler.api.resources import pod_requests
+from k8s_scheduler.core.state.delta import PlacedPod
 
 _NOBODY: Mapping[PodUid, Pod] = {}
 
@@ -18,23 +22,36 @@ class Nominations:
     def __init__(self) -> None:
         self._nodes: dict[PodUid, NodeName] = {}
         self._pods: dict[NodeName, dict[PodUid, Pod]] = {}
+        # The same as if they were placed; what is not there is worked out when it is asked for.
+        self._placed: dict[NodeName, tuple[PlacedPod, ...]] = {}
+        self._sorted: tuple[NodeName, ...] | None = None
+        self._lowest: int | None = None
+        # Goes up with every change.
+        self.version = 0
 
     def put(self, pod: Pod, node: NodeName) -> None:
         """Nominate a pod, in place of where it was nominated before."""
         uid = PodUid(pod.metadata.uid)
         self.remove(uid)
+        self._changed()
         self._nodes[uid] = node
+        if node not in self._pods:
+            self._sorted = None
         self._pods.setdefault(node, {})[uid] = pod
+        self._placed.pop(node, None)
 
     def remove(self, uid: PodUid) -> None:
         """End a pod's nomination, if it has one."""
         node = self._nodes.pop(uid, None)
         if node is None:
             return
+        self._changed()
         pods = self._pods[node]
         del pods[uid]
+        self._placed.pop(node, None)
         if not pods:
             del self._pods[node]
+            self._sorted = None
 
     def on(self, node: NodeName) -> Mapping[PodUid, Pod]:
         """Return the pods nominated to a node."""
@@ -42,7 +59,33 @@ class Nominations:
 
     def nodes(self) -> tuple[NodeName, ...]:
         """Return the nodes with nominated pods, sorted."""
-        return tuple(sorted(self._pods))
+        if self._sorted is None:
+            self._sorted = tuple(sorted(self._pods))
+        return self._sorted
+
+    def placed_on(self, node: NodeName) -> tuple[PlacedPod, ...]:
+        """Return the pods nominated to a node as if they were there.
+
+        The same tuple as long as nothing changes. One that can't be read takes nothing.
+        """
+        found = self._placed.get(node)
+        if found is None:
+            pods = self._pods.get(node, _NOBODY).values()
+            found = tuple(placed for pod in pods for placed in _as_placed(pod))
+            self._placed[node] = found
+        return found
+
+    @property
+    def lowest_priority(self) -> int:
+        """The priority of the least important of them; there is one."""
+        if self._lowest is None:
+            pods = (pod for found in self._pods.values() for pod in found.values())
+            self._lowest = min(pod.spec.priority or 0 for pod in pods)
+        return self._lowest
+
+    def _changed(self) -> None:
+        self.version += 1
+        self._lowest = None
 
     def node_of(self, uid: PodUid) -> NodeName | None:
         """Return where a pod is nominated."""
@@ -55,3 +98,10 @@ class Nominations:
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+
+def _as_placed(pod: Pod) -> tuple[PlacedPod, ...]:
+    try:
+        return (PlacedPod(pod, pod_requests(pod), host_ports(pod)),)
+    except QuantityError:
+        return ()

@@ -178,3 +178,18 @@ def test_pods_of_other_schedulers_are_promised_nothing(h):
     h.node(zoned("n").obj())
     h.pod(vip().scheduler("somebody-else").obj())
     assert len(h.core._cache.nominations) == 0
+
+
+@pytest.mark.parametrize(("disk", "same"), [(False, True), (True, False)])
+def test_what_a_promise_comes_to_is_remembered_unless_it_has_to_be_read_anew(h, disk, same):
+    """Who uses volumes on a node may change while its promises stay as they are."""
+    h.node(zoned("n").obj())
+    pod = vip(cpu="1")
+    if disk:
+        pod.raw["spec"]["volumes"] = [{"name": "v", "gcePersistentDisk": {"pdName": "d"}}]
+    h.pod(pod.obj())
+    promises = h.core._cycle._runtime._promised
+    nominated = h.core._cycle._nominees.counting_for(make_pod("p").obj())
+    assert nominated is h.core._cycle._nominees.counting_for(make_pod("q").obj())
+    [(row, pods)] = nominated.items()
+    assert (promises._difference(row, pods) is promises._difference(row, pods)) is same
