@@ -79,12 +79,25 @@ def follow(
 ) -> Run:
     """Watch a scheduler that was started place all these pods; TestbedError if it stands still."""
     wanted = frozenset(pods)
-    _wait(reader, lambda a: any(p in a.bound for p in wanted), _FIRST_LOOK_SECONDS, progress)
+    _wait(
+        reader,
+        lambda a: any(p in a.bound for p in wanted),
+        _FIRST_LOOK_SECONDS,
+        progress,
+        moves=lambda a: sum(a.requests.values()),
+    )
     known = pids()
     watch = Stopwatch(known)
     before = _count(reader.account.bound, wanted)
     start_cpu = usage_of(known[SCHEDULER]).cpu_seconds
-    _wait(reader, lambda a: _count(a.told, wanted) == len(wanted), _LOOK_SECONDS, progress)
+    _wait(
+        reader,
+        lambda a: _count(a.told, wanted) == len(wanted),
+        _LOOK_SECONDS,
+        progress,
+        # Whatever else is written: where pods come and go all the time, something always is.
+        moves=lambda a: _count(a.bound, wanted) + _count(a.told, wanted),
+    )
     cpu = watch.cpu_seconds()
     peak = usage_of(known[SCHEDULER]).peak_rss_bytes
     account = reader.catch_up()
@@ -145,19 +158,22 @@ def _wait(
     is_done: Callable[[Account], bool],
     look_seconds: float,
     progress: Callable[[int], None],
+    *,
+    moves: Callable[[Account], int],
 ) -> None:
+    """Wait until it is done; TestbedError if for too long nothing `moves`."""
     last, moved = -1, time.monotonic()
     while True:
         account = reader.catch_up()
         progress(len(account.bound))
         if is_done(account):
             return
-        written = sum(account.requests.values())
-        if written != last:
-            last, moved = written, time.monotonic()
+        now_at = moves(account)
+        if now_at != last:
+            last, moved = now_at, time.monotonic()
         elif time.monotonic() - moved > _STILL_SECONDS:
             raise TestbedError(
-                f"nothing was written for {_STILL_SECONDS:g} s: {len(account.bound)} pods bound, "
+                f"nothing happened for {_STILL_SECONDS:g} s: {len(account.bound)} pods bound, "
                 f"{len(account.told)} events, {account.refused} Bindings refused or not answered "
                 "in time (a machine too busy to be measured)"
             )
