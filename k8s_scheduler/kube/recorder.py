@@ -42,8 +42,8 @@ from k8s_scheduler.obs.metrics import KubeMetrics
 
 log = logging.getLogger(__name__)
 
-# Room for the events of a large burst of binds and of as many pods that fit nowhere, about a kilobyte
-# each. The server takes some hundred a second, and bindings go first.
+# Room for the events of a large burst of binds and of as many pods that fit nowhere, about a
+# kilobyte each. The server takes some hundred a second, and bindings go first.
 QUEUE_LIMIT = 50_000
 # A `Scheduled` event per bind passes through here as well: it must not push out, within seconds,
 # the series of pods that keep failing.
