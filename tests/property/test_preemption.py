@@ -10,6 +10,7 @@ from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.preemption import Stuck
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.preemption import DryRunError
 from tests.builders import make_node, make_pod
 from tests.reference import preemption as reference
 from tests.unit.core.engine.cores import FullHarness
@@ -183,7 +184,7 @@ def test_candidates_victims_and_the_pick_equal_the_reference(drawn, pod):
     assert set(found.picks) <= reference.best(candidates)
 
 
-def stuck_of(core, pod, seed):
+def stuck_of(core, pod, seed, at_once=1):
     profile = core._profiles[pod.spec.scheduler_name]
     cache, runtime = core._cache, core._judge._runtime
     rows = cache.nodes.present_rows()
@@ -200,7 +201,27 @@ def stuck_of(core, pod, seed):
         filtered=runtime.run_filters(profile, PodView(pod), rows, nominated),
         nominated=nominated,
         seed=seed,
+        at_once=at_once,
     )
+
+
+def outcome_of(stuck, node):
+    try:
+        return stuck.dry_run(node)
+    except DryRunError as error:
+        return str(error)
+
+
+@settings(max_examples=300)
+@given(drawn=worlds(), pod=preemptors(), at_once=st.sampled_from([2, 128]))
+def test_nodes_tried_together_come_out_as_each_by_itself(drawn, pod, at_once):
+    world, drawn_budgets = drawn
+    core = core_of(world, drawn_budgets)
+    _, alone = stuck_of(core, pod, 0)
+    _, together = stuck_of(core, pod, 0, at_once)
+    nodes = alone.nodes_with_lesser()
+    assert [outcome_of(together, node) for node in nodes] == [outcome_of(alone, n) for n in nodes]
+    assert together.failures == alone.failures
 
 
 @settings(max_examples=200)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import nominated_for
-from k8s_scheduler.core.engine.preemption import Stuck
+from k8s_scheduler.core.engine.preemption import AT_ONCE, Stuck
 from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.engine.shapes.shape_cache import Known, ShapeCache
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
@@ -140,6 +140,7 @@ class Judge:
             if not isinstance(plugin, PreemptionPlugin):
                 continue
             stuck = Stuck(
+                at_once=AT_ONCE,
                 state=self._state,
                 runtime=self._runtime,
                 verdicts=self._verdicts,

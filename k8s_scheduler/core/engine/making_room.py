@@ -10,7 +10,7 @@ from k8s_scheduler.core.engine.evictions import Evictions
 from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.nominated import nominated_for
-from k8s_scheduler.core.engine.preemption import Stuck
+from k8s_scheduler.core.engine.preemption import AT_ONCE, Stuck
 from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.diagnosis import Diagnosis
@@ -96,7 +96,7 @@ class MakingRoom:
         messages: list[str] = []
         nominated: NodeName | None = None
         for step in profile.post_filters:
-            stuck = self._stuck(profile, step, queued, found, filtered)
+            stuck = self._stuck(profile, step, queued, found, filtered, at_once=AT_ONCE)
             if step.preempts:
                 self._meter.tried_to_make_room()
             try:
@@ -147,8 +147,11 @@ class MakingRoom:
         queued: QueuedPod,
         found: NoNode,
         filtered: Filtered,
+        *,
+        at_once: int = 1,
     ) -> Stuck:
         return Stuck(
+            at_once=at_once,
             state=self._cache,
             runtime=self._runtime,
             verdicts=self._verdicts,

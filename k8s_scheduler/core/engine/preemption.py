@@ -2,12 +2,14 @@
 
 import functools
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.dry_runs import Candidate, DryRuns
 from k8s_scheduler.core.engine.victims import Budgets, select_victims
 from k8s_scheduler.core.framework.plugin import PostFilterPlugin
 from k8s_scheduler.core.framework.plugin_errors import PluginError
@@ -19,7 +21,12 @@ from k8s_scheduler.core.framework.trial import Trial
 from k8s_scheduler.core.framework.views import Mask, UndeclaredReadError
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.node_table import Rows
+
+# How many nodes are tried together where candidates are looked for: enough for a round to cost
+# little per node, and few enough not to try many more than are wanted.
+AT_ONCE: Final = 128
 
 
 class Stuck:
@@ -41,7 +48,9 @@ class Stuck:
         filtered: Filtered,
         nominated: Nominated,
         seed: int,
+        at_once: int = 1,
     ) -> None:
+        """Look at the state as it is; nodes are tried `at_once`, those that come next together."""
         self._state = state
         self._runtime = runtime
         self._verdicts = verdicts
@@ -53,6 +62,10 @@ class Stuck:
         self._seed = seed
         self._rows = rows
         self._budgets: Budgets | None = None
+        self._at_once = at_once
+        self._with_lesser: tuple[NodeName, ...] | None = None
+        # What came of nodes that were tried before somebody asked.
+        self._tried: dict[NodeName, Victims | Verdict | DryRunError] = {}
         # What went wrong in dry runs, whether or not others worked.
         self.failures: list[str] = []
 
@@ -77,6 +90,11 @@ class Stuck:
 
     def nodes_with_lesser(self) -> tuple[NodeName, ...]:
         """Return those of them with pods that are less important, in the table's order."""
+        if self._with_lesser is None:
+            self._with_lesser = self._find_with_lesser()
+        return self._with_lesser
+
+    def _find_with_lesser(self) -> tuple[NodeName, ...]:
         pods = self._state.pods
         if not pods.has_lesser(self._pod.spec.priority or 0):
             return ()
@@ -105,18 +123,60 @@ class Stuck:
 
     def dry_run(self, node: NodeName) -> Victims | Verdict:
         """Return who would have to leave a node, or why nobody's leaving would help."""
+        if node not in self._tried and self._at_once > 1:
+            self._try_together(node)
         try:
-            return self._dry_run(node)
+            found = self._tried.pop(node, None)
+            if isinstance(found, DryRunError):
+                raise found
+            return self._dry_run(node) if found is None else found
         except DryRunError as error:
             self.failures.append(str(error))
             raise
+
+    def _try_together(self, first: NodeName) -> None:
+        """Try a node and those that come after it, if all can be judged together."""
+        nodes, before = self.nodes_with_lesser(), self._filtered.before
+        if before.rejection is not None or Trial.counts_pods(self._profile, before.state.terms):
+            return
+        try:
+            place = nodes.index(first)
+        except ValueError:
+            return
+        names = nodes[place : place + self._at_once]
+        candidates = [self._candidate(name) for name in names]
+        runs = DryRuns(self._runtime, self._profile, before.state.terms, self._current_budgets())
+        try:
+            results = runs.select(candidates)
+        except (PluginError, UndeclaredReadError):
+            # Which node it is about shows when they are tried one by one.
+            return
+        for name, found in zip(names, results, strict=True):
+            self._tried[name] = self._outcome(name, found)
+
+    def _candidate(self, node: NodeName) -> Candidate:
+        row = self._state.nodes.row_of(node)
+        if row is None:
+            raise RuntimeError(f'"{node}" is one of the nodes that are there')
+        promised = self._nominated.get(row, ())
+        return Candidate(self._state.delta(row), self._lesser(row), promised)
+
+    def _lesser(self, row: NodeRow) -> list[PlacedPod]:
+        priority = self._pod.spec.priority or 0
+        return [p for p in self._state.pods_on(row) if p.priority < priority]
+
+    def _outcome(self, node: NodeName, found: Victims | int) -> Victims | Verdict | DryRunError:
+        if not isinstance(found, Victims):
+            return self._verdicts[found]
+        if not found.pods:
+            return DryRunError(f'expected at least one victim pod on node "{node}"')
+        return found
 
     def _dry_run(self, node: NodeName) -> Victims | Verdict:
         row = self._state.nodes.row_of(node)
         if row is None:
             raise DryRunError(f'there is no node "{node}"')
-        priority = self._pod.spec.priority or 0
-        lesser = [p for p in self._state.pods_on(row) if p.priority < priority]
+        lesser = self._lesser(row)
         if not lesser:
             raise DryRunError(f'nobody on node "{node}" is less important')
         if self._filtered.pre_filter is not None:
@@ -127,11 +187,10 @@ class Stuck:
             found = select_victims(trial, lesser, self._current_budgets(), self._judge_on(row))
         except (PluginError, UndeclaredReadError) as error:
             raise DryRunError(str(error)) from error
-        if not isinstance(found, Victims):
-            return self._verdicts[found]
-        if not found.pods:
-            raise DryRunError(f'expected at least one victim pod on node "{node}"')
-        return found
+        outcome = self._outcome(node, found)
+        if isinstance(outcome, DryRunError):
+            raise outcome
+        return outcome
 
     def _judge_on(self, row: NodeRow) -> Callable[[Trial], int]:
         """Return what judges a trial of this row: with promised pods counted in, and without."""

@@ -6,24 +6,25 @@ changes only what is on the row: filters see many rows, each with its own differ
 plugin counts the promised pods in its term (spreading, affinity) a row is tried by itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.core.framework.plugin import Term
+from k8s_scheduler.core.framework.judging_rows import Together
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.trial import Trial
 from k8s_scheduler.core.framework.view_base import Codes
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
-from k8s_scheduler.core.state.deltas import Deltas
 from k8s_scheduler.core.state.node_table import Rows
 
 if TYPE_CHECKING:
     from k8s_scheduler.core.framework.runtime import Nominated, PreFiltered, Runtime
+
+_Places = npt.NDArray[np.intp]
 
 
 class Promised:
@@ -35,7 +36,7 @@ class Promised:
         # By row: who was promised room there when it was last asked about, and the difference.
         self._kept: dict[NodeRow, tuple[Sequence[PlacedPod], Delta]] = {}
         # The last question about all rows in which nothing but the rows counted.
-        self._last: tuple[Nominated, Rows, Together] | None = None
+        self._last: tuple[Nominated, Rows, _Places, Together] | None = None
 
     def count_in(
         self,
@@ -49,28 +50,32 @@ class Promised:
         """Write into `codes` what the promised pods change on the rows."""
         terms = before.state.terms
         if Trial.counts_pods(profile, terms):
-            together = self._try(profile, before, nominated, rows=rows, codes=codes)
+            places, together = self._try(profile, before, nominated, rows=rows, codes=codes)
         else:
-            together = self._together(before, nominated, rows)
+            places, together = self._together(before, nominated, rows)
         if together.deltas:
-            found = self._judge(profile, terms, together)
-            codes[together.places] = np.where(found, found, codes[together.places])
+            found = together.judge(self._runtime, profile, terms)
+            codes[places] = np.where(found, found, codes[places])
 
-    def _together(self, before: "PreFiltered", nominated: "Nominated", rows: Rows) -> "Together":
+    def _together(
+        self, before: "PreFiltered", nominated: "Nominated", rows: Rows
+    ) -> tuple[_Places, Together]:
         if before.names is not None:
             return self._gather(before, nominated, rows)
         last = self._last
         if last is None or last[0] is not nominated or last[1] is not rows:
-            last = (nominated, rows, self._gather(before, nominated, rows))
+            last = (nominated, rows, *self._gather(before, nominated, rows))
             # A difference with a copy of something says the same only for now.
-            lasts = all(delta.is_lasting for delta in last[2].deltas)
+            lasts = all(delta.is_lasting for delta in last[3].deltas)
             self._last = last if lasts else None
-        return last[2]
+        return last[2], last[3]
 
-    def _gather(self, before: "PreFiltered", nominated: "Nominated", rows: Rows) -> "Together":
+    def _gather(
+        self, before: "PreFiltered", nominated: "Nominated", rows: Rows
+    ) -> tuple[_Places, Together]:
         found = list(self._places(before, nominated, rows))
-        deltas = [self._difference(row, nominated[row]) for _, row in found]
-        return Together([place for place, _ in found], deltas)
+        places = np.array([place for place, _ in found], dtype=np.intp)
+        return places, Together([self._difference(row, nominated[row]) for _, row in found])
 
     def _try(
         self,
@@ -80,7 +85,7 @@ class Promised:
         *,
         rows: Rows,
         codes: Codes,
-    ) -> "Together":
+    ) -> tuple[_Places, Together]:
         """Judge by themselves the rows where a term changes; return the others."""
         places: list[int] = []
         deltas: list[Delta] = []
@@ -92,7 +97,7 @@ class Promised:
                 deltas.append(trial.delta)
             else:
                 codes[place] = trial.judge() or codes[place]
-        return Together(places, deltas)
+        return np.array(places, dtype=np.intp), Together(deltas)
 
     def _places(
         self, before: "PreFiltered", nominated: "Nominated", rows: Rows
@@ -116,34 +121,3 @@ class Promised:
         if delta.is_lasting:
             self._kept[row] = (pods, delta)
         return delta
-
-    def _judge(self, profile: Profile, terms: Mapping[str, Term], together: "Together") -> Codes:
-        """Return for each row the code of the first filter that rejects it; 0 if it passes."""
-        codes: Codes = np.zeros(len(together.deltas), dtype=np.int64)
-        rows, shown = together.rows, together.shown
-        left: npt.NDArray[np.intp] = np.arange(len(rows))
-        for step in profile.filters:
-            if step.name not in terms:
-                continue
-            found = self._runtime.filter(step, terms[step.name], rows, shown)
-            if not np.count_nonzero(found):
-                continue
-            codes[left] = found
-            left = left[found == 0]
-            if not len(left):
-                break
-            rows = together.rows[left]
-            shown = Deltas([together.deltas[place] for place in left.tolist()])
-        return codes
-
-
-class Together:
-    """Rows that are judged together: their places in a question, and what differs on each."""
-
-    __slots__ = ("deltas", "places", "rows", "shown")
-
-    def __init__(self, places: Sequence[int], deltas: Sequence[Delta]) -> None:
-        self.places: npt.NDArray[np.intp] = np.array(places, dtype=np.intp)
-        self.deltas = deltas
-        self.rows: Rows = np.array([delta.row for delta in deltas], dtype=np.int64)
-        self.shown = Deltas(deltas)
