@@ -12,6 +12,8 @@ from tests.simulation import documents as doc
 from tests.simulation.history import Call, Shown
 from tests.simulation.server import NODES, PODS
 
+_NOT_FOUND = 404
+
 
 @dataclass(slots=True)
 class Seen:
@@ -101,6 +103,12 @@ class View:
                 table.advance(entry.version)
             case "BOOKMARK":
                 table.advance(entry.version)
+
+    def read(self, call: Call) -> None:
+        """Take the answer to a question about one object: it may be gone before a watch says so."""
+        parts = call.request.path.split("/")  # /api/v1/namespaces/NAMESPACE/pods/NAME
+        if call.answer == _NOT_FOUND and parts[-2] == "pods":
+            self.pods.remove({"metadata": {"namespace": parts[-3], "name": parts[-1]}})
 
     def listed(self, at: float, call: Call) -> None:
         """Take a page of a list."""
