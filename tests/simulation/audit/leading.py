@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from tests.fakes.transport import Json
 from tests.simulation import documents as doc
 from tests.simulation.audit.scene import (
     BIND,
@@ -143,27 +144,39 @@ def _client(identity: str) -> str:
 class Evictions(Check):
     """Nobody is evicted but for a more important pod, and by uid.
 
-    An eviction of which nobody knows whether it was carried out is asked for again, whoever has
-    gone meanwhile: it has begun.
+    An eviction begins with the victim's condition. What has begun is seen through, with all that
+    has to be asked for again, whoever has gone meanwhile.
     """
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._begun: dict[tuple[str, str], Call] = {}
+        self._begun: set[tuple[str, str]] = set()
 
     def sent(self, call: Call) -> None:
-        if call.request.method != "DELETE" or "/pods/" not in call.request.path:
+        method, path = call.request.method, call.request.path
+        if "/pods/" not in path:
             return
-        uid = (self.scene.body(call).get("preconditions") or {}).get("uid")
-        self.scene.count("evictions")
-        if uid is None:
-            self.scene.break_rule("evictions name the uid", str(call))
-            return
+        body = self.scene.body(call)
+        if method == "PATCH" and _is_farewell(body):
+            self._begin(call, body["metadata"]["uid"])
+        elif method == "DELETE":
+            uid = (body.get("preconditions") or {}).get("uid")
+            self.scene.count("evictions")
+            if uid is None:
+                self.scene.break_rule("evictions name the uid", str(call))
+            else:
+                self._begin(call, uid)
+
+    def answered(self, call: Call) -> None:
+        if call.request.method == "DELETE" and not is_doubtful(call.answer):
+            uid = (self.scene.body(call).get("preconditions") or {}).get("uid")
+            self._begun.discard((call.client, uid))
+
+    def _begin(self, call: Call, uid: str) -> None:
         victim = self.scene.pods.get(uid)
-        before = self._begun.get((call.client, uid))
-        if victim is None or (before is not None and is_doubtful(before.answer)):
+        if victim is None or (call.client, uid) in self._begun:
             return
-        self._begun[call.client, uid] = call
+        self._begun.add((call.client, uid))
         view = self.scene.view(call.client)
         important = max(
             (
@@ -175,3 +188,9 @@ class Evictions(Check):
         )
         if important <= doc.priority_of(victim):
             self.scene.break_rule("evictions serve the more important", str(call))
+
+
+def _is_farewell(body: Json) -> bool:
+    """Whether a patch tells a pod that it has to leave."""
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    return any(condition.get("type") == "DisruptionTarget" for condition in conditions)
