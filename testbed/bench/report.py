@@ -107,6 +107,11 @@ def table(outcomes: Sequence[Outcome]) -> Iterable[str]:
         if OURS in found:
             yield _comparison(workload, found)
     yield ""
+    for outcome in outcomes:
+        for run in outcome.runs:
+            if run.told < run.pods:
+                lost = f"{run.pods - run.told} of {run.pods} events were never written"
+                yield f"{outcome.workload}, {outcome.contestant}: {lost}."
     yield from CAVEATS
 
 

@@ -1,0 +1,44 @@
+"""When a run is over, and when it stands still."""
+
+import pytest
+
+from testbed.bench import runs
+from testbed.bench.account import Account
+from testbed.errors import TestbedError
+
+
+class Reader:
+    """An account that does not change any more."""
+
+    def __init__(self, account):
+        self.account = account
+
+    def catch_up(self):
+        return self.account
+
+
+@pytest.fixture
+def reader(monkeypatch):
+    monkeypatch.setattr(runs, "_STILL_SECONDS", -1.0)
+    account = Account()
+    account.bound = {"p": 1.0, "q": 2.0}
+    account.told = {"p": 1.5}
+    # Others come and go, and much is written about them.
+    account.requests["create events"] = 1000
+    return Reader(account)
+
+
+def wait(reader, **options):
+    def moves(account):
+        return len(account.bound) + len(account.told)
+
+    runs._wait(reader, lambda a: len(a.told) == 2, 0.0, lambda _: None, moves=moves, **options)
+
+
+def test_nothing_that_moves_is_a_failure(reader):
+    with pytest.raises(TestbedError, match=r"2 pods bound, 1 events"):
+        wait(reader)
+
+
+def test_events_that_are_lost_are_not_waited_for(reader):
+    wait(reader, will_do=lambda account: len(account.bound) == 2)
