@@ -10,7 +10,7 @@ from testbed.bench.account import LogReader
 from testbed.bench.contestants import Contestant, NullBinder, Ours, Upstream
 from testbed.bench.quality import Quality, inspect
 from testbed.bench.report import NULL, OURS, UPSTREAM, Latency, Outcome
-from testbed.bench.runs import SCHEDULER, Run, follow, latencies, percentile
+from testbed.bench.runs import SCHEDULER, Run, StoodStillError, follow, latencies, percentile
 from testbed.bench.scenarios import Counts, Scenario
 from testbed.bench.world import World, collection_path
 from testbed.client import Client, Object
@@ -71,7 +71,13 @@ class Arena:
                     is_last = repeat == repeats - 1
                     # Where pods are, and how long single ones take, is looked at once.
                     timed = steady if is_last and name != NULL else None
-                    self._once(contestant, outcomes[name], label, timed, is_last=is_last)
+                    try:
+                        self._once(contestant, outcomes[name], label, timed, is_last=is_last)
+                    except StoodStillError as error:
+                        if name == OURS:
+                            raise
+                        # That somebody else can't do it is a result.
+                        outcomes[name].failures.append(str(error))
             return list(outcomes.values())
 
     def fill(self) -> None:

@@ -34,6 +34,8 @@ class Outcome:
     runs: list[Run] = field(default_factory=list)
     latencies: list[Latency] = field(default_factory=list)
     quality: Quality | None = None
+    # What it did not bring to an end.
+    failures: list[str] = field(default_factory=list)
 
     def median(self, name: str) -> float:
         """Return the median of one figure of the runs."""
@@ -74,6 +76,12 @@ def as_json(
                 "runs": [run.as_json() for run in outcome.runs],
             }
             for outcome in outcomes
+            if outcome.runs
+        ],
+        "failures": [
+            {"workload": outcome.workload, "scheduler": outcome.contestant, "what": failure}
+            for outcome in outcomes
+            for failure in outcome.failures
         ],
     }
 
@@ -108,6 +116,8 @@ def table(outcomes: Sequence[Outcome]) -> Iterable[str]:
             yield _comparison(workload, found)
     yield ""
     for outcome in outcomes:
+        for failure in outcome.failures:
+            yield f"{outcome.workload}, {outcome.contestant}, gave up: {failure}"
         for run in outcome.runs:
             if run.told < run.pods:
                 lost = f"{run.pods - run.told} of {run.pods} events were never written"

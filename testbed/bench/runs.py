@@ -22,6 +22,10 @@ _STILL_SECONDS = 60.0
 SCHEDULER = "scheduler"
 
 
+class StoodStillError(TestbedError):
+    """A scheduler that places nothing any more, though pods are left."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """What one scheduler did with one world."""
@@ -77,7 +81,7 @@ def follow(
     started: float,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Run:
-    """Watch a scheduler that was started place all these pods; TestbedError if it stands still."""
+    """Watch a scheduler that was started place all these pods; StoodStillError if it does not."""
     wanted = frozenset(pods)
     _wait(
         reader,
@@ -164,7 +168,7 @@ def _wait(
     moves: Callable[[Account], int],
     will_do: Callable[[Account], bool] = lambda _: False,
 ) -> None:
-    """Wait until it is done; if for too long nothing `moves` it has to do, or TestbedError."""
+    """Wait until it is done; if for too long nothing `moves` it has to do, or StoodStillError."""
     last, moved = -1, time.monotonic()
     while True:
         account = reader.catch_up()
@@ -177,7 +181,7 @@ def _wait(
         elif time.monotonic() - moved > _STILL_SECONDS:
             if will_do(account):
                 return
-            raise TestbedError(
+            raise StoodStillError(
                 f"nothing happened for {_STILL_SECONDS:g} s: {len(account.bound)} pods bound, "
                 f"{len(account.told)} events, {account.refused} Bindings refused or not answered "
                 "in time (a machine too busy to be measured)"

@@ -4,7 +4,6 @@ import pytest
 
 from testbed.bench import runs
 from testbed.bench.account import Account
-from testbed.errors import TestbedError
 
 
 class Reader:
@@ -36,7 +35,7 @@ def wait(reader, **options):
 
 
 def test_nothing_that_moves_is_a_failure(reader):
-    with pytest.raises(TestbedError, match=r"2 pods bound, 1 events"):
+    with pytest.raises(runs.StoodStillError, match=r"2 pods bound, 1 events"):
         wait(reader)
 
 
