@@ -1,5 +1,6 @@
 """The table and the file of a benchmark."""
 
+import dataclasses
 import json
 import math
 
@@ -95,3 +96,18 @@ def test_a_score_that_nobody_could_take_is_left_out():
     assert not any("nan" in line for line in table(found))
     written = as_json(found, {}, {}, took=1.0)["outcomes"][0]["quality"]
     assert (written["mean_score"], written["deviation_per_node"]) == (None, 0.5)
+
+
+def test_who_gave_up_or_lost_events_is_named():
+    quiet = dataclasses.replace(run(150, 6.0), told=7)
+    found = [
+        Outcome("basic", OURS, COUNTS, [run(300, 1.0)]),
+        Outcome("basic", UPSTREAM, COUNTS, failures=["nothing happened for 60 s"]),
+        Outcome("basic", NULL, COUNTS, [quiet]),
+    ]
+    lines = list(table(found))
+    assert "basic, kube-scheduler, gave up: nothing happened for 60 s" in lines
+    assert "basic, null binder: 3 of 10 events were never written." in lines
+    kept = as_json(found, {}, {}, took=1.0)
+    assert [outcome["scheduler"] for outcome in kept["outcomes"]] == [OURS, NULL]
+    assert [failure["scheduler"] for failure in kept["failures"]] == [UPSTREAM]
