@@ -85,7 +85,7 @@ class Scene:
         elif isinstance(entry, Answered) and entry.call.page and entry.call.answer == 200:
             self.view(entry.call.client).listed(entry.at, entry.call)
         elif isinstance(entry, Answered) and kind_of(entry.call) == READ:
-            self.view(entry.call.client).read(entry.call)
+            self.view(entry.call.client).read(entry.call, self.pods)
         elif isinstance(entry, Happened) and entry.what == "calm":
             self.calm_at = entry.at
 

@@ -5,6 +5,7 @@ name only at its end. When something was shown is kept along, because a decision
 older than the request that tells of it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.fakes.transport import Json
@@ -12,6 +13,7 @@ from tests.simulation import documents as doc
 from tests.simulation.history import Call, Shown
 from tests.simulation.server import NODES, PODS
 
+_OK = 200
 _NOT_FOUND = 404
 
 
@@ -104,11 +106,15 @@ class View:
             case "BOOKMARK":
                 table.advance(entry.version)
 
-    def read(self, call: Call) -> None:
-        """Take the answer to a question about one object: it may be gone before a watch says so."""
+    def read(self, call: Call, truth: Mapping[str, Json]) -> None:
+        """Take the answer to a question about one pod: it may be over before a watch says so."""
         parts = call.request.path.split("/")  # /api/v1/namespaces/NAMESPACE/pods/NAME
-        if call.answer == _NOT_FOUND and parts[-2] == "pods":
-            self.pods.remove({"metadata": {"namespace": parts[-3], "name": parts[-1]}})
+        if parts[-2] != "pods" or call.answer not in {_OK, _NOT_FOUND}:
+            return
+        asked = {"metadata": {"namespace": parts[-3], "name": parts[-1]}}
+        there = (pod for pod in truth.values() if doc.key_of(pod) == doc.key_of(asked))
+        if all(doc.is_over(pod) for pod in there):
+            self.pods.remove(asked)
 
     def listed(self, at: float, call: Call) -> None:
         """Take a page of a list."""
