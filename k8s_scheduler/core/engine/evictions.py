@@ -282,8 +282,8 @@ class Evictions:
             self._by_victim.setdefault(victim.uid, []).append(eviction)
 
     def _end_if_seen(self, eviction: Eviction) -> None:
-        """End a preemption for which nothing more is asked; one that failed does not wait."""
-        if self._is_unseen(eviction) and not eviction.failed:
+        """End a preemption for which nothing more is asked; one that was given up does not wait."""
+        if self._is_unseen(eviction) and not (eviction.failed or eviction.stopped):
             return
         _take_out(self._evictions, eviction.uid, eviction)
         for victim in eviction.victims:

@@ -145,8 +145,9 @@ class Stuck:
             return
         names = nodes[place : place + self._at_once]
         candidates = [self._candidate(name) for name in names]
-        runs = DryRuns(self._runtime, self._profile, before.state.terms, self._current_budgets())
+        terms = before.state.terms
         try:
+            runs = DryRuns(self._runtime, self._profile, terms, self._current_budgets())
             results = runs.select(candidates)
         except (PluginError, UndeclaredReadError):
             # Which node it is about shows when they are tried one by one.
