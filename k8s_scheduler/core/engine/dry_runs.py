@@ -1,12 +1,10 @@
-"""Who would have to leave each of many nodes so that a more important pod fits.
+"""Who would have to leave nodes so that a more important pod fits.
 
-The same as `select_victims` does for one node, in step for all of them: everybody less important
-leaves every node; then, round by round, the next one of each node is let back in, all nodes are
-judged together, and who does not fit any more leaves again and is a victim. A round costs little
-more for hundreds of nodes than for one.
-
-Only for a pod whose filters look at nothing but the node itself: where a plugin counts pods in its
-term (spreading, affinity), each node needs a term of its own.
+Everybody less important leaves at first. If the pod then fits, they are let back in one by one,
+first those whose leaving a disruption budget forbids, then the others, the most important first;
+who does not fit any more is a victim. That is done in step on all nodes in question: the next one
+of each node comes back, and all nodes are judged. Where filters look at nothing but the node
+itself, a round costs little more for hundreds of nodes than for one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,19 +12,20 @@ from dataclasses import dataclass, field
 
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.victims import Budgets, importance
-from k8s_scheduler.core.framework.judging_rows import Together
+from k8s_scheduler.core.framework.judging_rows import judge_all
 from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.preemption import Victims
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import Runtime
-from k8s_scheduler.core.state.delta import Delta, PlacedPod
+from k8s_scheduler.core.framework.trial import Trial
+from k8s_scheduler.core.state.delta import PlacedPod
 
 
 @dataclass(slots=True)
 class Candidate:
     """One node: who is less important there, and who else was promised room."""
 
-    delta: Delta
+    trial: Trial
     lesser: Sequence[PlacedPod]
     promised: Sequence[PlacedPod]
     # Whom to let back in, in this order; the first ones against a budget.
@@ -37,7 +36,7 @@ class Candidate:
 
 
 class DryRuns:
-    """Tries many nodes for one pod."""
+    """Tries nodes for one pod, whose filters have these terms."""
 
     def __init__(
         self, runtime: Runtime, profile: Profile, terms: Mapping[str, Term], budgets: Budgets
@@ -50,8 +49,7 @@ class DryRuns:
     def select(self, candidates: Sequence[Candidate]) -> list[Victims | int]:
         """Return for each who has to leave, or the code of what still rejects the pod."""
         for candidate in candidates:
-            for placed in candidate.lesser:
-                candidate.delta.remove(placed)
+            candidate.trial.remove(*candidate.lesser)
         codes = self._judge(candidates)
         fitting = [c for c, code in zip(candidates, codes, strict=True) if not code]
         for candidate in fitting:
@@ -69,32 +67,29 @@ class DryRuns:
     def _let_back(self, number: int, candidates: Sequence[Candidate]) -> None:
         """Let one more back in on each node, and note where that does not work."""
         for candidate in candidates:
-            candidate.delta.add(candidate.waiting[number])
+            candidate.trial.add(candidate.waiting[number])
         for candidate, code in zip(candidates, self._judge(candidates), strict=True):
             if code:
                 placed = candidate.waiting[number]
-                candidate.delta.remove(placed)
+                candidate.trial.remove(placed)
                 candidate.victims.append(placed.pod)
                 candidate.violations += number < candidate.protected
 
     def _judge(self, candidates: Sequence[Candidate]) -> list[int]:
         """Return the code of what rejects the pod on each node: with promised pods, and without."""
         codes = [0] * len(candidates)
-        fuller: dict[int, Delta] = {}
+        fuller: dict[int, Trial] = {}
         for place, candidate in enumerate(candidates):
             if candidate.promised:
-                fuller[place] = candidate.delta.copy()
-                for placed in candidate.promised:
-                    fuller[place].add(placed)
+                fuller[place] = candidate.trial.copy()
+                fuller[place].add(*candidate.promised)
         for place, code in zip(fuller, self._codes(list(fuller.values())), strict=True):
             codes[place] = code
         left = [place for place, code in enumerate(codes) if not code]
-        for place, code in zip(left, self._codes([candidates[p].delta for p in left]), strict=True):
+        for place, code in zip(left, self._codes([candidates[p].trial for p in left]), strict=True):
             codes[place] = code
         return codes
 
-    def _codes(self, deltas: Sequence[Delta]) -> list[int]:
-        if not deltas:
-            return []
-        found = Together(deltas).judge(self._runtime, self._profile, self._terms)
+    def _codes(self, trials: Sequence[Trial]) -> list[int]:
+        found = judge_all(self._runtime, self._profile, self._terms, trials)
         return [int(code) for code in found]

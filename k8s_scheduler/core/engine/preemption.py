@@ -1,7 +1,7 @@
 """Tries out, for a pod that no node takes, whose leaving would help. Nothing is changed."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -10,18 +10,17 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.dry_runs import Candidate, DryRuns
-from k8s_scheduler.core.engine.victims import Budgets, select_victims
+from k8s_scheduler.core.engine.victims import Budgets
 from k8s_scheduler.core.framework.plugin import PostFilterPlugin
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.preemption import DryRunError, Victims
 from k8s_scheduler.core.framework.profile import Profile, Step
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.runtime import Filtered, Nominated, Runtime
-from k8s_scheduler.core.framework.trial import Trial
+from k8s_scheduler.core.framework.trial import counting_steps
 from k8s_scheduler.core.framework.views import Mask, UndeclaredReadError
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
-from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.node_table import Rows
 
 # How many nodes are tried together where candidates are looked for: enough for a round to cost
@@ -63,8 +62,7 @@ class Stuck:
         self._rows = rows
         self._budgets: Budgets | None = None
         self._at_once = at_once
-        self._with_lesser: tuple[NodeName, ...] | None = None
-        # What came of nodes that were tried before somebody asked.
+        # What came of nodes that were tried, until somebody asks.
         self._tried: dict[NodeName, Victims | Verdict | DryRunError] = {}
         # What went wrong in dry runs, whether or not others worked.
         self.failures: list[str] = []
@@ -90,11 +88,10 @@ class Stuck:
 
     def nodes_with_lesser(self) -> tuple[NodeName, ...]:
         """Return those of them with pods that are less important, in the table's order."""
-        if self._with_lesser is None:
-            self._with_lesser = self._find_with_lesser()
         return self._with_lesser
 
-    def _find_with_lesser(self) -> tuple[NodeName, ...]:
+    @functools.cached_property
+    def _with_lesser(self) -> tuple[NodeName, ...]:
         pods = self._state.pods
         if not pods.has_lesser(self._pod.spec.priority or 0):
             return ()
@@ -123,48 +120,63 @@ class Stuck:
 
     def dry_run(self, node: NodeName) -> Victims | Verdict:
         """Return who would have to leave a node, or why nobody's leaving would help."""
-        if node not in self._tried and self._at_once > 1:
-            self._try_together(node)
-        try:
-            found = self._tried.pop(node, None)
-            if isinstance(found, DryRunError):
-                raise found
-            return self._dry_run(node) if found is None else found
-        except DryRunError as error:
-            self.failures.append(str(error))
-            raise
+        if node not in self._tried:
+            self._try(self._next(node))
+        found = self._tried.pop(node)
+        if isinstance(found, DryRunError):
+            self.failures.append(str(found))
+            raise found
+        return found
 
-    def _try_together(self, first: NodeName) -> None:
-        """Try a node and those that come after it, if all can be judged together."""
-        nodes, before = self.nodes_with_lesser(), self._filtered.before
-        if before.rejection is not None or Trial.counts_pods(self._profile, before.state.terms):
+    def _next(self, node: NodeName) -> tuple[NodeName, ...]:
+        """Return a node and those that come after it, as many as are worth trying with it."""
+        nodes = self.nodes_with_lesser() if self._at_once > 1 else ()
+        if node not in nodes or counting_steps(self._profile, self._filtered.before.state.terms):
+            return (node,)
+        place = nodes.index(node)
+        return nodes[place : place + self._at_once]
+
+    def _try(self, nodes: Sequence[NodeName]) -> None:
+        """Try nodes, and note what came of each."""
+        candidates: dict[NodeName, Candidate] = {}
+        for node in nodes:
+            found = self._candidate(node)
+            if isinstance(found, Candidate):
+                candidates[node] = found
+            else:
+                self._tried[node] = found
+        if not candidates:
             return
-        try:
-            place = nodes.index(first)
-        except ValueError:
-            return
-        names = nodes[place : place + self._at_once]
-        candidates = [self._candidate(name) for name in names]
-        terms = before.state.terms
+        terms = self._filtered.before.state.terms
         try:
             runs = DryRuns(self._runtime, self._profile, terms, self._current_budgets())
-            results = runs.select(candidates)
-        except (PluginError, UndeclaredReadError):
-            # Which node it is about shows when they are tried one by one.
+            results = runs.select(list(candidates.values()))
+        except (PluginError, UndeclaredReadError) as error:
+            if len(nodes) > 1:
+                # Which of them it is about shows when they are tried one by one.
+                self._try(nodes[:1])
+                return
+            failure = DryRunError(str(error))
+            failure.__cause__ = error
+            self._tried[nodes[0]] = failure
             return
-        for name, found in zip(names, results, strict=True):
-            self._tried[name] = self._outcome(name, found)
+        for node, result in zip(candidates, results, strict=True):
+            self._tried[node] = self._outcome(node, result)
 
-    def _candidate(self, node: NodeName) -> Candidate:
+    def _candidate(self, node: NodeName) -> Candidate | Verdict | DryRunError:
+        """Return what is to be tried; what is to be said if there is nothing to try."""
         row = self._state.nodes.row_of(node)
         if row is None:
-            raise RuntimeError(f'"{node}" is one of the nodes that are there')
-        promised = self._nominated.get(row, ())
-        return Candidate(self._state.delta(row), self._lesser(row), promised)
-
-    def _lesser(self, row: NodeRow) -> list[PlacedPod]:
+            return DryRunError(f'there is no node "{node}"')
         priority = self._pod.spec.priority or 0
-        return [p for p in self._state.pods_on(row) if p.priority < priority]
+        lesser = [p for p in self._state.pods_on(row) if p.priority < priority]
+        if not lesser:
+            return DryRunError(f'nobody on node "{node}" is less important')
+        if self._filtered.pre_filter is not None:
+            # Nothing was prepared for this plugin, so nothing can be tried: its word stands.
+            return self._filtered.pre_filter
+        trial = self._runtime.trial(self._profile, self._filtered.before, row)
+        return Candidate(trial, lesser, self._nominated.get(row, ()))
 
     def _outcome(self, node: NodeName, found: Victims | int) -> Victims | Verdict | DryRunError:
         if not isinstance(found, Victims):
@@ -172,40 +184,6 @@ class Stuck:
         if not found.pods:
             return DryRunError(f'expected at least one victim pod on node "{node}"')
         return found
-
-    def _dry_run(self, node: NodeName) -> Victims | Verdict:
-        row = self._state.nodes.row_of(node)
-        if row is None:
-            raise DryRunError(f'there is no node "{node}"')
-        lesser = self._lesser(row)
-        if not lesser:
-            raise DryRunError(f'nobody on node "{node}" is less important')
-        if self._filtered.pre_filter is not None:
-            # Nothing was prepared for this plugin, so nothing can be tried: its word stands.
-            return self._filtered.pre_filter
-        trial = self._runtime.trial(self._profile, self._filtered.before, row)
-        try:
-            found = select_victims(trial, lesser, self._current_budgets(), self._judge_on(row))
-        except (PluginError, UndeclaredReadError) as error:
-            raise DryRunError(str(error)) from error
-        outcome = self._outcome(node, found)
-        if isinstance(outcome, DryRunError):
-            raise outcome
-        return outcome
-
-    def _judge_on(self, row: NodeRow) -> Callable[[Trial], int]:
-        """Return what judges a trial of this row: with promised pods counted in, and without."""
-        promised = self._nominated.get(row, ())
-
-        def judge(tried: Trial) -> int:
-            if promised:
-                fuller = tried.copy()
-                fuller.add(*promised)
-                if code := fuller.judge():
-                    return code
-            return tried.judge()
-
-        return judge
 
     def _current_budgets(self) -> Budgets:
         """Return the budgets, read once; the plugin must have declared that it reads them."""

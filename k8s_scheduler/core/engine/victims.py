@@ -1,18 +1,11 @@
-"""Who would have to leave a node so that a more important pod fits.
+"""Who is more important than whom, and whom disruption budgets protect."""
 
-Everybody less important leaves at first. If the pod then fits, they are let back in one by one,
-first those whose leaving a disruption budget forbids, then the others, the most important first;
-who does not fit any more is a victim.
-"""
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from k8s_scheduler.api.label_selectors import Requirements, SelectorError, matches, requirements_of
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.workloads import PodDisruptionBudget
-from k8s_scheduler.core.framework.preemption import Victims
-from k8s_scheduler.core.framework.trial import Trial
 from k8s_scheduler.core.state.delta import PlacedPod
 
 # A pod that has not started yet started later than any other.
@@ -27,37 +20,6 @@ def importance(pod: Pod) -> tuple[int, str, str]:
     """
     started = pod.status.start_time or _NOT_STARTED
     return -(pod.spec.priority or 0), started, pod.metadata.creation_timestamp
-
-
-def select_victims(
-    trial: Trial,
-    lesser: Sequence[PlacedPod],
-    budgets: "Budgets",
-    judge: Callable[[Trial], int],
-) -> Victims | int:
-    """Return who of the less important pods has to leave, or the code of what still rejects.
-
-    `judge` judges a trial with nominated pods counted in.
-    """
-    trial.remove(*lesser)
-    if code := judge(trial):
-        return code
-    ordered = sorted(lesser, key=lambda placed: importance(placed.pod))
-    violating, harmless = budgets.divide(ordered)
-    victims: list[Pod] = []
-
-    def must_leave(placed: PlacedPod) -> bool:
-        trial.add(placed)
-        if not judge(trial):
-            return False
-        trial.remove(placed)
-        victims.append(placed.pod)
-        return True
-
-    violations = sum([must_leave(placed) for placed in violating])
-    for placed in harmless:
-        must_leave(placed)
-    return Victims(tuple(sorted(victims, key=importance)), violations)
 
 
 @dataclass(frozen=True, slots=True)

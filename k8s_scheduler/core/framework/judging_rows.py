@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.trial import Trial
 from k8s_scheduler.core.framework.view_base import Codes
 from k8s_scheduler.core.state.delta import Delta
 from k8s_scheduler.core.state.deltas import Deltas
@@ -33,15 +34,31 @@ class Together:
         rows, shown = self._rows, self._shown
         left: npt.NDArray[np.intp] = np.arange(len(rows))
         for step in profile.filters:
-            if step.name not in terms:
+            if step.name not in terms or not len(left):
                 continue
             found = runtime.filter(step, terms[step.name], rows, shown)
             if not np.count_nonzero(found):
                 continue
             codes[left] = found
             left = left[found == 0]
-            if not len(left):
-                break
             rows = self._rows[left]
             shown = Deltas([self.deltas[place] for place in left.tolist()])
         return codes
+
+
+def judge_all(
+    runtime: "Runtime", profile: Profile, terms: Mapping[str, Term], trials: Sequence[Trial]
+) -> Codes:
+    """Return for each trial the code of the first filter that rejects its row; 0 if it passes.
+
+    Those for which plugins have the `terms` of the row as it is are judged together.
+    """
+    codes: Codes = np.zeros(len(trials), dtype=np.int64)
+    alike = [place for place, trial in enumerate(trials) if not trial.has_own_terms]
+    if alike:
+        together = Together([trials[place].delta for place in alike])
+        codes[alike] = together.judge(runtime, profile, terms)
+    for place, trial in enumerate(trials):
+        if trial.has_own_terms:
+            codes[place] = trial.judge()
+    return codes

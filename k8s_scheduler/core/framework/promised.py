@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.core.framework.judging_rows import Together
+from k8s_scheduler.core.framework.judging_rows import Together, judge_all
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.trial import Trial
+from k8s_scheduler.core.framework.trial import counting_steps
 from k8s_scheduler.core.framework.view_base import Codes
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
@@ -49,13 +49,17 @@ class Promised:
     ) -> None:
         """Write into `codes` what the promised pods change on the rows."""
         terms = before.state.terms
-        if Trial.counts_pods(profile, terms):
-            places, together = self._try(profile, before, nominated, rows=rows, codes=codes)
+        if counting_steps(profile, terms):
+            found = list(self._places(before, nominated, rows))
+            places = np.array([place for place, _ in found], dtype=np.intp)
+            trials = [self._runtime.trial(profile, before, row) for _, row in found]
+            for trial in trials:
+                trial.add(*nominated[trial.delta.row])
+            changed = judge_all(self._runtime, profile, terms, trials)
         else:
             places, together = self._together(before, nominated, rows)
-        if together.deltas:
-            found = together.judge(self._runtime, profile, terms)
-            codes[places] = np.where(found, found, codes[places])
+            changed = together.judge(self._runtime, profile, terms)
+        codes[places] = np.where(changed, changed, codes[places])
 
     def _together(
         self, before: "PreFiltered", nominated: "Nominated", rows: Rows
@@ -64,6 +68,7 @@ class Promised:
             return self._gather(before, nominated, rows)
         last = self._last
         if last is None or last[0] is not nominated or last[1] is not rows:
+            self._forget_old(nominated)
             last = (nominated, rows, *self._gather(before, nominated, rows))
             # A difference with a copy of something says the same only for now.
             lasts = all(delta.is_lasting for delta in last[3].deltas)
@@ -76,28 +81,6 @@ class Promised:
         found = list(self._places(before, nominated, rows))
         places = np.array([place for place, _ in found], dtype=np.intp)
         return places, Together([self._difference(row, nominated[row]) for _, row in found])
-
-    def _try(
-        self,
-        profile: Profile,
-        before: "PreFiltered",
-        nominated: "Nominated",
-        *,
-        rows: Rows,
-        codes: Codes,
-    ) -> tuple[_Places, Together]:
-        """Judge by themselves the rows where a term changes; return the others."""
-        places: list[int] = []
-        deltas: list[Delta] = []
-        for place, row in self._places(before, nominated, rows):
-            trial = self._runtime.trial(profile, before, row)
-            trial.add(*nominated[row])
-            if trial.has_terms(before.state.terms):
-                places.append(place)
-                deltas.append(trial.delta)
-            else:
-                codes[place] = trial.judge() or codes[place]
-        return np.array(places, dtype=np.intp), Together(deltas)
 
     def _places(
         self, before: "PreFiltered", nominated: "Nominated", rows: Rows
@@ -121,3 +104,8 @@ class Promised:
         if delta.is_lasting:
             self._kept[row] = (pods, delta)
         return delta
+
+    def _forget_old(self, nominated: "Nominated") -> None:
+        """Let go of rows without promises, once there are as many as with."""
+        if len(self._kept) > 2 * len(nominated):
+            self._kept = {row: self._kept[row] for row in nominated if row in self._kept}

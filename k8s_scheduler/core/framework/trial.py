@@ -26,39 +26,41 @@ class Trial:
         self._runtime = runtime
         self._profile = profile
         self._terms = terms
+        self._counting = counting_steps(profile, terms)
         self.delta = delta
+        # Whether a plugin has another term for it than for the row as it is.
+        self.has_own_terms = False
         self._row = np.array([delta.row], dtype=np.int64)
 
     def add(self, *pods: PlacedPod) -> None:
         """Let pods be there."""
         for placed in pods:
             self.delta.add(placed)
-            for step, plugin, term in _counting(self._profile, self._terms):
+            for step, plugin in self._counting:
+                term = self._terms[step.name]
                 with blaming(step.name, "AddPod"):
                     view = PodView(placed.pod, placed.requests)
-                    self._terms[step.name] = plugin.add_pod(term, view, self._view(step))
+                    self._replace(step, plugin.add_pod(term, view, self._view(step)))
 
     def remove(self, *pods: PlacedPod) -> None:
         """Let pods be gone."""
         for placed in pods:
             self.delta.remove(placed)
-            for step, plugin, term in _counting(self._profile, self._terms):
+            for step, plugin in self._counting:
+                term = self._terms[step.name]
                 with blaming(step.name, "RemovePod"):
                     view = PodView(placed.pod, placed.requests)
-                    self._terms[step.name] = plugin.remove_pod(term, view, self._view(step))
+                    self._replace(step, plugin.remove_pod(term, view, self._view(step)))
 
-    @staticmethod
-    def counts_pods(profile: Profile, terms: Mapping[str, Term]) -> bool:
-        """Return whether a plugin has to be told of every pod more or less."""
-        return bool(_counting(profile, terms))
-
-    def has_terms(self, terms: Mapping[str, Term]) -> bool:
-        """Return whether what was added or removed has changed none of these terms."""
-        return all(self._terms[name] is term for name, term in terms.items())
+    def _replace(self, step: FilterStep, term: Term) -> None:
+        self.has_own_terms = self.has_own_terms or term is not self._terms[step.name]
+        self._terms[step.name] = term
 
     def copy(self) -> "Trial":
         """Return the same row, to be changed on its own."""
-        return Trial(self._runtime, self._profile, dict(self._terms), self.delta.copy())
+        twin = Trial(self._runtime, self._profile, dict(self._terms), self.delta.copy())
+        twin.has_own_terms = self.has_own_terms
+        return twin
 
     def judge(self) -> int:
         """Return the code of the first filter that rejects the row; 0 if it passes."""
@@ -74,12 +76,12 @@ class Trial:
         return self._runtime.view(step, self._row, self.delta)
 
 
-def _counting(
+def counting_steps(
     profile: Profile, terms: Mapping[str, Term]
-) -> list[tuple[FilterStep, CountingPlugin, Term]]:
-    """Return the plugins whose terms count pods, with their terms."""
+) -> list[tuple[FilterStep, CountingPlugin]]:
+    """Return the plugins whose terms count pods: they are told of every one more or less."""
     return [
-        (step, step.counting, terms[step.name])
+        (step, step.counting)
         for step in profile.pre_filters
         if step.counting is not None
         and step.name in terms
