@@ -13,13 +13,12 @@ or done by hand: `drop_watches`, `break_watches`, `compact`, `stalled`, `refusin
 Paths are either list paths (`/api/v1/pods`) or object paths; what is stored is copied in and out.
 """
 
-import copy
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from k8s_scheduler.kube.http import Response
-from tests.fakes.objects import Location, conflict, locate, matches, merge, not_found
+from tests.fakes.objects import Location, conflict, copied, locate, matches, merge, not_found
 from tests.fakes.transport import FakeStream, FakeTransport, Json, Request, encode, status
 from tests.fakes.watch import Change, FakeWatch, gone_event, line
 
@@ -63,7 +62,7 @@ class FakeApi(FakeTransport):
         """Add an object under a list path; uid and version are given to it."""
         metadata = content.get("metadata", {})
         location = locate(path).at(metadata.get("namespace", ""), metadata["name"])
-        content = copy.deepcopy(content)
+        content = copied(content)
         content["metadata"].setdefault("uid", f"uid-{next(self._uids)}")
         return self._store("ADDED", location, content)
 
@@ -72,7 +71,7 @@ class FakeApi(FakeTransport):
         location = locate(path)
         old = self._stored(location)
         assert old is not None, f"no object at {path}"
-        content = copy.deepcopy(content)
+        content = copied(content)
         content["metadata"]["uid"] = old.content["metadata"]["uid"]
         return self._store("MODIFIED", location, content)
 
@@ -80,19 +79,19 @@ class FakeApi(FakeTransport):
         """Remove an object, named by its object path."""
         location = locate(path)
         old = self._objects[location.list_path].pop(location.key)
-        last = copy.deepcopy(old.content)
+        last = copied(old.content)
         last["metadata"]["resourceVersion"] = str(self._tick())
         self._publish(Change("DELETED", location, self.version, last, old.content))
 
     def object(self, path: str) -> Json | None:
         """Return an object by its object path."""
         stored = self._stored(locate(path))
-        return None if stored is None else copy.deepcopy(stored.content)
+        return None if stored is None else copied(stored.content)
 
     def objects(self, path: str) -> dict[str, Json]:
         """Return everything under a list path, by `namespace/name`."""
         found = self._objects.get(locate(path).list_path, {})
-        return {key: copy.deepcopy(stored.content) for key, stored in found.items()}
+        return {key: copied(stored.content) for key, stored in found.items()}
 
     # What happens to connections and history.
 
@@ -235,7 +234,7 @@ class FakeApi(FakeTransport):
         self._objects.setdefault(location.list_path, {})[location.key] = stored
         before = None if old is None else old.content
         self._publish(Change(kind, location, self.version, content, before))
-        return copy.deepcopy(content)
+        return copied(content)
 
     def _publish(self, change: Change) -> None:
         self._history.append(change)

@@ -1,7 +1,10 @@
 """Where objects live on the fake API server, and the small algebra it needs of them."""
 
 import copy
+import functools
 from dataclasses import dataclass, replace
+
+import msgspec
 
 from k8s_scheduler.kube.http import Response
 from tests.fakes.transport import Json, status
@@ -34,6 +37,7 @@ class Location:
         return replace(self, namespace=namespace, name=name)
 
 
+@functools.lru_cache(maxsize=4096)
 def locate(path: str) -> Location:
     """Take a path apart."""
     parts = path.strip("/").split("/")
@@ -48,15 +52,29 @@ def locate(path: str) -> Location:
 
 def matches(content: Json, field_selector: str) -> bool:
     """Return whether an object satisfies `a.b=c,d!=e`."""
-    for clause in filter(None, field_selector.split(",")):
-        equal = "!=" not in clause
-        path, _, wanted = clause.replace("!=", "=").partition("=")
+    for path, wanted, equal in _clauses(field_selector):
         value: object = content
-        for part in path.split("."):
+        for part in path:
             value = value.get(part, "") if isinstance(value, dict) else ""
         if (value == wanted) != equal:
             return False
     return True
+
+
+@functools.lru_cache(maxsize=256)
+def _clauses(field_selector: str) -> tuple[tuple[tuple[str, ...], str, bool], ...]:
+    """Return path, value, and whether it has to be that value, of each clause."""
+    found = []
+    for clause in filter(None, field_selector.split(",")):
+        path, _, wanted = clause.replace("!=", "=").partition("=")
+        found.append((tuple(path.split(".")), wanted, "!=" not in clause))
+    return tuple(found)
+
+
+def copied(content: Json) -> Json:
+    """Return an object again, with nothing shared."""
+    again: Json = msgspec.json.decode(msgspec.json.encode(content))
+    return again
 
 
 def merge(content: Json, patch: Json) -> Json:

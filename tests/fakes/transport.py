@@ -11,12 +11,13 @@ the method name of `stream()`.
 
 import asyncio
 import fnmatch
-import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+import msgspec
 
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
 from k8s_scheduler.kube.http import JSON, Response
@@ -38,7 +39,7 @@ class Request:
 
     def json(self) -> Json:
         """Return the decoded body."""
-        decoded: Json = json.loads(self.body or b"{}")
+        decoded: Json = msgspec.json.decode(self.body or b"{}")
         return decoded
 
 
@@ -93,7 +94,7 @@ def status_object(code: int, reason: str, message: str = "") -> Json:
 
 def encode(value: Any) -> bytes:
     """Return compact JSON."""
-    return json.dumps(value, separators=(",", ":")).encode()
+    return msgspec.json.encode(value)
 
 
 class FakeStream:

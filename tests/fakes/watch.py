@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from tests.fakes.objects import Location, matches
 from tests.fakes.transport import FakeStream, Json, encode, status_object
@@ -13,8 +14,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _SOCKET_BYTES = 65536
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, gc=False):
     """One entry of history: what an object is now and what it was before."""
 
     kind: str

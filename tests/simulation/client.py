@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+import msgspec
+
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
 from k8s_scheduler.kube.http import JSON, Response
 from tests.fakes.transport import WATCH, FakeStream, Request, status
@@ -45,8 +47,7 @@ class Weather:
         self.latency_seconds = self.fair_latency_seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Fate:
+class Fate(msgspec.Struct, frozen=True, gc=False):
     """What becomes of one request."""
 
     kind: str

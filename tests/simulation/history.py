@@ -1,11 +1,13 @@
 """What the model server has seen and done, in order: all that the auditor may look at.
 
-Each entry is also part of the trace, whose hash tells whether two runs were the same.
+Each entry is also a line of the trace, whose hash tells whether two runs were the same.
 """
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from tests.fakes.transport import Json, Request
 from tests.fakes.watch import Change
@@ -43,33 +45,31 @@ class Call:
         return f"{self.client} {self.request.method} {self.request.path} (call {self.number})"
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+# Entries are many, are never part of a cycle, and are never changed.
+
+
+class Sent(msgspec.Struct, frozen=True, gc=False):
     at: float
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
-class Executed:
+class Executed(msgspec.Struct, frozen=True, gc=False):
     at: float
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True, gc=False):
     at: float
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(msgspec.Struct, frozen=True, gc=False):
     at: float
     change: Change
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True, gc=False):
     """A client has read an event of a watch; `what` is its type, LIST or LISTED."""
 
     at: float
@@ -80,8 +80,7 @@ class Shown:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Happened:
+class Happened(msgspec.Struct, frozen=True, gc=False):
     """Something happened to a process: started, killed, frozen, thawed, stopping, exit N, ..."""
 
     at: float
@@ -96,44 +95,44 @@ Entry: TypeAlias = Sent | Executed | Answered | Changed | Shown | Happened
 class History:
     """Takes entries down."""
 
-    def __init__(self, *, keep_lines: bool = False) -> None:
+    def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.calls: list[Call] = []
-        self.lines: list[str] | None = [] if keep_lines else None
+        self.lines: list[str] = []
         self.faults: dict[str, int] = {}
-        self._digest = hashlib.blake2b(digest_size=16)
 
     def sent(self, at: float, client: str, request: Request) -> Call:
         call = Call(len(self.calls), client, request, at)
         self.calls.append(call)
         self.entries.append(Sent(at, call))
-        self._trace(at, "sent", call, request.body)
+        self.lines.append(f"{at:.6f} sent {call} {request.body!r}")
         return call
 
     def executed(self, at: float, call: Call, status: int) -> None:
         call.executed_at, call.status = at, status
         self.entries.append(Executed(at, call))
-        self._trace(at, "done", call, status)
+        self.lines.append(f"{at:.6f} done {call} {status}")
 
     def answered(self, at: float, call: Call, answer: int | str) -> None:
         if call.answer is None:
             call.answer = answer
             self.entries.append(Answered(at, call))
-            self._trace(at, "answer", call, answer)
+            self.lines.append(f"{at:.6f} answer {call} {answer}")
 
     def changed(self, at: float, change: Change, by: str) -> None:
         self.entries.append(Changed(at, change, by))
-        self._trace(at, change.kind, by, change.location.path, change.version)
+        path = change.location.path
+        self.lines.append(f"{at:.6f} {change.kind} {by} {path} {change.version}")
 
     def shown(
         self, at: float, client: str, list_path: str, *, what: str, content: Json, version: int
     ) -> None:
         self.entries.append(Shown(at, client, list_path, what, content, version))
-        self._trace(at, "shown", client, list_path, what, version)
+        self.lines.append(f"{at:.6f} shown {client} {list_path} {what} {version}")
 
     def happened(self, at: float, client: str, what: str, detail: str = "") -> None:
         self.entries.append(Happened(at, client, what, detail))
-        self._trace(at, client, what)
+        self.lines.append(f"{at:.6f} {client} {what}")
 
     def fault(self, kind: str) -> None:
         """Count a fault that was injected."""
@@ -142,10 +141,4 @@ class History:
     @property
     def trace(self) -> str:
         """The hash of everything so far."""
-        return self._digest.hexdigest()
-
-    def _trace(self, at: float, *what: Any) -> None:
-        line = f"{at:.6f} " + " ".join(map(str, what))
-        self._digest.update(line.encode())
-        if self.lines is not None:
-            self.lines.append(line)
+        return hashlib.blake2b("\n".join(self.lines).encode(), digest_size=16).hexdigest()

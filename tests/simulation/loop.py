@@ -12,7 +12,7 @@ what SIGSTOP and SIGCONT do: timers are late, and what was sent meanwhile has al
 import asyncio
 import heapq
 from collections.abc import Callable, Coroutine
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
 OWNER: ContextVar[str] = ContextVar("owner", default="")
@@ -25,12 +25,35 @@ class StandstillError(Exception):
     """Nothing can ever happen again, or things happen for ever and no time passes."""
 
 
+class _Handle(asyncio.Handle):
+    """asyncio's, made without asking for each whether somebody debugs."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        callback: Callable[..., Any],
+        args: tuple[Any, ...],
+        loop: asyncio.AbstractEventLoop,
+        context: Context | None,
+    ) -> None:
+        self._context = copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """See the module's docstring."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
+        # A heap of (when, timer): timers alone would be compared by a method of theirs.
+        self._timers: list[tuple[float, asyncio.TimerHandle]] = []
         self._held: dict[str, list[asyncio.Handle]] = {}
         self._turns = 0
         self._tasks: dict[str, list[asyncio.Task[Any]]] = {}
@@ -42,6 +65,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def at(self, when: float, callback: Callable[..., Any], *args: Any) -> asyncio.TimerHandle:
         """Call back at a time, whatever happens to the process that asks."""
         return self.call_at(max(when, self.now), callback, *args, context=self.outside)
+
+    def call_soon(
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = _Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        timer._scheduled = True
+        heapq.heappush(self._timers, (when, timer))
+        return timer
 
     def create_task(
         self, coro: Coroutine[Any, Any, Any], *, name: Any = None, context: Any = None
@@ -67,29 +105,31 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.extend(self._held.pop(owner, ()))
 
     def _run_once(self) -> None:
-        self._drop_dead_timers()
+        timers = self._timers
+        if timers and (timers[0][1]._cancelled or self._timer_cancelled_count > _DEAD_TIMERS):
+            self._drop_dead_timers()
         self._move_time()
-        ready = self._ready
+        ready, held = self._ready, self._held
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if handle._cancelled or (self._held and self._is_held(handle)):
+            if handle._cancelled or (held and self._is_held(handle)):
                 continue
             handle._run()
 
     def _move_time(self) -> None:
         """Make ready what is due now; if nothing is, go to where something is."""
-        ready, timers = self._ready, self._scheduled
+        ready, timers = self._ready, self._timers
         if not ready:
             if not timers:
                 raise StandstillError("every task waits and no timer is set")
-            if timers[0]._when > self.now:
-                self.now, self._turns = timers[0]._when, 0
+            if timers[0][0] > self.now:
+                self.now, self._turns = timers[0][0], 0
         self._turns += 1
         if self._turns > _TURNS_WITHOUT_TIME:
             self._turns = 0
             raise StandstillError(f"{_TURNS_WITHOUT_TIME} turns at {self.now:.3f} s")
-        while timers and timers[0]._when <= self.now:
-            timer = heapq.heappop(timers)
+        while timers and timers[0][0] <= self.now:
+            timer = heapq.heappop(timers)[1]
             timer._scheduled = False
             if timer._cancelled:
                 self._timer_cancelled_count -= 1
@@ -105,15 +145,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return True
 
     def _drop_dead_timers(self) -> None:
-        timers = self._scheduled
+        timers = self._timers
         if self._timer_cancelled_count > _DEAD_TIMERS:
-            for timer in timers:
+            for _, timer in timers:
                 timer._scheduled = not timer._cancelled
-            timers[:] = [timer for timer in timers if not timer._cancelled]
+            timers[:] = [entry for entry in timers if not entry[1]._cancelled]
             heapq.heapify(timers)
             self._timer_cancelled_count = 0
-        while timers and timers[0]._cancelled:
-            heapq.heappop(timers)._scheduled = False
+        while timers and timers[0][1]._cancelled:
+            heapq.heappop(timers)[1]._scheduled = False
             self._timer_cancelled_count -= 1
 
     def _process_events(self, event_list: object) -> None:

@@ -51,7 +51,7 @@ def shared() -> Shared:
 def simulate(seed: int, *, keep_lines: bool = False) -> Result:
     """Run a seed to its end."""
     plan = make_plan(seed)
-    history = History(keep_lines=keep_lines)
+    history = History()
     common = shared()
     collecting = gc.isenabled()
     gc.disable()
@@ -76,7 +76,7 @@ def simulate(seed: int, *, keep_lines: bool = False) -> Result:
         loop.close()
         if collecting:
             gc.enable()
-    lines = tuple(history.lines or ())
+    lines = tuple(history.lines) if keep_lines else ()
     return Result(seed, tuple(violations), trace, now, history.faults, counts, lines)
 
 

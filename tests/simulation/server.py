@@ -7,6 +7,7 @@ steps, as the kubelet lets them; others go at once.
 """
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable
 
 import msgspec
@@ -41,6 +42,8 @@ class ModelServer(FakeApi):
         self.acting = "cluster"
         self.on_change: Callable[[Change], None] = lambda _change: None
         self.open_watches: dict[ModelWatch, str] = {}
+        # The same by what they watch.
+        self._watching: defaultdict[str, dict[ModelWatch, None]] = defaultdict(dict)
         # Who holds the lease, and since when it has not been renewed.
         self.holder, self.renewed_at = "", 0.0
         self._call: Call | None = None
@@ -85,11 +88,13 @@ class ModelServer(FakeApi):
                 if change.version > asked:
                     watch.tell(change)
         self.open_watches[watch] = client.name
+        self._watching[location.list_path][watch] = None
         return watch
 
     def let_go(self, watch: ModelWatch) -> None:
         """Forget a watch whose client has let go."""
         self.open_watches.pop(watch, None)
+        self._watching[watch.location.list_path].pop(watch, None)
         watch.close()
 
     def event_bytes(self, kind: str, change: Change) -> bytes:
@@ -237,7 +242,7 @@ class ModelServer(FakeApi):
         self.history.changed(self.loop.now, change, self.acting)
         if self._call is not None:
             self._call.changes.append(change)
-        for watch in tuple(self.open_watches):
+        for watch in tuple(self._watching[change.location.list_path]):
             watch.tell(change)
         if change.location.list_path == LEASES:
             self.holder = change.content["spec"].get("holderIdentity") or ""

@@ -116,8 +116,8 @@ class ModelWatch:
 
     def _location_differs(self, other: Location) -> bool:
         mine = self.location
-        elsewhere = mine.namespace not in {"", other.namespace}
-        return elsewhere or mine.plural != other.plural or mine.prefix != other.prefix
+        elsewhere = mine.namespace not in ("", other.namespace)
+        return elsewhere or mine.list_path != other.list_path
 
     def _send(self, data: bytes, what: str, content: Json, version: int) -> None:
         if self._stalled or self._ended is not None:

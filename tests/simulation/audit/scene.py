@@ -1,6 +1,5 @@
 """Where the auditor stands while it goes through a history: what is true, and who knows what."""
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,7 +65,7 @@ class Scene:
     def body(self, call: Call) -> Any:
         """Return what a call brought along."""
         if call.number not in self._bodies:
-            self._bodies[call.number] = json.loads(call.request.body or b"{}")
+            self._bodies[call.number] = call.request.json()
         return self._bodies[call.number]
 
     def break_rule(self, rule: str, what: str) -> None:
