@@ -40,7 +40,7 @@ from k8s_scheduler.core.messages.incoming import (
 )
 from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.scheduler import Scheduler
-from k8s_scheduler.kube.binding import BindOutcome
+from k8s_scheduler.kube.binding import BindFailure, BindOutcome
 from k8s_scheduler.kube.pod_reader import ReadOutcome
 from k8s_scheduler.kube.write_requests import WriteOutcome
 from k8s_scheduler.lib.slices import SliceMeter
@@ -115,6 +115,10 @@ class Pump:
 
     def bind_ended(self, outcome: BindOutcome) -> None:
         """Take the definite outcome of a bind."""
+        if outcome.reason is BindFailure.GONE:
+            # It was read, and the watch says so later. Until then it would be tried again and
+            # again, and a namesake would be told of its failures.
+            self._tell(PodChanged(self._clock(), outcome.uid, None))
         self._tell(
             BindResult(
                 now=self._clock(),

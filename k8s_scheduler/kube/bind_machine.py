@@ -154,10 +154,11 @@ class BindMachine:
                 return self._throttled_seconds(answer)
             case Posted.NOT_SENT:
                 return self._not_sent(answer, now, since=not_sent_since)
-            case Posted.CONFLICT:
+            case Posted.CONFLICT | Posted.GONE:
+                # The pod says why; and a 404 may be somebody else's, who knows nothing of pods.
                 self._refusal = answer
                 self._call = Call.READ
-            case Posted.REFUSED | Posted.GONE:
+            case Posted.REFUSED:
                 self._refuse(answer)
         return 0.0
 
@@ -172,7 +173,7 @@ class BindMachine:
             case Seen.GATED | Seen.UNBOUND:
                 return self._unbound(answer)
             case Seen.REFUSED if not self.in_doubt:
-                # The POST was answered with 409, so nothing of ours was executed.
+                # The POST was answered with 409 or 404, so nothing of ours was executed.
                 self._fail_by_refusal(BindFailure.CONFLICT, answer.message)
             case Seen.REFUSED | Seen.UNKNOWN:
                 return self._backoff.next_seconds()
@@ -207,8 +208,7 @@ class BindMachine:
             self._refusal = answer
             self._call = Call.READ
         else:
-            gone = answer.kind is Posted.GONE
-            self.fail(BindFailure.GONE if gone else BindFailure.REFUSED, answer.message)
+            self.fail(BindFailure.REFUSED, answer.message)
 
     def _unbound(self, answer: ReadAnswer) -> float:
         pointless = self._refusal is not None or self._barred

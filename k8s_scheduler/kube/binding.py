@@ -15,6 +15,7 @@ import msgspec
 
 from k8s_scheduler.api.meta import NodeName, PodUid, Wire
 from k8s_scheduler.api.pod import SchedulingGate
+from k8s_scheduler.kube.decoding import UNREADABLE
 from k8s_scheduler.kube.http import Response
 
 
@@ -37,7 +38,7 @@ class BindFailure(StrEnum):
     NOT_SENT = "not sent"
     REFUSED = "refused"
     CONFLICT = "conflict"
-    GONE = "gone"
+    GONE = "gone"  # reading it has shown so
     ASSIGNED_ELSEWHERE = "assigned elsewhere"
     BEING_DELETED = "being deleted"
     GATED = "gated"
@@ -173,7 +174,7 @@ def judge_read(response: Response, request: BindRequest) -> ReadAnswer:
         return ReadAnswer(Seen.UNKNOWN if passing else Seen.REFUSED, message)
     try:
         pod = _decode_pod(response.body)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         return ReadAnswer(Seen.UNKNOWN, str(error))
     return _judge_pod(pod, request)
 

@@ -15,7 +15,7 @@ from k8s_scheduler.app.carrier import Carrier
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.core.messages.incoming import ObjectChanged
 from k8s_scheduler.core.scheduler import Scheduler, Setup
-from k8s_scheduler.kube.binding import BindOutcome
+from k8s_scheduler.kube.binding import BindFailure, BindOutcome
 from k8s_scheduler.lib.slices import SliceMeter, silent_meter
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import profile
@@ -135,6 +135,22 @@ async def test_decisions_stop_without_room_and_go_on_when_a_bind_ends():
         assert [(e.reason, e.reporting_controller) for e in desk.events] == [
             ("Scheduled", "default-scheduler")
         ]
+
+
+async def test_a_pod_that_was_read_and_is_gone_is_not_tried_again():
+    desk = Desk()
+    async with pumping(desk) as pump:
+        pump.allow()
+        pump.node_changed(None, make_node("n1").obj())
+        pod = make_pod("p").obj()
+        pump.pod_changed(None, pod)
+        await turn()
+        done = desk.binds.pop()
+        gone = BindFailure.GONE
+        pump.bind_ended(BindOutcome(done.uid, done.attempt, done.node, bound=False, reason=gone))
+        await turn()
+        assert desk.binds == desk.conditions == desk.events == []
+        assert pump.holdings.pod_problem(pod) == "it waits nowhere"
 
 
 async def test_rejections_become_conditions_and_events():
