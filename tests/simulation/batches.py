@@ -14,8 +14,6 @@ from tests.simulation.planted import planted
 from tests.simulation.run import Result, shared, simulate
 
 _SEEDS_PER_BATCH = 20
-# What a run leaves behind is small; looking for it costs a twentieth of a run.
-_SEEDS_PER_COLLECTION = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +60,8 @@ def run_batch(batch: Batch) -> Iterator[tuple[Result, float]]:
         with planted(batch.plant) if batch.plant else contextlib.nullcontext():
             for seed in batch.seeds:
                 began = time.process_time()
-                result = simulate(seed, keep_lines=batch.verbose)
-                if seed % _SEEDS_PER_COLLECTION == 0:
-                    gc.collect()
+                result = simulate(seed, traced=batch.verbose)
+                gc.collect()
                 yield result, time.process_time() - began
     finally:
         if collecting:

@@ -1,6 +1,6 @@
 """What the model server has seen and done, in order: all that the auditor may look at.
 
-Each entry is also a line of the trace, whose hash tells whether two runs were the same.
+On demand each entry is also a line of the trace, whose hash tells whether two runs were the same.
 """
 
 import hashlib
@@ -95,44 +95,51 @@ Entry: TypeAlias = Sent | Executed | Answered | Changed | Shown | Happened
 class History:
     """Takes entries down."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, traced: bool = False) -> None:
         self.entries: list[Entry] = []
         self.calls: list[Call] = []
-        self.lines: list[str] = []
+        # Every entry as a line, if anybody wants to read or compare them.
+        self.lines: list[str] | None = [] if traced else None
         self.faults: dict[str, int] = {}
 
     def sent(self, at: float, client: str, request: Request) -> Call:
         call = Call(len(self.calls), client, request, at)
         self.calls.append(call)
         self.entries.append(Sent(at, call))
-        self.lines.append(f"{at:.6f} sent {call} {request.body!r}")
+        if self.lines is not None:
+            self.lines.append(f"{at:.6f} sent {call} {request.body!r}")
         return call
 
     def executed(self, at: float, call: Call, status: int) -> None:
         call.executed_at, call.status = at, status
         self.entries.append(Executed(at, call))
-        self.lines.append(f"{at:.6f} done {call} {status}")
+        if self.lines is not None:
+            self.lines.append(f"{at:.6f} done {call} {status}")
 
     def answered(self, at: float, call: Call, answer: int | str) -> None:
         if call.answer is None:
             call.answer = answer
             self.entries.append(Answered(at, call))
-            self.lines.append(f"{at:.6f} answer {call} {answer}")
+            if self.lines is not None:
+                self.lines.append(f"{at:.6f} answer {call} {answer}")
 
     def changed(self, at: float, change: Change, by: str) -> None:
         self.entries.append(Changed(at, change, by))
-        path = change.location.path
-        self.lines.append(f"{at:.6f} {change.kind} {by} {path} {change.version}")
+        if self.lines is not None:
+            path = change.location.path
+            self.lines.append(f"{at:.6f} {change.kind} {by} {path} {change.version}")
 
     def shown(
         self, at: float, client: str, list_path: str, *, what: str, content: Json, version: int
     ) -> None:
         self.entries.append(Shown(at, client, list_path, what, content, version))
-        self.lines.append(f"{at:.6f} shown {client} {list_path} {what} {version}")
+        if self.lines is not None:
+            self.lines.append(f"{at:.6f} shown {client} {list_path} {what} {version}")
 
     def happened(self, at: float, client: str, what: str, detail: str = "") -> None:
         self.entries.append(Happened(at, client, what, detail))
-        self.lines.append(f"{at:.6f} {client} {what}")
+        if self.lines is not None:
+            self.lines.append(f"{at:.6f} {client} {what}")
 
     def fault(self, kind: str) -> None:
         """Count a fault that was injected."""
@@ -140,5 +147,7 @@ class History:
 
     @property
     def trace(self) -> str:
-        """The hash of everything so far."""
+        """The hash of everything so far; empty if no lines are kept."""
+        if self.lines is None:
+            return ""
         return hashlib.blake2b("\n".join(self.lines).encode(), digest_size=16).hexdigest()

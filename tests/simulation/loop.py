@@ -25,12 +25,12 @@ class StandstillError(Exception):
     """Nothing can ever happen again, or things happen for ever and no time passes."""
 
 
-class _Handle(asyncio.Handle):
-    """asyncio's, made without asking for each whether somebody debugs."""
+class _Lean:
+    """A handle's beginning, without asking for each whether somebody debugs."""
 
     __slots__ = ()
 
-    def __init__(
+    def _begin(
         self,
         callback: Callable[..., Any],
         args: tuple[Any, ...],
@@ -44,6 +44,20 @@ class _Handle(asyncio.Handle):
         self._cancelled = False
         self._repr = None
         self._source_traceback = None
+
+
+class _Handle(_Lean, asyncio.Handle):
+    __slots__ = ()
+    __init__ = _Lean._begin
+
+
+class _Timer(_Lean, asyncio.TimerHandle):
+    __slots__ = ()
+
+    def __init__(self, when: float, *begin: Any) -> None:
+        self._begin(*begin)
+        self._when = when
+        self._scheduled = True
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -76,8 +90,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_at(
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-        timer._scheduled = True
+        timer = _Timer(when, callback, args, self, context)
         heapq.heappush(self._timers, (when, timer))
         return timer
 
@@ -95,6 +108,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         for task in ending:
             task.cancel()
         return ending
+
+    def close(self) -> None:
+        """End, and let go of everything: what is not in a circle need not be searched for."""
+        super().close()
+        self._timers.clear()
+        self._tasks.clear()
+        self._held.clear()
 
     def freeze(self, owner: str) -> None:
         """Let nothing of this owner run."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tests.simulation.audit.auditor import Violation, audit
-from tests.simulation.audit.feasibility import forgotten_pods
+from tests.simulation.audit.feasibility import WHAT_PODS_NEED, forgotten_pods
 from tests.simulation.cluster import STORAGE_CLASSES, Cluster
 from tests.simulation.history import History
 from tests.simulation.loop import StandstillError, VirtualLoop
@@ -48,10 +48,10 @@ def shared() -> Shared:
     return Shared()
 
 
-def simulate(seed: int, *, keep_lines: bool = False) -> Result:
-    """Run a seed to its end."""
+def simulate(seed: int, *, traced: bool = False) -> Result:
+    """Run a seed to its end; with its lines and their hash if it is to be traced."""
     plan = make_plan(seed)
-    history = History()
+    history = History(traced=traced)
     common = shared()
     collecting = gc.isenabled()
     gc.disable()
@@ -76,7 +76,7 @@ def simulate(seed: int, *, keep_lines: bool = False) -> Result:
         loop.close()
         if collecting:
             gc.enable()
-    lines = tuple(history.lines) if keep_lines else ()
+    lines = tuple(history.lines or ())
     return Result(seed, tuple(violations), trace, now, history.faults, counts, lines)
 
 
@@ -98,6 +98,9 @@ class Run:
         }
         self._done: asyncio.Future[None] = loop.create_future()
         self._quiet = 0
+        # What was found when it was last looked for pods that were forgotten, and of which state.
+        self._forgotten: list[str] = []
+        self._looked_at: tuple[int, ...] = ()
 
     def carry_out(self) -> None:
         """Carry the plan out, then wait until everything is where it belongs."""
@@ -130,6 +133,8 @@ class Run:
         tasks = [task for replica in self.replicas.values() for task in replica.ending]
         if tasks:
             self._loop.run_until_complete(asyncio.wait(tasks))
+        for replica in self.replicas.values():
+            replica.ending.clear()
 
     def _act(self, action: Action) -> None:
         if not action.target and action.name != "compact":
@@ -170,12 +175,18 @@ class Run:
     def _look(self) -> None:
         """End once nothing is left to be done for some looks in a row, or time is up."""
         waited = self._loop.now - self.plan.faults_end_at
-        unfinished = not self._somebody_leads() or forgotten_pods(self.server)
+        unfinished = not self._somebody_leads() or self._find_forgotten()
         self._quiet = 0 if unfinished else self._quiet + 1
         if self._quiet >= _QUIET_LOOKS or waited >= CALM_SECONDS:
             self._done.set_result(None)
         else:
             self._loop.at(self._loop.now + _LOOK_SECONDS, self._look)
+
+    def _find_forgotten(self) -> list[str]:
+        state = tuple(self.server.last_change[path] for path in WHAT_PODS_NEED)
+        if state != self._looked_at:
+            self._looked_at, self._forgotten = state, forgotten_pods(self.server)
+        return self._forgotten
 
     def _somebody_leads(self) -> bool:
         silent = self._loop.now - self.server.renewed_at

@@ -44,6 +44,8 @@ class ModelServer(FakeApi):
         self.open_watches: dict[ModelWatch, str] = {}
         # The same by what they watch.
         self._watching: defaultdict[str, dict[ModelWatch, None]] = defaultdict(dict)
+        # By list path: the version of the last change there.
+        self.last_change: defaultdict[str, int] = defaultdict(int)
         # Who holds the lease, and since when it has not been renewed.
         self.holder, self.renewed_at = "", 0.0
         self._call: Call | None = None
@@ -239,6 +241,7 @@ class ModelServer(FakeApi):
 
     def _publish(self, change: Change) -> None:
         self._history.append(change)
+        self.last_change[change.location.list_path] = change.version
         self.history.changed(self.loop.now, change, self.acting)
         if self._call is not None:
             self._call.changes.append(change)

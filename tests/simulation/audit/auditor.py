@@ -3,7 +3,7 @@
 from tests.simulation.audit.binding import Bindings
 from tests.simulation.audit.feasibility import forgotten_pods
 from tests.simulation.audit.leading import Evictions, Leading
-from tests.simulation.audit.scene import Check, Scene, Violation, tell
+from tests.simulation.audit.scene import Audience, Check, Scene, Violation
 from tests.simulation.audit.telling import Deeds, Telling
 from tests.simulation.history import Happened, History
 from tests.simulation.plan import Plan
@@ -33,9 +33,10 @@ def audit(
         Deeds(scene),
         Health(scene),
     ]
+    audience = Audience(checks)
     for entry in history.entries:
         scene.feed(entry)
-        tell(checks, entry)
+        audience.tell(entry)
     for check in checks:
         check.finish()
     for lost in forgotten_pods(server):

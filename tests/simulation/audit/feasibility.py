@@ -15,6 +15,8 @@ from tests.reference import inter_pod_affinity, pod_topology_spread, scalar
 from tests.simulation import documents as doc
 from tests.simulation.server import CLAIMS, NODES, PODS, VOLUMES, ModelServer
 
+# What the answer depends on.
+WHAT_PODS_NEED = (PODS, NODES, CLAIMS, VOLUMES)
 _pod = lru_cache(maxsize=4096)(msgspec.json.Decoder(Pod).decode)
 _node = lru_cache(maxsize=1024)(msgspec.json.Decoder(Node).decode)
 
@@ -27,9 +29,10 @@ def forgotten_pods(server: ModelServer) -> list[str]:
     stored = {list_path: server._objects.get(list_path, {}) for list_path in (PODS, NODES)}
     pods = [(s.content, _pod(s.encoded)) for s in stored[PODS].values()]
     nodes = [(s.content, _node(s.encoded)) for s in stored[NODES].values()]
+    layout = _on_nodes(pods, nodes, wanting=None)
     found = []
     for raw in pending:
-        taking = _taking(raw, pods, nodes, server)
+        taking = _taking(raw, pods, layout, server)
         if taking:
             found.append(f"{raw['metadata']['name']} -> {taking}")
     return found
@@ -49,13 +52,14 @@ def is_pending(pod: Json) -> bool:
 def _taking(
     raw: Json,
     pods: list[tuple[Json, Pod]],
-    nodes: list[tuple[Json, Node]],
+    layout: "Layout",
     server: ModelServer,
 ) -> str:
     """Return a node that takes the pod; empty if there is none."""
     pod = next(p for content, p in pods if doc.uid_of(content) == doc.uid_of(raw))
-    passing = _passing(raw, pod, _on_nodes(pods, nodes, wanting=None), server)
+    passing = _passing(raw, pod, layout, server)
     if passing:
+        nodes = [(raw_node, node) for raw_node, node, _ in layout]
         promised = _on_nodes(pods, nodes, wanting=raw)
         both = [name for name in _passing(raw, pod, promised, server) if name in passing]
         passing = both

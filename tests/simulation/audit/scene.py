@@ -1,5 +1,6 @@
 """Where the auditor stands while it goes through a history: what is true, and who knows what."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,20 +126,35 @@ class Check:
     def finish(self) -> None: ...
 
 
-def tell(checks: "list[Check]", entry: Entry) -> None:
-    """Pass an entry on to every check."""
-    if isinstance(entry, Sent):
-        for check in checks:
-            check.sent(entry.call)
-    elif isinstance(entry, Executed):
-        for check in checks:
-            check.executed(entry.call)
-    elif isinstance(entry, Answered):
-        for check in checks:
-            check.answered(entry.call)
-    elif isinstance(entry, Happened):
-        for check in checks:
-            check.happened(entry)
+class Audience:
+    """Passes entries on to the checks that have something to say to them."""
+
+    def __init__(self, checks: "list[Check]") -> None:
+        self._sent = _listening(checks, "sent")
+        self._executed = _listening(checks, "executed")
+        self._answered = _listening(checks, "answered")
+        self._happened = _listening(checks, "happened")
+
+    def tell(self, entry: Entry) -> None:
+        """Pass an entry on."""
+        if isinstance(entry, Sent):
+            for check in self._sent:
+                check(entry.call)
+        elif isinstance(entry, Executed):
+            for check in self._executed:
+                check(entry.call)
+        elif isinstance(entry, Answered):
+            for check in self._answered:
+                check(entry.call)
+        elif isinstance(entry, Happened):
+            for check in self._happened:
+                check(entry)
+
+
+def _listening(checks: "list[Check]", name: str) -> list[Callable[[Any], None]]:
+    """Return the methods of this name, of the checks that have one of their own."""
+    silent = getattr(Check, name)
+    return [getattr(check, name) for check in checks if getattr(type(check), name) is not silent]
 
 
 def kind_of(call: Call) -> str:
