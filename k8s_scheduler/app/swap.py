@@ -102,6 +102,9 @@ class Swap:
         graph.others = (*graph.others, *added.values())
 
     async def _stop(self, kind: Kind, informer: Informer[Any]) -> None:
+        """Stop an informer that is none of the graph's, or no longer."""
+        # First of all: who waits for it looks at the others that there are now.
+        informer.drop()
         name = informer.resource.plural
         if name in self._tasks:
             await self._tasks.stop(name)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from k8s_scheduler.api.config_maps import ConfigMapName
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.app import reload as reloading
 from k8s_scheduler.app.configuration import interpret
 from k8s_scheduler.app.offers import Offer, Refusal, hash_of
@@ -15,6 +16,7 @@ from k8s_scheduler.app.reload import Reload
 from k8s_scheduler.app.swap import Swap, SwapError
 from k8s_scheduler.app.wiring import wire
 from k8s_scheduler.kube.resources import NODES
+from k8s_scheduler.kube.syncing import all_synced
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.api import FakeApi
@@ -275,6 +277,23 @@ class TestKinds:
             assert "csinodes.storage.k8s.io" in scene.status.refused.errors[0]
             assert scene.graph.others == ()
             assert "csinodes" not in scene.tasks
+
+    @virtual_time
+    async def test_who_waits_for_a_kind_does_so_no_longer_when_it_is_let_go(self):
+        async with running(text("ours")) as scene:
+            # One that does not answer, and one that is not even asked for yet.
+            scene.graph.others = tuple(map(scene.graph.watch, (Kind.SERVICE, Kind.CSI_NODE)))
+            deaf, idle = scene.graph.others
+            scene.tasks.start("services", asyncio.Event().wait())
+            waiting = asyncio.create_task(all_synced(scene.graph.informers))
+            await settle(300)
+            assert not waiting.done()
+            await scene.swap.tidy()
+            await asyncio.wait_for(waiting, 1.0)
+            assert not deaf.synced.is_set()
+            assert not idle.synced.is_set()
+            # A list that nobody makes any more is not waited for either.
+            await asyncio.wait_for(deaf.relist(), 1.0)
 
     @virtual_time
     async def test_a_standby_that_fills_no_caches_starts_none(self):
