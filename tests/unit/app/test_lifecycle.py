@@ -64,8 +64,10 @@ class Pump:
 class Writer:
     def __init__(self, log, name, left=0):
         self.log, self.name, self.left = log, name, left
+        self.runs = False
 
     async def run(self):
+        self.runs = True
         await asyncio.Event().wait()
 
     def stop_accepting(self):
@@ -283,6 +285,16 @@ async def test_a_standby_that_stops_has_nothing_to_give_back():
     scene.stop.set()
     assert await scene.running == ExitCode.OK
     assert "release" not in scene.log
+
+
+async def test_a_standby_writes_events_as_well_and_to_the_last():
+    # Of what it refuses, each replica tells itself.
+    scene = Scene(delay=True)
+    await scene.turn()
+    assert scene.graph.recorder.runs
+    scene.stop.set()
+    assert await scene.running == ExitCode.OK
+    assert "recorder drain" in scene.log
 
 
 async def test_a_drain_that_leaves_binds_in_doubt_says_so():

@@ -44,13 +44,13 @@ def text(*names, more=""):
 class Scene:
     """A daemon's graph with what follows the configuration, on an API server in memory."""
 
-    def __init__(self, first, *, flags=None, refused=None):
+    def __init__(self, first, *, flags=None, refused=None, good=None):
         self.api = FakeApi()
         self.map = {"metadata": {"namespace": "ns", "name": "own"}, "data": {"config.yaml": first}}
         self.api.create("/api/v1/configmaps", self.map)
         self.metrics = Metrics()
         self.flags = flags or ConfigurationFlags(config_map=ConfigMapName("own", "ns"))
-        good = first if refused is None else text("ours")
+        good = first if refused is None else good or text("ours")
         self.options = RunOptions(
             configuration=interpret(self.flags, Offer("ns/own:config.yaml", good)),
             configuration_flags=self.flags,
@@ -328,6 +328,34 @@ async def test_who_started_with_the_last_good_one_says_so_in_an_event():
         scene.put(text("theirs"))
         await asyncio.sleep(1)
         assert scene.graph.pump._core.scheduler_names == {"theirs"}
+
+
+class TestStandby:
+    """With leader election each replica tells of what it refuses, whoever leads."""
+
+    @staticmethod
+    def elected(good):
+        return good.replace("leaderElect: false", "leaderElect: true")
+
+    @virtual_time
+    async def test_a_change_that_is_refused_is_told_in_an_event(self):
+        async with running(self.elected(text("ours"))) as scene:
+            assert not scene.graph.elector.may_write()
+            scene.put(self.elected(text("ours", more="paralellism: 3\n")))
+            await scene.look()
+            (note,) = scene.events()
+            assert 'did you mean "parallelism"?' in note
+
+    @virtual_time
+    async def test_what_was_refused_at_the_start_is_told_before_anybody_leads(self):
+        refused = Refusal(hash_of("nonsense"), "ns/own:config.yaml", 0.0, ("everything is wrong",))
+        good = self.elected(text("ours"))
+        async with running("nonsense", refused=refused, good=good) as scene:
+            assert not scene.graph.elector.may_write()
+            scene.tasks.start("reload", scene.reload.run())
+            await settle(300)
+            (note,) = scene.events()
+            assert "everything is wrong" in note
 
 
 @virtual_time
