@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -237,6 +238,26 @@ async def test_what_needs_a_restart_is_said_and_the_rest_holds(caplog):
         assert scene.value("restart_needed") == 0
 
 
+class Deaf:
+    """Has some kinds never answer, until it is over; knows when they were asked for."""
+
+    def __init__(self, scene, *plurals):
+        self.plurals = plurals
+        self.over = False
+        self.at = []
+        self._watch = scene.graph.watch
+        scene.graph.watch = self._watched
+
+    def _watched(self, kind):
+        informer = self._watch(kind)
+        plural = informer.resource.plural
+        if plural == "csinodes":
+            self.at.append(asyncio.get_running_loop().time())
+        if plural in self.plurals and not self.over:
+            informer.synced = asyncio.Event()
+        return informer
+
+
 class TestKinds:
     """What plugins read is known before they decide, and let go when nobody reads it."""
 
@@ -260,23 +281,86 @@ class TestKinds:
             assert list(scene.graph.pump._core._cache.objects.entries()) == []
 
     @virtual_time
-    async def test_one_that_cannot_be_listed_refuses_the_change(self, monkeypatch):
+    async def test_one_that_cannot_be_listed_refuses_the_change(self):
         async with running(text("ours")) as scene:
-            inner = scene.graph.watch
-
-            def deaf(kind):
-                informer = inner(kind)
-                if informer.resource.plural == "csinodes":
-                    monkeypatch.setattr(informer, "synced", asyncio.Event())
-                return informer
-
-            scene.graph.watch = deaf
+            Deaf(scene, "csinodes")
             scene.put(self.WIDE)
             await scene.look()
             assert scene.count("refused") == 1
             assert "csinodes.storage.k8s.io" in scene.status.refused.errors[0]
             assert scene.graph.others == ()
             assert "csinodes" not in scene.tasks
+
+    @virtual_time
+    async def test_one_that_could_not_be_listed_is_tried_again_and_said_once(self, caplog):
+        async with running(text("ours")) as scene:
+            before = scene.status.hash
+            tries = Deaf(scene, "csinodes")
+            scene.tasks.start("reload", scene.reload.run())
+            scene.put(self.WIDE)
+            await asyncio.sleep(1000)
+            # 30 s each, and between them 10, 20, 40, 80, 160 and then 300 s, up to a look more.
+            assert len(tries.at) == 7
+            gaps = [later - earlier for earlier, later in pairwise(tries.at)]
+            for gap, pause in zip(gaps, (10, 20, 40, 80, 160, 300), strict=True):
+                assert 30 + pause <= gap <= 30 + pause + reloading.LOOK_SECONDS
+            assert scene.count("refused") == 1
+            assert len(scene.events()) == 1
+            assert caplog.text.count("the last good one stays in force") == 1
+            assert scene.value("last_reload_successful") == 0
+            assert scene.status.hash == before
+            # The right is granted, the outage is over: nobody has to send a signal.
+            tries.over = True
+            await asyncio.sleep(reloading.LONGEST_RETRY_SECONDS + reloading.LOOK_SECONDS)
+            assert scene.status.hash == hash_of(self.WIDE)
+            assert (scene.count("applied"), scene.count("refused")) == (1, 1)
+            assert scene.value("last_reload_successful") == 1
+            # And that was the last try.
+            made = len(tries.at)
+            await asyncio.sleep(1000)
+            assert len(tries.at) == made
+
+    @virtual_time
+    async def test_what_is_offered_meanwhile_ends_the_tries(self):
+        async with running(text("ours")) as scene:
+            tries = Deaf(scene, "csinodes")
+            scene.tasks.start("reload", scene.reload.run())
+            scene.put(self.WIDE)
+            await asyncio.sleep(35)
+            assert len(tries.at) == 1
+            scene.put("nonsense")
+            await asyncio.sleep(1000)
+            assert len(tries.at) == 1
+            assert scene.count("refused") == 2
+            assert scene.status.refused.hash == hash_of("nonsense")
+
+    @virtual_time
+    async def test_who_asks_has_it_tried_at_once_and_gets_an_answer(self, caplog):
+        async with running(text("ours")) as scene:
+            tries = Deaf(scene, "csinodes")
+            scene.put(self.WIDE)
+            await scene.look()
+            await scene.look()
+            assert len(tries.at) == 1
+            await scene.look(asked=True)
+            assert len(tries.at) == 2
+            assert caplog.text.count("the last good one stays in force") == 2
+
+    @virtual_time
+    async def test_what_is_missing_is_shown_as_it_is_by_now(self):
+        async with running(text("ours")) as scene:
+            tries = Deaf(scene, "csinodes", "services")
+            scene.tasks.start("reload", scene.reload.run())
+            scene.put(self.WIDE)
+            await asyncio.sleep(35)
+            (error,) = scene.status.refused.errors
+            assert "csinodes" in error
+            assert "services" in error
+            tries.plurals = ("csinodes",)
+            await asyncio.sleep(45)
+            (error,) = scene.status.refused.errors
+            assert "csinodes" in error
+            assert "services" not in error
 
     @virtual_time
     async def test_who_waits_for_a_kind_does_so_no_longer_when_it_is_let_go(self):
