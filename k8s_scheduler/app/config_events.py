@@ -3,6 +3,9 @@
 A ConfigMap that is watched is known. Of a mounted file our own pod says which ConfigMap it comes
 from; where it comes from something else, the Event is about the pod. A process that does not know
 its pod (POD_NAME, POD_NAMESPACE) has no object to speak of: log and metric remain.
+
+Every replica tells of what it refuses, also one that does not lead, or not yet: at a start nobody
+leads, and a standby may be the only one that was started with the bad one.
 """
 
 import logging
@@ -63,7 +66,7 @@ class ConfigEvents:
             note=note_of(refusal, in_force=in_force),
             reporting_controller=CONTROLLER,
         )
-        self._recorder.record(note, is_rare=True)
+        self._recorder.record(note, is_rare=True, needs_lease=False)
 
     async def _find(self) -> ObjectReference | None:
         """Return the ConfigMap that our file comes from, or our pod."""

@@ -107,6 +107,10 @@ class ConfigStatus:
         self.is_last_refused = True
         self._metrics.offered(ReloadResult.REFUSED)
 
+    def refuse_again(self, refusal: Refusal) -> None:
+        """Take note of what is wrong by now with one that was counted as refused before."""
+        self.refused = refusal
+
     def page(self) -> dict[str, Any]:
         """Return what `/configz` shows: kube-scheduler's part, and ours. No private keys."""
         ours: dict[str, Any] = {

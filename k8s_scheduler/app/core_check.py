@@ -83,6 +83,9 @@ class CoreCheck:
         held, store = self._pump.holdings, informer.store
         resource = informer.resource.plural
         async for known in self._sliced(store.values()):
+            if informer.dropped.is_set():
+                # A change of the configuration came in between: the core has to forget them.
+                return
             if _is_outdated(informer, known):
                 continue
             key, metadata = key_of(known.metadata), known.metadata

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import uvloop
@@ -31,6 +32,7 @@ from k8s_scheduler.core.framework.profile import ProfileError
 from k8s_scheduler.kube.auth import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.informer import Informer
+from k8s_scheduler.kube.syncing import all_synced
 from k8s_scheduler.kube.transport import ApiTransport
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.obs.metrics import Metrics
@@ -213,20 +215,20 @@ class Daemon:
         """Watch everything and wait until all of it is complete. Doing it again does nothing.
 
         Pods come last, into a world that is complete: what is known of a pod (which namespace
-        selectors meet it, which claims it has) is then worked out once.
+        selectors meet it, which claims it has) is then worked out once. Meanwhile a change of the
+        configuration may change what is watched.
         """
         graph = self._graph
-        await self._fill(graph.nodes, *graph.others)
-        await self._fill(graph.pods)
+        await self._fill(lambda: (graph.nodes, *graph.others))
+        await self._fill(graph.informers)
 
-    async def _fill(self, *informers: Informer[Any]) -> None:
-        """Watch some resources at once and wait until each is complete."""
-        for informer in informers:
+    async def _fill(self, watched: Callable[[], Iterable[Informer[Any]]]) -> None:
+        """Watch some resources at once and wait until each that is watched still is complete."""
+        for informer in watched():
             name = informer.resource.plural
             if name not in self._tasks:
                 self._tasks.start(name, informer.run())
-        for informer in informers:
-            await informer.synced.wait()
+        await all_synced(watched)
 
     def _decide(self) -> None:
         self._around.keep_memory()

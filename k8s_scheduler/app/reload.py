@@ -10,6 +10,8 @@
       refused: all errors           means the same:               applied: swapped
       in log, metric, Event;        only counted                  between two decisions
       the last good one stays
+             │ nothing is wrong with it, but what it needs could not be listed now
+             └─▶ tried again by later looks, ever less often, and said no second time
 
 What can't change without a restart is left as it was, and said; the rest of the change holds.
 """
@@ -17,8 +19,10 @@ What can't change without a restart is left as it was, and said; the rest of the
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable
+from typing import Final
 
 from k8s_scheduler.api.field_errors import ConfigurationError
 from k8s_scheduler.app.config_origin import LOOK_SECONDS, Origin
@@ -29,9 +33,15 @@ from k8s_scheduler.app.offers import Offer, Refusal, hash_of
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.reload_parts import ReloadParts
 from k8s_scheduler.app.starting import StartError, place_to_keep
-from k8s_scheduler.app.swap import Swap, SwapError
+from k8s_scheduler.app.swap import NotNowError, Swap, SwapError
+from k8s_scheduler.lib.backoff import Backoff
 
 logger = logging.getLogger(__name__)
+
+# A try lists whatever is newly read, up to where that fails: not what a server in trouble needs
+# often. The longest is what who grants a missing right has to wait, unless SIGHUP is sent.
+FIRST_RETRY_SECONDS: Final = 10.0
+LONGEST_RETRY_SECONDS: Final = 300.0
 
 
 class Reload:
@@ -53,6 +63,9 @@ class Reload:
         refused = options.configuration_refused
         # What was looked at last, whatever came of it.
         self._seen = hash_of(options.configuration_text or "") if refused is None else refused.hash
+        # When that is tried again although it is the same; replicas need not keep apart.
+        self._retry_at = math.inf
+        self._backoff = Backoff(FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS, jitter=0.0)
         self._asked = asyncio.Event()
 
     def look_now(self) -> None:
@@ -101,15 +114,22 @@ class Reload:
         return asked
 
     async def look(self, origin: Origin, *, asked: bool = False) -> None:
-        """Take over what is offered, if it is new or somebody asked."""
+        """Take over what is offered, if it is new, due for another try, or somebody asked."""
         offer = await origin.look()
-        if offer.hash == self._seen and not asked:
+        clock = asyncio.get_running_loop().time
+        is_retry = offer.hash == self._seen and not asked
+        if is_retry and clock() < self._retry_at:
             return
-        self._seen = offer.hash
+        if not is_retry:
+            self._backoff.reset()
+        self._seen, self._retry_at = offer.hash, math.inf
         try:
             await self._take(offer)
+        except NotNowError as error:
+            self._retry_at = clock() + self._backoff.next_seconds()
+            await self._refuse(offer, error, is_retry=is_retry)
         except (ConfigurationError, StartError, SwapError) as error:
-            await self._refuse(offer, tuple(str(error).splitlines()))
+            await self._refuse(offer, error)
 
     async def _take(self, offer: Offer) -> None:
         # Reading and checking takes longer than the loop may be held.
@@ -122,8 +142,8 @@ class Reload:
             status.unchanged(offer.hash, restart_needed)
             logger.info("Configuration means the same as before", extra={"fields": fields})
         else:
-            log_warnings(in_force, self._flags)
             await self._swap.to(in_force)
+            log_warnings(in_force, self._flags)
             status.applied(in_force, offer.hash, restart_needed)
             logger.info("Configuration reloaded", extra={"fields": fields})
         if restart_needed:
@@ -133,9 +153,13 @@ class Reload:
             )
         self._keep(offer.text)
 
-    async def _refuse(self, offer: Offer, errors: tuple[str, ...]) -> None:
+    async def _refuse(self, offer: Offer, error: Exception, *, is_retry: bool = False) -> None:
+        errors = tuple(str(error).splitlines())
         refusal = Refusal(offer.hash, offer.source, self._wall_clock(), errors)
         status = self._parts.status
+        if is_retry:
+            status.refuse_again(refusal)
+            return
         status.refuse(refusal)
         fields = {
             "source": offer.source,

@@ -23,6 +23,7 @@ from k8s_scheduler.app.core_check import CoreCheck
 from k8s_scheduler.kube.comparing import Comparer, Difference, NotComparableError
 from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.informer import Informer
+from k8s_scheduler.kube.syncing import all_synced
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 
@@ -76,19 +77,26 @@ class SelfCheck:
         while True:
             await self._asked.wait()
             self._asked.clear()
-            for informer in self._comparers():
-                await informer.synced.wait()
+            await all_synced(self._comparers)
             await self.compare()
 
     async def compare(self) -> None:
         """Compare everything once, and repair what is wrong."""
         failed, wrong = 0, 0
         for informer, comparer in self._comparers().items():
+            found: list[Difference] = []
+            problem = ""
             try:
-                found = [] if informer.is_absent else await comparer.compare()
+                if not (informer.is_absent or informer.dropped.is_set()):
+                    found = await comparer.compare()
             except (KubeError, NotComparableError) as error:
+                problem = str(error)
+            if informer.dropped.is_set():
+                # A change of the configuration came in between: nobody keeps it up any more.
+                continue
+            if problem:
                 failed += 1
-                fields = {"resource": informer.resource.plural, "error": str(error)}
+                fields = {"resource": informer.resource.plural, "error": problem}
                 logger.warning("Cache could not be compared", extra={"fields": fields})
                 continue
             if found:

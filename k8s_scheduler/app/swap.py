@@ -1,7 +1,7 @@
 """Puts another configuration in force: everything it needs first, then all of it at once.
 
     compile aside ─▶ watch what is newly read ─▶ all of it synced ─▶ swap ─▶ tell of new pods
-         │                     │ not in time                          │
+         │                     │ not in time: not now                 │
          └── refused ◀─────────┘                                      └─▶ stop what nobody reads
 
 Until the swap nothing has changed for decisions; the swap itself is one message to the core, which
@@ -34,6 +34,10 @@ class SwapError(Exception):
     """A configuration that can't be put in force; nothing has changed."""
 
 
+class NotNowError(SwapError):
+    """One that nothing is wrong with, but the moment: tried again later, it may be put in force."""
+
+
 class Swap:
     """Swaps configurations in a running graph."""
 
@@ -51,7 +55,7 @@ class Swap:
         self._sync_seconds = sync_seconds
 
     async def to(self, configuration: SchedulerConfiguration) -> None:
-        """Put a configuration in force; raises SwapError."""
+        """Put a configuration in force; raises SwapError, NotNowError if it may work later."""
         setup = setup_of(replace(self._options, configuration=configuration))
         try:
             compiled = compile_profiles(setup.profiles, setup.plugins)
@@ -75,6 +79,8 @@ class Swap:
             if kind not in needed:
                 self._graph.others = tuple(i for i in self._graph.others if i is not informer)
                 await self._stop(kind, informer)
+                fields = {"resource": informer.resource.full_name}
+                logger.info("Watched no longer", extra={"fields": fields})
 
     def _watched(self) -> Mapping[Kind, Informer[Any]]:
         return self._graph.watched()
@@ -95,17 +101,18 @@ class Swap:
                 late = [i.resource.full_name for i in added.values() if not i.synced.is_set()]
                 for kind, informer in added.items():
                     await self._stop(kind, informer)
-                raise SwapError(
+                raise NotNowError(
                     f"what plugins read could not be listed within {self._sync_seconds:g}s: "
-                    f"{', '.join(late)}; the log says why, as a rule a right is missing"
+                    f"{', '.join(late)}; the log says why, as a rule a right is missing; "
+                    "it is tried again"
                 ) from error
         graph.others = (*graph.others, *added.values())
 
     async def _stop(self, kind: Kind, informer: Informer[Any]) -> None:
+        """Stop an informer that is none of the graph's, or no longer."""
+        # First of all: who waits for it looks at the others that there are now.
+        informer.drop()
         name = informer.resource.plural
         if name in self._tasks:
             await self._tasks.stop(name)
         await self._graph.pump.forget(kind, informer.store.values())
-        logger.info(
-            "Watched no longer", extra={"fields": {"resource": informer.resource.full_name}}
-        )

@@ -8,7 +8,8 @@
 Handlers are called in order, on the event loop, and must not await nor take long: they put
 messages into queues. `catch_up` is the take-over barrier: a new leader whose lease was written at
 some version decides nothing before its state has reached that version. A resource that the server
-does not have, where that may be, is synced and empty until the server has it.
+does not have, where that may be, is synced and empty until the server has it. `drop` says that
+nobody runs it any more: what is not synced by then never will be (`syncing.py`).
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from k8s_scheduler.kube.reflector import Reflector
 from k8s_scheduler.kube.resources import Resource, T, has_reached
 from k8s_scheduler.kube.store import Handler, Store
 from k8s_scheduler.kube.undecodable import UndecodableLog
+from k8s_scheduler.kube.waiting import first_of
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import KubeMetrics
 
@@ -44,6 +46,7 @@ class Informer(Generic[T]):
     ) -> None:
         self.resource = resource
         self.synced = asyncio.Event()
+        self.dropped = asyncio.Event()
         self._store: Store[T] = Store(resource.plural)
         self._progress = Progress(on_answer=self.synced.set)
         parts = Parts(
@@ -90,12 +93,17 @@ class Informer(Generic[T]):
         self._running = True
         await self._reflector.run()
 
+    def drop(self) -> None:
+        """Say that it is run no longer, or never will be: who waits for news of it need not."""
+        self.dropped.set()
+
     async def relist(self) -> None:
         """Return once a list that began after this call is applied; what was wrong is right then.
 
-        Handlers are told of every difference as of any other change.
+        Handlers are told of every difference as of any other change. One that is dropped lists no
+        more: then there is nothing to wait for.
         """
-        await self._reflector.fresh_list()
+        await first_of(self._reflector.fresh_list(), self.dropped.wait())
 
     async def catch_up(self, resource_version: str) -> None:
         """Return once the store holds everything that happened up to `resource_version`.

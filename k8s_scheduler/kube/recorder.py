@@ -10,9 +10,10 @@ Events are the least of all writes. `record` never waits, never raises and costs
 lookup; what cannot be written is dropped and counted by reason. The workers are few, so that
 events never take the connections that binds need.
 
-Who does not lead any more has nothing to say: a failure to write that it may not write would be
+Who does not lead has nothing to say of pods: a failure to write that it may not write would be
 told as the pod's, and what it decides on is out of date. What was recorded before may still be
-written; it was true.
+written; it was true. What a process says of itself, as of a configuration that it refuses, is true
+of every replica, whoever leads.
 
 A series that is owed a write is in exactly one place (ready, agenda, or with a worker: `claimed`),
 also after the cache has forgotten it. So its writes never overtake each other, and repeats that
@@ -115,15 +116,16 @@ class EventRecorder:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def record(self, note: EventNote, *, is_rare: bool = False) -> None:
+    def record(self, note: EventNote, *, is_rare: bool = False, needs_lease: bool = True) -> None:
         """Take an event; it is written later, gathered with its like, or dropped.
 
-        One that is rare by nature, as what an operator's mistake leads to, is never too many.
+        One that is rare by nature, as what an operator's mistake leads to, is never too many. One
+        that tells of no decision does not need the lease.
         """
         if not self._accepting:
             self._dropped[Drop.STOPPED].inc()
             return
-        if not self._may_write():
+        if needs_lease and not self._may_write():
             self._dropped[Drop.NOT_LEADING].inc()
             return
         now, wall_ns = self._clock(), self._wall_clock_ns()

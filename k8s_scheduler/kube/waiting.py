@@ -11,17 +11,19 @@ async def wait_within(event: asyncio.Event, timeout_seconds: float, *, sleep: Sl
     """Return whether the event was set within the time."""
     if event.is_set():
         return True
-    waiters = {
-        asyncio.ensure_future(event.wait()),
-        asyncio.ensure_future(sleep(timeout_seconds)),
-    }
+    await first_of(event.wait(), sleep(timeout_seconds))
+    return event.is_set()
+
+
+async def first_of(*awaited: Awaitable[object]) -> None:
+    """Return when the first of them has ended; the others are given up."""
+    waiters = {asyncio.ensure_future(each) for each in awaited}
     try:
         await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for waiter in waiters:
             waiter.cancel()
         await asyncio.gather(*waiters, return_exceptions=True)
-    return event.is_set()
 
 
 def bounded_wait(asked_seconds: float | None, maximum_seconds: float) -> float:

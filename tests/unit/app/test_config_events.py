@@ -81,8 +81,9 @@ class Recorder:
     def __init__(self):
         self.notes = []
 
-    def record(self, note, *, is_rare):
+    def record(self, note, *, is_rare, needs_lease):
         assert is_rare
+        assert not needs_lease
         self.notes.append(note)
 
 

@@ -11,7 +11,7 @@ class Informer:
     def __init__(self, log, name):
         self.log, self.name = log, name
         self.resource = SimpleNamespace(plural=name)
-        self.synced = asyncio.Event()
+        self.synced, self.dropped = asyncio.Event(), asyncio.Event()
         self.caught_up = asyncio.Event()
         self.store = {}
 
@@ -64,8 +64,10 @@ class Pump:
 class Writer:
     def __init__(self, log, name, left=0):
         self.log, self.name, self.left = log, name, left
+        self.runs = False
 
     async def run(self):
+        self.runs = True
         await asyncio.Event().wait()
 
     def stop_accepting(self):
@@ -82,12 +84,12 @@ class Scene:
         self.nodes, self.pods = Informer(self.log, "nodes"), Informer(self.log, "pods")
         self.others = tuple(Informer(self.log, name) for name in others)
         self.elector = Elector(self.log) if elect else None
-        graph = SimpleNamespace(
+        self.graph = graph = SimpleNamespace(
             pump=Pump(self.log),
             nodes=self.nodes,
             others=self.others,
             pods=self.pods,
-            informers=lambda: (self.nodes, *self.others, self.pods),
+            informers=lambda: (graph.nodes, *graph.others, graph.pods),
             dispatcher=Writer(self.log, "dispatcher", left),
             writes=Writer(self.log, "writes", unwritten),
             recorder=Writer(self.log, "recorder"),
@@ -107,6 +109,13 @@ class Scene:
     async def turn(self):
         for _ in range(20):
             await asyncio.sleep(0)
+
+    async def drop(self, informer):
+        """What a change of the configuration does to a kind that nobody reads any more."""
+        self.graph.others = tuple(i for i in self.graph.others if i is not informer)
+        informer.dropped.set()
+        await self.daemon._tasks.stop(informer.name)
+        await self.turn()
 
     async def sync(self):
         await self.turn()
@@ -145,6 +154,30 @@ async def test_other_kinds_are_read_beside_nodes_and_before_pods():
     scene.pods.synced.set()
     await scene.turn()
     assert scene.log[-1] == "allow"
+    scene.stop.set()
+    assert await scene.running == ExitCode.OK
+
+
+async def test_a_kind_that_is_dropped_before_it_was_read_is_waited_for_no_longer():
+    scene = Scene(others=("claims", "volumes"))
+    claims, volumes = scene.others
+    scene.elector.acquired.set()
+    await scene.turn()
+    scene.nodes.synced.set()
+    await scene.turn()
+    await scene.drop(claims)
+    # Who is dropped is not taken for one that is complete: the other one is still waited for.
+    assert "pods start" not in scene.log
+    assert not claims.synced.is_set()
+    volumes.synced.set()
+    await scene.turn()
+    assert scene.log[-1] == "pods start"
+    for informer in (scene.nodes, scene.pods):
+        informer.caught_up.set()
+    scene.pods.synced.set()
+    await scene.turn()
+    assert scene.log[-1] == "allow"
+    assert "claims" not in scene.daemon._tasks
     scene.stop.set()
     assert await scene.running == ExitCode.OK
 
@@ -252,6 +285,16 @@ async def test_a_standby_that_stops_has_nothing_to_give_back():
     scene.stop.set()
     assert await scene.running == ExitCode.OK
     assert "release" not in scene.log
+
+
+async def test_a_standby_writes_events_as_well_and_to_the_last():
+    # Of what it refuses, each replica tells itself.
+    scene = Scene(delay=True)
+    await scene.turn()
+    assert scene.graph.recorder.runs
+    scene.stop.set()
+    assert await scene.running == ExitCode.OK
+    assert "recorder drain" in scene.log
 
 
 async def test_a_drain_that_leaves_binds_in_doubt_says_so():

@@ -3,10 +3,12 @@
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from k8s_scheduler.api.config_maps import ConfigMapName
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.app import reload as reloading
 from k8s_scheduler.app.configuration import interpret
 from k8s_scheduler.app.offers import Offer, Refusal, hash_of
@@ -15,6 +17,7 @@ from k8s_scheduler.app.reload import Reload
 from k8s_scheduler.app.swap import Swap, SwapError
 from k8s_scheduler.app.wiring import wire
 from k8s_scheduler.kube.resources import NODES
+from k8s_scheduler.kube.syncing import all_synced
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.api import FakeApi
@@ -42,13 +45,13 @@ def text(*names, more=""):
 class Scene:
     """A daemon's graph with what follows the configuration, on an API server in memory."""
 
-    def __init__(self, first, *, flags=None, refused=None):
+    def __init__(self, first, *, flags=None, refused=None, good=None):
         self.api = FakeApi()
         self.map = {"metadata": {"namespace": "ns", "name": "own"}, "data": {"config.yaml": first}}
         self.api.create("/api/v1/configmaps", self.map)
         self.metrics = Metrics()
         self.flags = flags or ConfigurationFlags(config_map=ConfigMapName("own", "ns"))
-        good = first if refused is None else text("ours")
+        good = first if refused is None else good or text("ours")
         self.options = RunOptions(
             configuration=interpret(self.flags, Offer("ns/own:config.yaml", good)),
             configuration_flags=self.flags,
@@ -235,6 +238,26 @@ async def test_what_needs_a_restart_is_said_and_the_rest_holds(caplog):
         assert scene.value("restart_needed") == 0
 
 
+class Deaf:
+    """Has some kinds never answer, until it is over; knows when they were asked for."""
+
+    def __init__(self, scene, *plurals):
+        self.plurals = plurals
+        self.over = False
+        self.at = []
+        self._watch = scene.graph.watch
+        scene.graph.watch = self._watched
+
+    def _watched(self, kind):
+        informer = self._watch(kind)
+        plural = informer.resource.plural
+        if plural == "csinodes":
+            self.at.append(asyncio.get_running_loop().time())
+        if plural in self.plurals and not self.over:
+            informer.synced = asyncio.Event()
+        return informer
+
+
 class TestKinds:
     """What plugins read is known before they decide, and let go when nobody reads it."""
 
@@ -258,23 +281,103 @@ class TestKinds:
             assert list(scene.graph.pump._core._cache.objects.entries()) == []
 
     @virtual_time
-    async def test_one_that_cannot_be_listed_refuses_the_change(self, monkeypatch):
+    async def test_one_that_cannot_be_listed_refuses_the_change(self):
         async with running(text("ours")) as scene:
-            inner = scene.graph.watch
-
-            def deaf(kind):
-                informer = inner(kind)
-                if informer.resource.plural == "csinodes":
-                    monkeypatch.setattr(informer, "synced", asyncio.Event())
-                return informer
-
-            scene.graph.watch = deaf
+            Deaf(scene, "csinodes")
             scene.put(self.WIDE)
             await scene.look()
             assert scene.count("refused") == 1
             assert "csinodes.storage.k8s.io" in scene.status.refused.errors[0]
             assert scene.graph.others == ()
             assert "csinodes" not in scene.tasks
+
+    @virtual_time
+    async def test_one_that_could_not_be_listed_is_tried_again_and_said_once(self, caplog):
+        async with running(text("ours")) as scene:
+            before = scene.status.hash
+            tries = Deaf(scene, "csinodes")
+            scene.tasks.start("reload", scene.reload.run())
+            scene.put(self.WIDE)
+            await asyncio.sleep(1000)
+            # 30 s each, and between them 10, 20, 40, 80, 160 and then 300 s, up to a look more.
+            assert len(tries.at) == 7
+            gaps = [later - earlier for earlier, later in pairwise(tries.at)]
+            for gap, pause in zip(gaps, (10, 20, 40, 80, 160, 300), strict=True):
+                assert 30 + pause <= gap <= 30 + pause + reloading.LOOK_SECONDS
+            assert scene.count("refused") == 1
+            assert len(scene.events()) == 1
+            assert caplog.text.count("the last good one stays in force") == 1
+            assert scene.value("last_reload_successful") == 0
+            assert scene.status.hash == before
+            # The right is granted, the outage is over: nobody has to send a signal.
+            tries.over = True
+            await asyncio.sleep(reloading.LONGEST_RETRY_SECONDS + reloading.LOOK_SECONDS)
+            assert scene.status.hash == hash_of(self.WIDE)
+            assert (scene.count("applied"), scene.count("refused")) == (1, 1)
+            assert scene.value("last_reload_successful") == 1
+            # And that was the last try.
+            made = len(tries.at)
+            await asyncio.sleep(1000)
+            assert len(tries.at) == made
+
+    @virtual_time
+    async def test_what_is_offered_meanwhile_ends_the_tries(self):
+        async with running(text("ours")) as scene:
+            tries = Deaf(scene, "csinodes")
+            scene.tasks.start("reload", scene.reload.run())
+            scene.put(self.WIDE)
+            await asyncio.sleep(35)
+            assert len(tries.at) == 1
+            scene.put("nonsense")
+            await asyncio.sleep(1000)
+            assert len(tries.at) == 1
+            assert scene.count("refused") == 2
+            assert scene.status.refused.hash == hash_of("nonsense")
+
+    @virtual_time
+    async def test_who_asks_has_it_tried_at_once_and_gets_an_answer(self, caplog):
+        async with running(text("ours")) as scene:
+            tries = Deaf(scene, "csinodes")
+            scene.put(self.WIDE)
+            await scene.look()
+            await scene.look()
+            assert len(tries.at) == 1
+            await scene.look(asked=True)
+            assert len(tries.at) == 2
+            assert caplog.text.count("the last good one stays in force") == 2
+
+    @virtual_time
+    async def test_what_is_missing_is_shown_as_it_is_by_now(self):
+        async with running(text("ours")) as scene:
+            tries = Deaf(scene, "csinodes", "services")
+            scene.tasks.start("reload", scene.reload.run())
+            scene.put(self.WIDE)
+            await asyncio.sleep(35)
+            (error,) = scene.status.refused.errors
+            assert "csinodes" in error
+            assert "services" in error
+            tries.plurals = ("csinodes",)
+            await asyncio.sleep(45)
+            (error,) = scene.status.refused.errors
+            assert "csinodes" in error
+            assert "services" not in error
+
+    @virtual_time
+    async def test_who_waits_for_a_kind_does_so_no_longer_when_it_is_let_go(self):
+        async with running(text("ours")) as scene:
+            # One that does not answer, and one that is not even asked for yet.
+            scene.graph.others = tuple(map(scene.graph.watch, (Kind.SERVICE, Kind.CSI_NODE)))
+            deaf, idle = scene.graph.others
+            scene.tasks.start("services", asyncio.Event().wait())
+            waiting = asyncio.create_task(all_synced(scene.graph.informers))
+            await settle(300)
+            assert not waiting.done()
+            await scene.swap.tidy()
+            await asyncio.wait_for(waiting, 1.0)
+            assert not deaf.synced.is_set()
+            assert not idle.synced.is_set()
+            # A list that nobody makes any more is not waited for either.
+            await asyncio.wait_for(deaf.relist(), 1.0)
 
     @virtual_time
     async def test_a_standby_that_fills_no_caches_starts_none(self):
@@ -309,6 +412,34 @@ async def test_who_started_with_the_last_good_one_says_so_in_an_event():
         scene.put(text("theirs"))
         await asyncio.sleep(1)
         assert scene.graph.pump._core.scheduler_names == {"theirs"}
+
+
+class TestStandby:
+    """With leader election each replica tells of what it refuses, whoever leads."""
+
+    @staticmethod
+    def elected(good):
+        return good.replace("leaderElect: false", "leaderElect: true")
+
+    @virtual_time
+    async def test_a_change_that_is_refused_is_told_in_an_event(self):
+        async with running(self.elected(text("ours"))) as scene:
+            assert not scene.graph.elector.may_write()
+            scene.put(self.elected(text("ours", more="paralellism: 3\n")))
+            await scene.look()
+            (note,) = scene.events()
+            assert 'did you mean "parallelism"?' in note
+
+    @virtual_time
+    async def test_what_was_refused_at_the_start_is_told_before_anybody_leads(self):
+        refused = Refusal(hash_of("nonsense"), "ns/own:config.yaml", 0.0, ("everything is wrong",))
+        good = self.elected(text("ours"))
+        async with running("nonsense", refused=refused, good=good) as scene:
+            assert not scene.graph.elector.may_write()
+            scene.tasks.start("reload", scene.reload.run())
+            await settle(300)
+            (note,) = scene.events()
+            assert "everything is wrong" in note
 
 
 @virtual_time

@@ -33,6 +33,7 @@ class Informer:
         self.store = {}
         self.synced = asyncio.Event()
         self.synced.set()
+        self.dropped = asyncio.Event()
         self.is_absent = False
         self.lists = 0
 
@@ -110,6 +111,10 @@ class Scene:
         found = ObjectChanged(0.0, CLASS, "", name, raw)
         self.classes.store[name] = found.read()
         self.pump.object_changed(CLASS, None, self.classes.store[name])
+
+    def drop_classes(self):
+        self.comparers = {i: c for i, c in self.comparers.items() if i is not self.classes}
+        self.classes.dropped.set()
 
     def count(self, name, **labels):
         return self.metrics.registry.get_sample_value(f"k8s_scheduler_{name}_total", labels) or 0
@@ -311,6 +316,48 @@ class TestTimes:
         task.cancel()
         assert scene.naps[:2] == [600.0, 600.0]
         assert scene.count("cache_comparisons", result="same") == 2
+
+    async def test_what_is_dropped_before_it_was_known_is_waited_for_no_longer(self, scene):
+        scene.classes.synced.clear()
+        task = asyncio.create_task(scene.check.run())
+        await asyncio.sleep(0)
+        scene.check.ask()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert scene.comparers[scene.nodes].calls == 0
+        scene.drop_classes()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert scene.comparers[scene.nodes].calls == 1
+        assert scene.count("cache_comparisons", result="same") == 1
+        task.cancel()
+
+    @pytest.mark.parametrize(
+        "answer", [[Difference("fast", "it was not seen")], NotComparableError("behind")]
+    )
+    async def test_of_what_is_dropped_meanwhile_nothing_is_said(self, scene, answer, caplog):
+        comparer = scene.comparers[scene.classes]
+        comparer.answers.append(answer)
+        inner = comparer.compare
+
+        async def compare():
+            scene.drop_classes()
+            return await inner()
+
+        comparer.compare = compare
+        await scene.check.compare()
+        assert comparer.calls == 1
+        assert scene.classes.lists == 0
+        assert scene.count("cache_comparisons", result="same") == 1
+        assert "Cache differs" not in caplog.text
+        assert "could not be compared" not in caplog.text
+
+    async def test_the_core_is_not_told_again_of_what_is_dropped(self, scene):
+        scene.drop_classes()
+        scene.pump.object_changed(CLASS, scene.classes.store["fast"], None)
+        await scene.check.compare()
+        assert list(scene.pump.holdings.objects(CLASS)) == []
+        assert scene.count("cache_comparisons", result="same") == 1
 
     async def test_not_before_everything_is_known(self, scene):
         scene.pods.synced.clear()
