@@ -8,6 +8,7 @@ import asyncio
 import msgspec
 
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
+from k8s_scheduler.kube.decoding import UNREADABLE
 from k8s_scheduler.kube.errors import (
     ApiError,
     KubeError,
@@ -45,7 +46,7 @@ async def read_config_map(transport: Transport, wanted: ConfigMapName) -> Config
         raise response.error()
     try:
         return _decode(response.body)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise TransportError(f"ConfigMap {wanted}: the answer can't be read: {error}") from error
 
 

@@ -22,6 +22,7 @@ import msgspec
 from k8s_scheduler.api.meta import Wire, key_of
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.kube.bounded_log import BoundedLog
+from k8s_scheduler.kube.decoding import UNREADABLE
 from k8s_scheduler.kube.errors import TransportError
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.resources import PODS
@@ -124,7 +125,7 @@ class Rejections:
             return None
         try:
             return _decode(answer.body)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             self._complaints.warning("undecodable", "can't read why a pod ended: %s", error)
             return None
 

@@ -36,9 +36,10 @@ async def test_it_is_read():
     assert (found.data, found.metadata.uid) == ({"k": "v"}, "u")
 
 
-async def test_an_answer_that_makes_no_sense_is_no_answer():
+@pytest.mark.parametrize("body", [b"{garbage", b'{"x":' + b"[" * 9999], ids=["garbage", "deep"])
+async def test_an_answer_that_makes_no_sense_is_no_answer(body):
     api = FakeTransport()
-    api.script("GET", PATH, Response(200, b"{garbage"))
+    api.script("GET", PATH, Response(200, body))
     with pytest.raises(TransportError, match="can't be read"):
         await read_config_map(api, NAME)
 

@@ -142,7 +142,16 @@ async def test_a_standby_asks_nothing():
     assert scene.api.requests == []
 
 
-@pytest.mark.parametrize("trouble", [NotSent("refused"), status(403, "Forbidden"), Response(200)])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        NotSent("refused"),
+        status(403, "Forbidden"),
+        Response(200),
+        Response(200, b'{"x":' + b"[" * 9999),
+    ],
+    ids=["refused", "forbidden", "empty", "deep"],
+)
 async def test_trouble_with_one_pod_does_not_end_it(trouble, caplog):
     async with watching(trouble, answer()) as scene:
         scene.rejections.pod_changed(pod(), None)
