@@ -4,6 +4,7 @@
 """
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 
@@ -75,16 +76,26 @@ async def read_patiently(
 
 
 async def write_config_map(
-    transport: Transport, wanted: ConfigMapName, data: dict[str, str], annotations: dict[str, str]
+    transport: Transport,
+    wanted: ConfigMapName,
+    data: dict[str, str],
+    annotations: dict[str, str],
+    *,
+    may_send: Callable[[], bool],
+    timeout_seconds: float,
 ) -> None:
-    """Put texts into a ConfigMap that exists; raises KubeError."""
+    """Put texts into a ConfigMap that exists; raises KubeError.
+
+    Of several replicas one writes: `may_send` is asked when the first byte is about to leave.
+    """
     body = msgspec.json.encode({"metadata": {"annotations": annotations}, "data": data})
     response = await transport.request(
         "PATCH",
         _path(wanted),
         body=body,
         content_type=MERGE_PATCH,
-        timeout_seconds=_TIMEOUT_SECONDS,
+        timeout_seconds=timeout_seconds,
+        may_send=may_send,
     )
     if not response.ok:
         raise response.error()
