@@ -28,7 +28,13 @@ class Seat:
     def __init__(self, identity: str = "me", api: FakeApi | None = None, **times: float) -> None:
         self.api = api or FakeApi()
         self.registry = CollectorRegistry()
-        clock = loop_clock()
+        # How far the clock is ahead of the loop's, which has had no chance to look at it.
+        self.ahead_seconds = 0.0
+        loops = loop_clock()
+
+        def clock() -> float:
+            return loops() + self.ahead_seconds
+
         self.elector = Elector(
             self.api,
             LeaseConfig(name="kube-scheduler", namespace="kube-system", identity=identity, **times),
@@ -276,6 +282,34 @@ class TestHold:
         assert not seat.elector.may_write()
         await seat.elector.hold()
         assert not seat.elector.is_leading
+
+    @virtual_time
+    async def test_renewal_that_is_read_after_the_deadline_does_not_bring_it_back(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        could_write = []
+
+        def lagging(request: Request) -> Response:
+            seat.ahead_seconds = 9.0
+            could_write.append(seat.elector.may_write())
+            return seat.api.answer(request)
+
+        seat.api.script("PUT", LEASE, lagging)
+        # Renewed at 2, read at 11: until 12 it would count, but from 10 on writes were held back.
+        await seat.elector.hold()
+        assert could_write == [False]
+        assert loop_clock()() == 2.0
+        assert not seat.elector.is_leading
+        assert not seat.elector.may_write()
+
+    @virtual_time
+    async def test_who_lost_it_so_can_take_it_anew(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        seat.ahead_seconds = 10.0
+        await seat.elector.hold()
+        await seat.elector.acquire()
+        assert seat.elector.may_write()
 
     @virtual_time
     async def test_short_trouble_does_not_end_it(self) -> None:
