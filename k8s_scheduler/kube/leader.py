@@ -13,8 +13,8 @@ Why two never write at once, whatever happens to answers:
   it later than that, and others saw it later still.
 * `may_write` ends `renew_deadline` after that start. Others take a lease only after seeing its
   record unchanged for the whole lease duration it names, which is longer, on their own clock.
-* A renewal whose answer is read after the deadline has passed comes too late, even if it was in time
-  on the server: writes may have been held back meanwhile, and whoever waits for them is never told.
+* A renewal whose answer is read after the deadline has passed comes too late, even if the server
+  was in time: writes may have been held back meanwhile, and whoever waits for them is never told.
   A term that was over for a moment is over for good.
 * A write without an answer counts as not done. The lease is read before the next one, and a late
   write of ours carries an old resourceVersion, so it cannot undo anything.
