@@ -7,8 +7,8 @@
 Only who may write for pods writes here too: of several replicas, the leader. That is asked once
 more when the PATCH is about to leave, because the ConfigMap is read before, and the PATCH may take
 no longer than any other write of a leader. The ConfigMap has to exist, so that the right to write
-can be limited to its name. Nothing waits for it: a configuration that can't be saved is in force all
-the same, and that is said and shown by a metric.
+can be limited to its name. Nothing waits for it: a configuration that can't be saved is in force
+all the same, and that is said and shown by a metric.
 """
 
 import asyncio
