@@ -399,6 +399,59 @@ class TestHold:
         ]
 
 
+class TestTelling:
+    """Events about what was done: also after giving the lease back, never after losing it."""
+
+    @virtual_time
+    async def test_who_never_led_may_tell_of_itself(self) -> None:
+        assert Seat().elector.may_tell()
+
+    @virtual_time
+    async def test_ends_at_the_deadline(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        await asyncio.sleep(9.9)
+        assert seat.elector.may_tell()
+        await asyncio.sleep(0.1)
+        assert not seat.elector.may_tell()
+        await seat.elector.hold()
+        assert not seat.elector.may_tell()
+        await seat.elector.acquire()
+        assert seat.elector.may_tell()
+
+    @virtual_time
+    async def test_ends_when_another_holder_is_seen(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        lease = seat.api.object(LEASE)
+        assert lease is not None
+        lease["spec"]["holderIdentity"] = "other"
+        seat.api.update(LEASE, lease)
+        await seat.elector.hold()
+        assert not seat.elector.may_tell()
+        assert await seat.elector.release()
+        assert not seat.elector.may_tell()
+
+    @virtual_time
+    async def test_goes_on_after_the_lease_was_given_back(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        assert await seat.elector.release()
+        await asyncio.sleep(60.0)
+        assert not seat.elector.may_write()
+        assert seat.elector.may_tell()
+
+    @virtual_time
+    async def test_a_lease_that_is_left_to_run_out_bounds_it(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        async with running(seat.elector.hold()):
+            await asyncio.sleep(1.0)
+        assert seat.elector.may_tell()
+        await asyncio.sleep(9.0)
+        assert not seat.elector.may_tell()
+
+
 class TestRelease:
     """Giving the lease back."""
 
