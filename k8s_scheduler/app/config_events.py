@@ -18,6 +18,7 @@ from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.meta import ObjectReference
 from k8s_scheduler.app.offers import Offer, Refusal
 from k8s_scheduler.kube.config_maps import read_config_map
+from k8s_scheduler.kube.decoding import UNREADABLE
 from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.events import WARNING, EventNote
 from k8s_scheduler.kube.http import Transport
@@ -79,7 +80,7 @@ class ConfigEvents:
             if not response.ok:
                 raise response.error()
             pod = msgspec.json.decode(response.body, type=dict[str, Any])
-        except (KubeError, msgspec.MsgspecError) as error:
+        except (KubeError, *UNREADABLE) as error:
             fields = {"pod": f"{namespace}/{name}", "error": str(error)}
             logger.warning("Cannot tell which ConfigMap is meant", extra={"fields": fields})
             return None

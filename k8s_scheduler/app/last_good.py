@@ -4,9 +4,11 @@
                            ▲                       │ failed
                            └───── after a while ───┘
 
-Only who may write for pods writes here too: of several replicas, the leader. The ConfigMap has to
-exist, so that the right to write can be limited to its name. Nothing waits for it: a configuration
-that can't be saved is in force all the same, and that is said and shown by a metric.
+Only who may write for pods writes here too: of several replicas, the leader. That is asked once
+more when the PATCH is about to leave, because the ConfigMap is read before, and the PATCH may take
+no longer than any other write of a leader. The ConfigMap has to exist, so that the right to write
+can be limited to its name. Nothing waits for it: a configuration that can't be saved is in force
+all the same, and that is said and shown by a metric.
 """
 
 import asyncio
@@ -41,11 +43,13 @@ class LastGoodKeeper:
         transport: Transport,
         *,
         may_write: Callable[[], bool],
+        call_timeout_seconds: float,
         metrics: ConfigMetrics,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._transport = transport
         self._may_write = may_write
+        self._call_timeout_seconds = call_timeout_seconds
         self._saved = metrics.last_good_saved
         self._sleep = sleep
         self._owed: tuple[ConfigMapName, str] | None = None
@@ -77,7 +81,14 @@ class LastGoodKeeper:
         try:
             found = await read_config_map(self._transport, where)
             if (found.data or {}).get(USUAL_KEY) != text:
-                await write_config_map(self._transport, where, {USUAL_KEY: text}, {HASH: name})
+                await write_config_map(
+                    self._transport,
+                    where,
+                    {USUAL_KEY: text},
+                    {HASH: name},
+                    may_send=self._may_write,
+                    timeout_seconds=self._call_timeout_seconds,
+                )
         except KubeError as error:
             fields = {
                 "config_map": str(where),

@@ -37,6 +37,7 @@ def reload_parts(
     recorder: EventRecorder,
     meter: SliceMeter,
     may_write: Callable[[], bool],
+    write_seconds: float,
 ) -> ReloadParts:
     """Join them; starts nothing."""
     flags = options.configuration_flags
@@ -56,7 +57,12 @@ def reload_parts(
             metrics=metrics.config,
             refused=options.configuration_refused,
         ),
-        keeper=LastGoodKeeper(transport, may_write=may_write, metrics=metrics.config),
+        keeper=LastGoodKeeper(
+            transport,
+            may_write=may_write,
+            call_timeout_seconds=write_seconds,
+            metrics=metrics.config,
+        ),
         events=ConfigEvents(
             transport,
             recorder,

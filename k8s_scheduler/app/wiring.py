@@ -168,7 +168,13 @@ def wire(
         return informer
 
     reload = reload_parts(
-        options, transport, metrics, recorder=recorder, meter=meter, may_write=may_write
+        options,
+        transport,
+        metrics,
+        recorder=recorder,
+        meter=meter,
+        may_write=may_write,
+        write_seconds=_write_seconds(options),
     )
 
     def watched() -> Mapping[Kind, Informer[ClusterObject]]:

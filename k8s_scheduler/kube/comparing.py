@@ -12,6 +12,9 @@ looked at again once the watch has reached the version of the list, L:
 
 What is lost is lost for good: a watch that has passed L does not come back to it. Only a new list
 repairs it.
+
+An item whose very name can't be read may be any object that is not listed. While there is one,
+nothing is said of those.
 """
 
 import asyncio
@@ -22,7 +25,7 @@ from typing import Final, Generic
 import msgspec
 
 from k8s_scheduler.api.meta import Wire
-from k8s_scheduler.kube.decoding import ObjectDecoder, Undecodable, read_list
+from k8s_scheduler.kube.decoding import UNREADABLE, ObjectDecoder, Undecodable, read_list
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.queries import list_query
@@ -86,8 +89,8 @@ class Comparer(Generic[T]):
 
     async def compare(self) -> list[Difference]:
         """Return what the store has wrong. KubeError if the server can't be asked."""
-        listed, version = await self._list()
-        suspects = await self._suspects(listed)
+        listed, version, whole = await self._list()
+        suspects = await self._suspects(listed, whole=whole)
         if not suspects:
             return []
         await self._wait_until(version)
@@ -103,12 +106,12 @@ class Comparer(Generic[T]):
             found.append(difference)
         return found
 
-    async def _list(self) -> tuple[dict[str, _Metadata], str]:
-        """Return the metadata of everything the server has, and the version of that."""
+    async def _list(self) -> tuple[dict[str, _Metadata], str, bool]:
+        """Return the metadata of all the server has, its version, and whether all was readable."""
         listed: dict[str, _Metadata] = {}
         work = self._meter.start("comparison")
         continue_: str | None = ""
-        version = ""
+        version, whole = "", True
         while continue_ is not None:
             work.finish()
             body = await self._get(
@@ -117,14 +120,17 @@ class Comparer(Generic[T]):
             work.restart()
             page = read_list(body)
             for index, raw in enumerate(page.items):
-                metadata = _decode_item(raw).metadata
-                listed[_key(metadata)] = metadata
+                metadata = _metadata(raw)
+                if metadata is None:
+                    whole = False
+                else:
+                    listed[_key(metadata)] = metadata
                 if index % _CHECK_EVERY == 0 and work.full():
                     await work.breathe()
             version = page.metadata.resource_version
             continue_ = page.metadata.continue_ or None
         work.finish()
-        return listed, version
+        return listed, version, whole
 
     async def _get(self, query: Mapping[str, str]) -> bytes:
         response = await self._transport.request(
@@ -134,7 +140,7 @@ class Comparer(Generic[T]):
             raise response.error()
         return response.body
 
-    async def _suspects(self, listed: Mapping[str, _Metadata]) -> list[str]:
+    async def _suspects(self, listed: Mapping[str, _Metadata], *, whole: bool) -> list[str]:
         """Return the keys of what differs at first sight."""
         work = self._meter.start("comparison")
         suspects = []
@@ -144,7 +150,8 @@ class Comparer(Generic[T]):
                 suspects.append(key)
             if index % _CHECK_EVERY == 0 and work.full():
                 await work.breathe()
-        suspects += [key for key in list(self._informer.store) if key not in listed]
+        if whole:
+            suspects += [key for key in list(self._informer.store) if key not in listed]
         work.finish()
         return suspects
 
@@ -188,6 +195,14 @@ class Comparer(Generic[T]):
             if not isinstance(decoded, Undecodable):
                 return decoded.metadata.uid == uid
         return False
+
+
+def _metadata(raw: bytes | msgspec.Raw) -> _Metadata | None:
+    """Return whose item it is; None if even that can't be read."""
+    try:
+        return _decode_item(raw).metadata
+    except UNREADABLE:
+        return None
 
 
 def _identity(held: KubeObject) -> tuple[str, str]:

@@ -4,10 +4,12 @@
 """
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
+from k8s_scheduler.kube.decoding import UNREADABLE
 from k8s_scheduler.kube.errors import (
     ApiError,
     KubeError,
@@ -45,7 +47,7 @@ async def read_config_map(transport: Transport, wanted: ConfigMapName) -> Config
         raise response.error()
     try:
         return _decode(response.body)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise TransportError(f"ConfigMap {wanted}: the answer can't be read: {error}") from error
 
 
@@ -74,16 +76,26 @@ async def read_patiently(
 
 
 async def write_config_map(
-    transport: Transport, wanted: ConfigMapName, data: dict[str, str], annotations: dict[str, str]
+    transport: Transport,
+    wanted: ConfigMapName,
+    data: dict[str, str],
+    annotations: dict[str, str],
+    *,
+    may_send: Callable[[], bool],
+    timeout_seconds: float,
 ) -> None:
-    """Put texts into a ConfigMap that exists; raises KubeError."""
+    """Put texts into a ConfigMap that exists; raises KubeError.
+
+    Of several replicas one writes: `may_send` is asked when the first byte is about to leave.
+    """
     body = msgspec.json.encode({"metadata": {"annotations": annotations}, "data": data})
     response = await transport.request(
         "PATCH",
         _path(wanted),
         body=body,
         content_type=MERGE_PATCH,
-        timeout_seconds=_TIMEOUT_SECONDS,
+        timeout_seconds=timeout_seconds,
+        may_send=may_send,
     )
     if not response.ok:
         raise response.error()

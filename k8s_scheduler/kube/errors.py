@@ -139,7 +139,8 @@ def api_error(status: int, body: bytes, *, retry_after: str | None = None) -> Ap
     """Build the exception for an answer, from the `Status` in its body where there is one."""
     try:
         decoded = _decode_status(body)
-    except msgspec.MsgspecError:
+    except (msgspec.DecodeError, RecursionError):
+        # What `decoding` calls UNREADABLE; that module is built on this one.
         decoded = _Status(message=body[:200].decode(errors="replace").strip())
     kind = _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
     try:

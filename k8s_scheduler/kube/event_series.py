@@ -39,6 +39,8 @@ class Series:
     due_at: float = 0.0
     # Waiting for a worker, or with one: it is written once at a time.
     claimed: bool = False
+    # It is about this process itself, and does not need the lease to be true.
+    is_own: bool = False
     _interval_seconds: float = field(default=FIRST_INTERVAL_SECONDS)
 
     @property

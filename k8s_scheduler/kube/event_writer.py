@@ -1,4 +1,8 @@
-"""Writes one series to the API server: a POST while it does not exist there, a PATCH afterwards."""
+"""Writes one series to the API server: a POST while it does not exist there, a PATCH afterwards.
+
+`may_tell` is asked before every try, and once more when its first byte is about to leave: a leader
+that was replaced tells nothing more of pods, however long an event of it has waited.
+"""
 
 import asyncio
 import random
@@ -27,6 +31,7 @@ class Written(Enum):
     NO_ANSWER = auto()
     REFUSED = auto()
     FORBIDDEN = auto()
+    NOT_LEADING = auto()
 
 
 class EventWriter:
@@ -39,6 +44,7 @@ class EventWriter:
         hostname: str,
         admit: Admit,
         log: BoundedLog,
+        may_tell: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.monotonic,
         sleep: Sleep = asyncio.sleep,
         uniform: Callable[[], float] = random.random,
@@ -47,6 +53,7 @@ class EventWriter:
         self._hostname = hostname
         self._admit = admit
         self._log = log
+        self._may_tell = may_tell
         self._clock = clock
         self._sleep = sleep
         self._uniform = uniform
@@ -56,9 +63,13 @@ class EventWriter:
         backoff = Backoff(1.0, 10.0, uniform=self._uniform)
         for left in reversed(range(TRIES)):
             await self._admit()
+            if not self._may_send(series):
+                return Written.NOT_LEADING
             ended = await self._try(series)
             if isinstance(ended, Written):
                 return ended
+            if not self._may_send(series):
+                return Written.NOT_LEADING
             if left:
                 await self._sleep(max(ended, backoff.next_seconds()))
         return Written.NO_ANSWER
@@ -88,8 +99,12 @@ class EventWriter:
             return 0.0 if exists else Written.DONE
         return self._refused(series, response, verb="patch" if exists else "create")
 
+    def _may_send(self, series: Series) -> bool:
+        return series.is_own or self._may_tell()
+
     async def _send(self, series: Series) -> Response:
         note, namespace = series.note, event_namespace(series.note)
+        may_send = None if series.is_own else self._may_tell
         if series.written:
             return await self._transport.request(
                 "PATCH",
@@ -97,6 +112,7 @@ class EventWriter:
                 body=encode_series(series.observed),
                 content_type=MERGE_PATCH,
                 timeout_seconds=CALL_TIMEOUT_SECONDS,
+                may_send=may_send,
             )
         body = encode_event(
             note,
@@ -106,7 +122,11 @@ class EventWriter:
             observed=series.observed,
         )
         return await self._transport.request(
-            "POST", events_path(namespace), body=body, timeout_seconds=CALL_TIMEOUT_SECONDS
+            "POST",
+            events_path(namespace),
+            body=body,
+            timeout_seconds=CALL_TIMEOUT_SECONDS,
+            may_send=may_send,
         )
 
     def _refused(self, series: Series, response: Response, *, verb: str) -> Written:

@@ -13,6 +13,9 @@ Why two never write at once, whatever happens to answers:
   it later than that, and others saw it later still.
 * `may_write` ends `renew_deadline` after that start. Others take a lease only after seeing its
   record unchanged for the whole lease duration it names, which is longer, on their own clock.
+* A renewal whose answer is read after the deadline has passed comes too late, even if the server
+  was in time: writes may have been held back meanwhile, and whoever waits for them is never told.
+  A term that was over for a moment is over for good.
 * A write without an answer counts as not done. The lease is read before the next one, and a late
   write of ours carries an old resourceVersion, so it cannot undo anything.
 * No remote timestamp is ever compared with a local clock. Ours goes on while the machine sleeps.
@@ -104,6 +107,8 @@ class Elector:
         self._status = metrics.leader_status.labels(name=config.name)
         self._status.set(0)
         self._leading = False
+        # We have led, and have not given the lease back since.
+        self._in_term = False
         # The start of the last write that certainly made or kept us the holder.
         self._held_from = float("-inf")
         # The lease as our own last write left it; None whenever that is not certain.
@@ -131,6 +136,14 @@ class Elector:
     def may_write(self) -> bool:
         """Return whether a write may start now."""
         return self._leading and self._clock() < self._deadline
+
+    def may_tell(self) -> bool:
+        """Return whether an event about what we did may be written now.
+
+        Who gave the lease back may still tell what it did with it. Who lost it may not: by now
+        somebody else may tell otherwise.
+        """
+        return not self._in_term or self._clock() < self._deadline
 
     async def acquire(self) -> str:
         """Wait until we lead; return the resourceVersion of the write that made us the leader.
@@ -163,6 +176,7 @@ class Elector:
                 tried = await self._try(left_seconds)
                 if tried is _Try.TAKEN:
                     log.error("lost lease %s to %s", self._lease_name, self.holder)
+                    self._held_from = float("-inf")
                     return
                 held = tried is _Try.HELD
                 next_at = (self._held_from if held else self._clock()) + retry_seconds
@@ -200,6 +214,7 @@ class Elector:
         spec = released(lease, wall_ns=self._wall_clock_ns())
         asked_at = self._clock()
         written = await self._store.write(lease, spec, timeout_seconds=timeout_seconds)
+        self._in_term = False
         self._sight.look(written, asked_at=asked_at)
         log.info("released lease %s", self._lease_name)
         return True
@@ -240,6 +255,9 @@ class Elector:
             return _Try.FAILED
         self._sight.look(written, asked_at=started_at)
         self._ours = written
+        if self._leading and self._clock() >= self._deadline:
+            # Of the term before this write: it must not go on, see above.
+            return _Try.FAILED
         self._held_from = started_at
         return _Try.HELD if self._clock() < self._deadline else _Try.FAILED
 
@@ -282,7 +300,7 @@ class Elector:
         return 1.0 + JITTER_FACTOR * self._uniform()
 
     def _start_leading(self) -> None:
-        self._leading = True
+        self._leading = self._in_term = True
         self._status.set(1)
         log.info("successfully acquired lease %s", self._lease_name)
         log.info("%s became leader", self._config.identity)

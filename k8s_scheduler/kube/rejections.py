@@ -5,7 +5,8 @@ the pod is Failed, with a reason. That is how a race between schedulers ends. Th
 finished pods out, and the server's last word about one that falls out of the watch is its state
 *before*: it looks deleted. So a pod that leaves although it had a node, had not been started and
 was not being deleted is read once. Few do: pods that run or are deleted in the usual way are not
-asked for.
+asked for. Nor are victims of a preemption: without a grace period they are gone before anybody sees
+them being deleted, but the condition that was written first says why.
 
     leaves, never started ─▶ line (bounded) ─▶ GET ─┬─ Failed with a reason ─▶ counted, logged
                                                     └─ gone, or anything else ─▶ nothing
@@ -22,6 +23,7 @@ import msgspec
 from k8s_scheduler.api.meta import Wire, key_of
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.kube.bounded_log import BoundedLog
+from k8s_scheduler.kube.decoding import UNREADABLE
 from k8s_scheduler.kube.errors import TransportError
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.resources import PODS
@@ -124,7 +126,7 @@ class Rejections:
             return None
         try:
             return _decode(answer.body)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             self._complaints.warning("undecodable", "can't read why a pod ended: %s", error)
             return None
 
@@ -150,6 +152,17 @@ def _left_unstarted(pod: Pod) -> bool:
         and pod.status.start_time is None
         and pod.status.phase in ("", "Pending")
         and not is_terminating(pod)
+        and not _is_victim(pod)
+    )
+
+
+def _is_victim(pod: Pod) -> bool:
+    """Return whether a scheduler took the pod's place away: no kubelet rejected it."""
+    return any(
+        condition.type == "DisruptionTarget"
+        and condition.status == "True"
+        and condition.reason == "PreemptionByScheduler"
+        for condition in pod.status.conditions or ()
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from k8s_scheduler.kube.decoding import UNREADABLE
 from k8s_scheduler.kube.errors import KubeError, OutcomeUnknown, ServerError, TooManyRequests
 from k8s_scheduler.kube.errors import TransportError as NoAnswer
 from k8s_scheduler.kube.http import Response, Transport
@@ -134,7 +135,7 @@ async def _ask(
         raise response.error()
     try:
         return msgspec.json.decode(response.body, type=kind)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise KubeError(f"the answer is no review: {error}") from error
 
 

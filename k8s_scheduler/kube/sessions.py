@@ -23,10 +23,10 @@ from yarl import URL
 
 from k8s_scheduler.kube.attempts import MarkingRequest
 from k8s_scheduler.kube.auth import Credentials
+from k8s_scheduler.kube.connections import REQUEST_CONNECTIONS
 from k8s_scheduler.kube.errors import NotSent
 from k8s_scheduler.kube.wires import Peer, WirePool, probe
 
-REQUEST_CONNECTIONS: Final = 64
 # Below the 90 s after which the API server closes an idle connection, so that we are the one.
 KEEP_ALIVE_SECONDS: Final = 60.0
 

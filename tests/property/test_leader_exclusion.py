@@ -63,6 +63,8 @@ class World:
         """Called wherever an elector waits: it cannot begin to lead between two checks."""
         writers = [p.identity for p in self.processes if p.elector.may_write()]
         assert len(writers) <= 1, f"at {now()} more than one may write: {writers}"
+        for process in self.processes:
+            process.check_term()
 
     def leader(self) -> "Process | None":
         return next((p for p in self.processes if p.elector.may_write()), None)
@@ -124,6 +126,7 @@ class Process(FakeTransport):
         self.zero = world.rng.uniform(-1e6, 1e6)
         self.speed = world.rng.uniform(0.98, 1.02) if world.trouble else 1.0
         self.stopped_until = 0.0
+        self.term_is_over = False
         self.births = 0
         self.identity = ""
         self.elector = self.born()
@@ -148,6 +151,15 @@ class Process(FakeTransport):
             uniform=self.world.rng.random,
         )
         return self.elector
+
+    def check_term(self) -> None:
+        """Who could not write for a moment may not write again before it has the lease anew."""
+        if not self.elector.is_leading:
+            self.term_is_over = False
+        elif self.elector.may_write():
+            assert not self.term_is_over, f"at {now()} {self.identity} may write again"
+        else:
+            self.term_is_over = True
 
     def clock(self) -> float:
         return self.zero + now() * self.speed

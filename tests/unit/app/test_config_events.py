@@ -119,5 +119,13 @@ class TestRegarding:
         assert await self.told() == []
         assert "Cannot tell which ConfigMap is meant" in caplog.text
 
+    async def test_so_is_one_that_is_nested_beyond_all_measure(self, caplog):
+        api, recorder = FakeTransport(), Recorder()
+        api.script("GET", POD, Response(200, b'{"x":' + b"[" * 9999))
+        events = ConfigEvents(api, recorder, file=Path(FILE), pod=("ns", "me"))
+        await events.refused(refusal("no"), None, in_force="b")
+        assert recorder.notes == []
+        assert "Cannot tell which ConfigMap is meant" in caplog.text
+
     async def test_without_a_pod_there_is_nobody_to_tell_it_of(self):
         assert await self.told(pod=None) == []

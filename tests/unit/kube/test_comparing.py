@@ -1,6 +1,7 @@
 """An informer held against the API server: what is lost is found, and what only lags is not."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from k8s_scheduler.kube import comparing
 from k8s_scheduler.kube.comparing import Comparer, Difference, NotComparableError
 from k8s_scheduler.kube.errors import ServerError
+from k8s_scheduler.kube.http import Response
 from k8s_scheduler.kube.resources import PODS
 from k8s_scheduler.lib.slices import silent_meter
 from tests.fakes.api import FakeApi
@@ -142,6 +144,23 @@ class TestLag:
         async with watched(api, PODS) as running:
             assert "a/odd" not in running.informer.store
             assert await comparer(api, running).compare() == []
+
+    @virtual_time
+    async def test_an_item_without_a_readable_name_may_be_any_that_is_missing(self) -> None:
+        api = await world()
+        async with watched(api, PODS) as running:
+            running.informer._store._objects.pop("a/p2")
+
+            def spoilt(request: Request) -> Response:
+                answer = api.answer(request)
+                body = json.loads(answer.body)
+                body["items"][0]["metadata"] = {"name": 7}
+                return Response(200, json.dumps(body).encode())
+
+            api.script("GET", PODS_PATH, spoilt)
+            found = await comparer(api, running).compare()
+            # p0 is not missed: it may be the one that can't be read.
+            assert found == [Difference("a/p2", "it was not seen")]
 
 
 @virtual_time

@@ -36,9 +36,10 @@ async def test_it_is_read():
     assert (found.data, found.metadata.uid) == ({"k": "v"}, "u")
 
 
-async def test_an_answer_that_makes_no_sense_is_no_answer():
+@pytest.mark.parametrize("body", [b"{garbage", b'{"x":' + b"[" * 9999], ids=["garbage", "deep"])
+async def test_an_answer_that_makes_no_sense_is_no_answer(body):
     api = FakeTransport()
-    api.script("GET", PATH, Response(200, b"{garbage"))
+    api.script("GET", PATH, Response(200, body))
     with pytest.raises(TransportError, match="can't be read"):
         await read_config_map(api, NAME)
 
@@ -71,7 +72,9 @@ async def test_what_will_not_pass_is_not_waited_for(code, error):
 async def test_writing_changes_only_what_is_named():
     api = FakeTransport()
     api.script("PATCH", PATH, Response(200))
-    await write_config_map(api, NAME, {"k": "v"}, {"a": "b"})
+    await write_config_map(
+        api, NAME, {"k": "v"}, {"a": "b"}, may_send=lambda: True, timeout_seconds=4.0
+    )
     (request,) = api.requests
     assert request.content_type == MERGE_PATCH
     assert request.json() == {"metadata": {"annotations": {"a": "b"}}, "data": {"k": "v"}}

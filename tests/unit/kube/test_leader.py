@@ -28,7 +28,13 @@ class Seat:
     def __init__(self, identity: str = "me", api: FakeApi | None = None, **times: float) -> None:
         self.api = api or FakeApi()
         self.registry = CollectorRegistry()
-        clock = loop_clock()
+        # How far the clock is ahead of the loop's, which has had no chance to look at it.
+        self.ahead_seconds = 0.0
+        loops = loop_clock()
+
+        def clock() -> float:
+            return loops() + self.ahead_seconds
+
         self.elector = Elector(
             self.api,
             LeaseConfig(name="kube-scheduler", namespace="kube-system", identity=identity, **times),
@@ -278,6 +284,34 @@ class TestHold:
         assert not seat.elector.is_leading
 
     @virtual_time
+    async def test_renewal_that_is_read_after_the_deadline_does_not_bring_it_back(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        could_write = []
+
+        def lagging(request: Request) -> Response:
+            seat.ahead_seconds = 9.0
+            could_write.append(seat.elector.may_write())
+            return seat.api.answer(request)
+
+        seat.api.script("PUT", LEASE, lagging)
+        # Renewed at 2, read at 11: until 12 it would count, but from 10 on writes were held back.
+        await seat.elector.hold()
+        assert could_write == [False]
+        assert loop_clock()() == 2.0
+        assert not seat.elector.is_leading
+        assert not seat.elector.may_write()
+
+    @virtual_time
+    async def test_who_lost_it_so_can_take_it_anew(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        seat.ahead_seconds = 10.0
+        await seat.elector.hold()
+        await seat.elector.acquire()
+        assert seat.elector.may_write()
+
+    @virtual_time
     async def test_short_trouble_does_not_end_it(self) -> None:
         seat = Seat()
         await seat.elector.acquire()
@@ -363,6 +397,59 @@ class TestHold:
         assert lines == [
             "missing permission: get leases.coordination.k8s.io in namespace kube-system: " + text
         ]
+
+
+class TestTelling:
+    """Events about what was done: also after giving the lease back, never after losing it."""
+
+    @virtual_time
+    async def test_who_never_led_may_tell_of_itself(self) -> None:
+        assert Seat().elector.may_tell()
+
+    @virtual_time
+    async def test_ends_at_the_deadline(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        await asyncio.sleep(9.9)
+        assert seat.elector.may_tell()
+        await asyncio.sleep(0.1)
+        assert not seat.elector.may_tell()
+        await seat.elector.hold()
+        assert not seat.elector.may_tell()
+        await seat.elector.acquire()
+        assert seat.elector.may_tell()
+
+    @virtual_time
+    async def test_ends_when_another_holder_is_seen(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        lease = seat.api.object(LEASE)
+        assert lease is not None
+        lease["spec"]["holderIdentity"] = "other"
+        seat.api.update(LEASE, lease)
+        await seat.elector.hold()
+        assert not seat.elector.may_tell()
+        assert await seat.elector.release()
+        assert not seat.elector.may_tell()
+
+    @virtual_time
+    async def test_goes_on_after_the_lease_was_given_back(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        assert await seat.elector.release()
+        await asyncio.sleep(60.0)
+        assert not seat.elector.may_write()
+        assert seat.elector.may_tell()
+
+    @virtual_time
+    async def test_a_lease_that_is_left_to_run_out_bounds_it(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        async with running(seat.elector.hold()):
+            await asyncio.sleep(1.0)
+        assert seat.elector.may_tell()
+        await asyncio.sleep(9.0)
+        assert not seat.elector.may_tell()
 
 
 class TestRelease:

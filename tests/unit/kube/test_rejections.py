@@ -29,6 +29,11 @@ def pod(scheduler: str = "ours", **changes) -> Pod:
     return msgspec.convert({key: part | changes.get(key, {}) for key, part in raw.items()}, Pod)
 
 
+def disrupted(reason: str, said: str = "True") -> dict[str, str]:
+    """Return the condition of a pod that has to go."""
+    return {"type": "DisruptionTarget", "status": said, "reason": reason}
+
+
 def answer(reason: str = "OutOfcpu", *, uid: str = "u", phase: str = "Failed") -> Response:
     """Return what the server has of it."""
     said = {"phase": phase, "reason": reason, "message": "Pod was rejected: no room"}
@@ -125,8 +130,9 @@ async def test_what_is_no_rejection_is_not_counted(found):
         pod(status={"phase": "Running"}),
         pod(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
         pod(spec={"nodeName": ""}),
+        pod(status={"conditions": [disrupted("PreemptionByScheduler")]}),
     ],
-    ids=["started", "running", "being deleted", "never bound"],
+    ids=["started", "running", "being deleted", "never bound", "preempted"],
 )
 async def test_pods_that_end_as_usual_are_not_read(left):
     async with watching() as scene:
@@ -136,13 +142,33 @@ async def test_pods_that_end_as_usual_are_not_read(left):
     assert scene.api.requests == []
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [disrupted("EvictionByEvictionAPI"), disrupted("PreemptionByScheduler", "False")],
+    ids=["another reason", "not any more"],
+)
+async def test_other_disruptions_say_nothing_of_the_kubelet(condition):
+    async with watching(answer()) as scene:
+        scene.rejections.pod_changed(pod(status={"conditions": [condition]}), None)
+    assert scene.counted() == {("OutOfcpu", "ours"): 1}
+
+
 async def test_a_standby_asks_nothing():
     async with watching(may_look=False) as scene:
         scene.rejections.pod_changed(pod(), None)
     assert scene.api.requests == []
 
 
-@pytest.mark.parametrize("trouble", [NotSent("refused"), status(403, "Forbidden"), Response(200)])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        NotSent("refused"),
+        status(403, "Forbidden"),
+        Response(200),
+        Response(200, b'{"x":' + b"[" * 9999),
+    ],
+    ids=["refused", "forbidden", "empty", "deep"],
+)
 async def test_trouble_with_one_pod_does_not_end_it(trouble, caplog):
     async with watching(trouble, answer()) as scene:
         scene.rejections.pod_changed(pod(), None)

@@ -90,9 +90,10 @@ async def test_a_server_with_a_bad_moment_is_asked_again():
         ([status(403, "Forbidden", "no")], Forbidden, 1),
         ([Response(201, b"{}")], KubeError, 1),
         ([Response(201, b"<html>")], KubeError, 1),
+        ([Response(201, b'{"x":' + b"[" * 9999)], KubeError, 1),
         ([review(reason="nothing said of allowed")], KubeError, 1),
     ],
-    ids=["away", "broken", "forbidden", "empty", "no JSON", "half an answer"],
+    ids=["away", "broken", "forbidden", "empty", "no JSON", "deep", "half an answer"],
 )
 def test_no_answer_is_an_error_and_never_a_yes(answers, expected, asked):
     @virtual_time

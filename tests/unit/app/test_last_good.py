@@ -1,0 +1,65 @@
+"""The last good configuration is saved by who leads, and by nobody else."""
+
+import json
+
+from k8s_scheduler.api.config_maps import ConfigMapName
+from k8s_scheduler.app.last_good import LastGoodKeeper
+from k8s_scheduler.kube.http import Response
+from k8s_scheduler.obs.metrics import Metrics
+from tests.fakes.clock import settle, virtual_time
+from tests.fakes.transport import FakeTransport
+from tests.unit.kube.write_fakes import running
+
+NAME = ConfigMapName("m", "ns")
+PATH = "/api/v1/namespaces/ns/configmaps/m"
+EMPTY = Response(200, json.dumps({"metadata": {"uid": "u"}}).encode())
+
+
+class Keeping:
+    """A keeper, and whether it leads."""
+
+    def __init__(self):
+        self.api = FakeTransport()
+        self.metrics = Metrics()
+        self.leading = True
+        self.keeper = LastGoodKeeper(
+            self.api,
+            may_write=lambda: self.leading,
+            call_timeout_seconds=3.0,
+            metrics=self.metrics.config,
+        )
+
+    def methods(self):
+        return [request.method for request in self.api.requests]
+
+    def saved(self):
+        return self.metrics.registry.get_sample_value("k8s_scheduler_config_last_good_saved")
+
+
+@virtual_time
+async def test_a_leader_saves_it_as_fast_as_any_of_its_writes_has_to_be():
+    scene = Keeping()
+    scene.api.script("GET", PATH, EMPTY)
+    scene.api.script("PATCH", PATH, Response(200))
+    scene.keeper.keep(NAME, "text")
+    async with running(scene.keeper.run()):
+        await settle()
+    assert scene.methods() == ["GET", "PATCH"]
+    assert scene.api.requests[1].timeout_seconds == 3.0
+    assert scene.saved() == 1
+
+
+@virtual_time
+async def test_who_is_replaced_while_it_reads_does_not_write():
+    scene = Keeping()
+
+    def replaced(_request):
+        scene.leading = False
+        return EMPTY
+
+    scene.api.script("GET", PATH, replaced)
+    scene.keeper.keep(NAME, "text")
+    async with running(scene.keeper.run()):
+        await settle()
+    assert scene.methods() == ["GET"]
+    assert scene.saved() == 0

@@ -1,0 +1,39 @@
+"""Everybody who may send at the same time has a connection."""
+
+import asyncio
+
+from k8s_scheduler.kube import pod_reader, recorder, sessions
+from k8s_scheduler.kube.dispatcher import DispatcherConfig
+from k8s_scheduler.kube.write_lane import MOST_WORKERS, WriteLane
+from tests.fakes.api import FakeApi
+from tests.unit.kube.write_fakes import running
+
+
+def test_a_bind_never_waits_for_an_events_connection():
+    lanes = DispatcherConfig()
+    busy = (
+        lanes.bind_workers
+        + lanes.condition_workers
+        + recorder.WORKERS
+        + MOST_WORKERS
+        + pod_reader.WORKERS
+    )
+    # The lease has to be renewed as well.
+    assert busy < sessions.REQUEST_CONNECTIONS
+
+
+async def test_no_lane_has_more_workers_than_it_has_connections():
+    lane = WriteLane(
+        FakeApi(),
+        on_outcome=lambda _: None,
+        may_write=lambda: True,
+        workers=MOST_WORKERS + 1,
+        call_timeout_seconds=1.0,
+    )
+    assert lane._workers == MOST_WORKERS
+    async with running(lane.run()):
+        await asyncio.sleep(0)
+        lane.resize(10_000)
+        assert lane._workers == MOST_WORKERS
+        lane.resize(3)
+        assert lane._workers == 3
