@@ -132,6 +132,7 @@ def wire(
         hostname=around.hostname,
         metrics=metrics.kube,
         may_write=may_write,
+        may_tell=_always if elector is None else elector.may_tell,
         admit=admit,
         wall_clock_ns=around.wall_clock_ns,
         **around.timing(),

@@ -11,9 +11,9 @@ lookup; what cannot be written is dropped and counted by reason. The workers are
 events never take the connections that binds need.
 
 Who does not lead has nothing to say of pods: a failure to write that it may not write would be
-told as the pod's, and what it decides on is out of date. What was recorded before may still be
-written; it was true. What a process says of itself, as of a configuration that it refuses, is true
-of every replica, whoever leads.
+told as the pod's, and what it decides on is out of date. What was recorded before is written after
+the lease was given back, and dropped after it was lost (`may_tell`). What a process says of itself,
+as of a configuration that it refuses, is true of every replica, whoever leads.
 
 A series that is owed a write is in exactly one place (ready, agenda, or with a worker: `claimed`),
 also after the cache has forgotten it. So its writes never overtake each other, and repeats that
@@ -69,6 +69,7 @@ _DROPS = {
     Written.NO_ANSWER: Drop.NO_ANSWER,
     Written.REFUSED: Drop.REFUSED,
     Written.FORBIDDEN: Drop.FORBIDDEN,
+    Written.NOT_LEADING: Drop.NOT_LEADING,
 }
 
 
@@ -82,6 +83,7 @@ class EventRecorder:
         hostname: str,
         metrics: KubeMetrics,
         may_write: Callable[[], bool] = lambda: True,
+        may_tell: Callable[[], bool] = lambda: True,
         admit: Admit = unlimited,
         clock: Callable[[], float] = time.monotonic,
         wall_clock_ns: Callable[[], int] = time.time_ns,
@@ -100,6 +102,7 @@ class EventRecorder:
             hostname=hostname,
             admit=admit,
             log=BoundedLog(log, clock),
+            may_tell=may_tell,
             clock=clock,
             sleep=sleep,
             uniform=uniform,
@@ -136,7 +139,7 @@ class EventRecorder:
         # Repeats cost no new object on the server, so only first occurrences are counted as spam.
         elif is_rare or self._limits.allows(object_key(note), now):
             name = event_name(note.regarding.name, self._unique_ns(wall_ns))
-            series = Series(key, note, name, wall_ns, wall_ns, now)
+            series = Series(key, note, name, wall_ns, wall_ns, now, is_own=not needs_lease)
             self._series.add(series)
         else:
             self._dropped[Drop.SPAM].inc()

@@ -435,3 +435,36 @@ class TestStop:
         assert await booth.drained() == 0
         booth.recorder.record(note())
         assert booth.dropped("stopped") == 1
+
+
+class TestLost:
+    """After the lease was lost nothing more is told of pods."""
+
+    @virtual_time
+    async def test_what_waits_is_dropped_and_counted(self) -> None:
+        leading = True
+        booth = Booth(may_write=lambda: leading, may_tell=lambda: leading)
+        booth.recorder.record(note("p"))
+        booth.recorder.record(note("q"))
+        leading = False
+        assert await booth.drained() == 0
+        assert booth.api.requests == []
+        assert booth.dropped("not_leading") == 2
+
+    @virtual_time
+    async def test_what_waits_is_written_after_the_lease_was_given_back(self) -> None:
+        leading = True
+        booth = Booth(may_write=lambda: leading)
+        booth.recorder.record(note("p"))
+        leading = False
+        assert await booth.drained() == 0
+        assert booth.counts() == {"p": 1}
+
+    @virtual_time
+    async def test_news_of_the_process_itself_needs_no_lease(self) -> None:
+        booth = Booth(may_write=lambda: False, may_tell=lambda: False)
+        booth.recorder.record(note("p"), needs_lease=False)
+        booth.recorder.record(note("q"))
+        assert await booth.drained() == 0
+        assert booth.counts() == {"p": 1}
+        assert booth.dropped("not_leading") == 1
