@@ -22,6 +22,8 @@ from k8s_scheduler.api.field_errors import FieldError
 from k8s_scheduler.api.yaml_positions import Document, parse_yaml
 
 _SEPARATOR: Final = re.compile(r"^---.*$", re.MULTILINE)
+# Comments beside our own document may name it too.
+_MAXIMUM_NAMED: Final = 3
 _RIGHT: Final = f'"apiVersion: {API_VERSION}" and "kind: {KIND}"'
 _BOTH: Final = f"one {KIND} and at most one {EXTRAS_KIND}"
 
@@ -80,9 +82,12 @@ def whole_extras(text: str) -> SchedulerExtras | None:
     """Return what our own document says, whatever is wrong with the one beside it.
 
     None if there is none, or if it is not whole itself. Documents are told apart by their lines
-    `---`, since a broken one may keep a parser from seeing the next.
+    `---`, since a broken one may keep a parser from seeing the next. Only a few are parsed, those
+    that name our kind: each has the whole file's allowance of values, and a file with thousands
+    must not hold up the start.
     """
-    for part in _SEPARATOR.split(text):
+    named = [part for part in _SEPARATOR.split(text) if EXTRAS_KIND in part]
+    for part in named[:_MAXIMUM_NAMED]:
         documents, errors = parse_yaml(part)
         if errors or len(documents) != 1 or not _is_extras(documents[0].value):
             continue

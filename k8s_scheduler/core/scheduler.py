@@ -119,7 +119,7 @@ class Scheduler:
         metrics = metrics or Metrics().scheduler
         self._meter = Meter(metrics, tuple(self._profiles), perf=perf)
         self._meter.watch_bindings(self._flights.__len__)
-        self._overfilled = Overfilled(self._cache, self._meter, profiles=tuple(self._profiles))
+        self._overfilled = Overfilled(self._cache, self._meter, profiles=self._profiles)
         self._timed = TimedProfiles(self._profiles, self._meter, perf)
         runtime = Runtime(self._cache, verdicts)
         self._shapes = ShapeCache(self._cache, runtime, verdicts)

@@ -94,12 +94,11 @@ class Replay:
     def segment(self, name: str, segment: Segment) -> Iterator[Decision]:
         """Yield the decisions of a segment; raises RecordingError and CoreFailedError."""
         setup = setup_of(segment.header)
-        profiles = {profile.scheduler_name: profile for profile in setup.profiles}
         try:
             core = Scheduler(
                 setup,
                 metrics=self._metrics,
-                witness=lambda queued: self._witness(core, profiles, queued),
+                witness=lambda queued: self._witness(core, queued),
             )
         except ProfileError as error:
             raise RecordingError(f"its profiles can't be run: {error}") from error
@@ -125,14 +124,14 @@ class Replay:
                 f"{type(error).__name__}: {error}"
             ) from error
 
-    def _witness(
-        self, core: Scheduler, profiles: dict[str, ResolvedProfile], queued: QueuedPod
-    ) -> None:
+    def _witness(self, core: Scheduler, queued: QueuedPod) -> None:
         self._settle(core)
         pod = queued.pod
         nominated = pod.status.nominated_node_name or None
         self._open.append(_Open(self.decisions, queued, nominated, queued.attempts))
-        profile = profiles[pod.spec.scheduler_name]
+        # By what is in force now: a reload may have come since the header was written.
+        name = pod.spec.scheduler_name
+        profile = next(p for p in core.setup.profiles if p.scheduler_name == name)
         self.onlooker(Moment(self.decisions, queued, profile, core.snapshot))
         self.decisions += 1
 

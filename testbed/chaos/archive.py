@@ -10,7 +10,8 @@
     configurations.jsonl  what lay in the file, and when
     scenarios/      questions to the oracle              opinions.jsonl  what it said of them
 
-A file that is not there is one about which nothing is known.
+A file that is not there is one about which nothing is known; where the auditor needs it, it says so
+(judging_evidence.py).
 """
 
 import json

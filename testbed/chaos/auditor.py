@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from testbed.chaos.evidence import Evidence, Finding, PodSeen
 from testbed.chaos.judging_bindings import CREATED, bound_otherwise, bound_twice, lost
 from testbed.chaos.judging_decisions import judge_by_oracle, judge_decisions, replayed_otherwise
+from testbed.chaos.judging_evidence import missing_evidence
 from testbed.chaos.judging_processes import broken_replicas, growing_replicas
 from testbed.chaos.judging_reloads import count_reloads, not_in_force, unnoticed_reloads
 from testbed.chaos.judging_room import Overfills, judge_truth
@@ -33,6 +34,7 @@ def judge(evidence: Evidence) -> Verdict:
     overfills = judge_truth(evidence)
     findings = [
         *(Finding("hole in the history", hole) for hole in evidence.holes),
+        *missing_evidence(evidence),
         *bound_twice(evidence),
         *bound_otherwise(evidence),
         *lost(evidence),

@@ -16,7 +16,7 @@ GROWTH_FILES = 64
 
 LEASE_LOST = 1
 BAD_CONFIGURATION = 2
-_LOST_WORDS = "Leaderelection lost"
+LOST_WORDS = "Leaderelection lost"
 # Lines that a healthy replica never writes, whatever the world does to it.
 _NEVER = (
     "Traceback (most recent call last)",
@@ -33,7 +33,7 @@ _ZERO_METRICS = (
 def broken_replicas(evidence: Evidence) -> Iterator[Finding]:
     """Yield ends that nobody asked for, and complaints about itself."""
     for end in evidence.ends:
-        lost_lease = end.code == LEASE_LOST and _LOST_WORDS in end.last_words
+        lost_lease = end.code == LEASE_LOST and LOST_WORDS in end.last_words
         bad_file = end.code == BAD_CONFIGURATION and met_bad_file(evidence, end.at)
         if not end.asked and not lost_lease and not bad_file:
             words = end.last_words.splitlines()[-1:] or ["(silent)"]

@@ -14,7 +14,7 @@ IN_FORCE = "k8s_scheduler_config_info"
 # For how long after SIGSTOP a replica is not expected to see anything, in leases.
 _FROZEN_LEASES = 3.0
 # From the birth of a process until it has read the file, and ended over it if it is bad.
-_START_SECONDS = 10.0
+START_SECONDS = 10.0
 
 
 def count_reloads(evidence: Evidence) -> tuple[int, int]:
@@ -26,13 +26,13 @@ def count_reloads(evidence: Evidence) -> tuple[int, int]:
 
 def unnoticed_reloads(evidence: Evidence) -> Iterator[Finding]:
     """Yield configurations that a replica should have seen and did not."""
-    lives = _life_spans(evidence)
+    lives = life_spans(evidence)
     # What is read at the start is not named.
     for each, until in _spans(evidence)[1:]:
         if until - each.at < NOTICED_SECONDS:
             continue
         for process, (born, last) in lives.items():
-            lived = born + _START_SECONDS <= each.at and each.at + NOTICED_SECONDS <= last
+            lived = born + START_SECONDS <= each.at and each.at + NOTICED_SECONDS <= last
             noticed = each.hash in evidence.logs.get(process, "")
             if lived and not noticed and not _was_frozen(evidence, process, each):
                 kind = "good" if each.good else "bad"
@@ -53,7 +53,7 @@ def not_in_force(evidence: Evidence) -> Iterator[Finding]:
 def met_bad_file(evidence: Evidence, at: float) -> bool:
     """Return whether a process that ended then may have started with a bad file."""
     spans = _spans(evidence)
-    return any(not each.good and each.at <= at <= until + _START_SECONDS for each, until in spans)
+    return any(not each.good and each.at <= at <= until + START_SECONDS for each, until in spans)
 
 
 def _spans(evidence: Evidence) -> list[tuple[Configuration, float]]:
@@ -63,7 +63,8 @@ def _spans(evidence: Evidence) -> list[tuple[Configuration, float]]:
     return list(zip(offered, ends[1:], strict=True))
 
 
-def _life_spans(evidence: Evidence) -> dict[str, tuple[float, float]]:
+def life_spans(evidence: Evidence) -> dict[str, tuple[float, float]]:
+    """Return when each process was seen first and last."""
     spans: dict[str, tuple[float, float]] = {}
     for sample in evidence.samples:
         born = spans.get(sample.process, (sample.at, 0.0))[0]

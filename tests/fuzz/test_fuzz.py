@@ -1,11 +1,15 @@
 """A little of `make fuzz`, and everything it ever found."""
 
 import asyncio
+import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from tests.fuzz import configs, objects
+from k8s_scheduler.api.extras import SchedulerExtras
+from tests.fuzz import configs, objects, trying
+from tests.fuzz.trying import tried
 
 FOUND = Path(__file__).parent / "found"
 
@@ -25,6 +29,38 @@ def test_configurations_load_or_say_why():
     figures = configs.run(20, 60, keep=without_cpu)
     assert figures["tried"] == 60
     assert 0 < figures["loaded"] < 60
+    assert figures["started_with_last_good"] > 0
+
+
+def test_no_field_of_our_own_document_is_left_out():
+    assert list(configs.EXTRAS) == [f.encode_name for f in msgspec.structs.fields(SchedulerExtras)]
+    for field in msgspec.structs.fields(SchedulerExtras):
+        if isinstance(field.default, msgspec.Struct):
+            inner = [f.encode_name for f in msgspec.structs.fields(field.default)]
+            assert list(configs.EXTRAS[field.encode_name]) == inner
+
+
+def test_right_extras_are_part_of_what_is_tried(tmp_path):
+    both = "\n---\n".join(map(json.dumps, (configs.HEAD, configs.EXTRAS)))
+    assert tried(both, tmp_path / "config.yaml").loaded
+    spoiled = tried(f"nonsense: [\n---\n{json.dumps(configs.EXTRAS)}", tmp_path / "config.yaml")
+    assert not spoiled.problem
+    assert spoiled.started_with_last_good
+
+
+def test_loading_and_starting_that_disagree_are_noticed(monkeypatch, tmp_path):
+    """A daemon that refuses what can be loaded, or does not find its extras in a broken file."""
+    path = tmp_path / "config.yaml"
+    both = "\n---\n".join(map(json.dumps, (configs.HEAD, configs.EXTRAS)))
+    monkeypatch.setattr(trying, "whole_extras", lambda _: None)
+    assert "and read alone" in tried(both, path).problem
+    monkeypatch.setattr(trying, "load_start", refuse)
+    assert tried(both, path).problem == "loads, and can't be started with: no"
+
+
+def refuse(*_, **__):
+    """Have nothing to start with."""
+    raise trying.StartError("no")
 
 
 def test_hostile_objects_harm_nobody_else():
@@ -41,7 +77,7 @@ def test_a_seed_gives_the_same_again():
 
 @pytest.mark.parametrize("path", sorted(FOUND.glob("config-*")), ids=lambda p: p.stem)
 def test_configurations_that_were_found(path, tmp_path):
-    outcome = configs.tried(path.read_bytes(), tmp_path / "config.yaml")
+    outcome = tried(path.read_bytes(), tmp_path / "config.yaml")
     assert not outcome.loaded
     if outcome.problem:
         without_cpu(path.name, b"", outcome.problem)

@@ -18,7 +18,7 @@ bound, so it is judged when the watch confirms it.
                  after its pods
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator
 from enum import StrEnum
 from typing import Final
 
@@ -59,10 +59,11 @@ class Cause(StrEnum):
 class Overfilled:
     """Which nodes are overfilled now, and who did it."""
 
-    def __init__(self, cache: Cache, meter: Meter, *, profiles: Sequence[str]) -> None:
+    def __init__(self, cache: Cache, meter: Meter, *, profiles: Container[str]) -> None:
+        """`profiles` are the ones in force: what is ours changes with the configuration."""
         self._cache = cache
         self._meter = meter
-        self._ours = frozenset(profiles)
+        self._ours = profiles
         self._now: dict[NodeName, tuple[str, ...]] = {}
         # A standby sees the same; only whoever has decided something tells users of it.
         self.may_tell_users = False

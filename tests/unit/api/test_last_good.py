@@ -2,6 +2,7 @@
 
 import pytest
 
+from k8s_scheduler.api import config_documents
 from k8s_scheduler.api.config_documents import whole_extras
 from k8s_scheduler.api.config_load import configuration_from_text
 from k8s_scheduler.api.config_summary import summary
@@ -69,3 +70,16 @@ def test_whole_extras_are_found_beside_anything(text):
 )
 def test_extras_that_are_not_whole_say_nothing(text):
     assert whole_extras(text) is None
+
+
+@pytest.mark.parametrize("part", ["- a\n", "# SchedulerExtras\n- a\n"], ids=["others", "named"])
+def test_a_file_of_many_documents_is_not_parsed_one_by_one(monkeypatch, part):
+    parsed = []
+
+    def parse(text):
+        parsed.append(text)
+        return [], []
+
+    monkeypatch.setattr(config_documents, "parse_yaml", parse)
+    whole_extras("---\n".join([part] * 1000))
+    assert len(parsed) <= 3

@@ -9,7 +9,8 @@ import pytest
 
 from k8s_scheduler.api.config_load import default_configuration
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.core.messages.incoming import PodChanged
+from k8s_scheduler.core.engine.reconfiguring import settings_of
+from k8s_scheduler.core.messages.incoming import PodChanged, Reconfigure
 from k8s_scheduler.core.messages.recording import RecordingError, read_segment
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
@@ -188,6 +189,41 @@ async def test_a_core_that_fails_names_the_message(tmp_path, monkeypatch):
     monkeypatch.setattr("k8s_scheduler.core.scheduler.Scheduler._take_pod", lambda *_: 1 / 0)
     with pytest.raises(CoreFailedError, match=r"message 4 of tape \(PodChanged\).*ZeroDivision"):
         replayed(tmp_path / "tape")
+
+
+class TestReloads:
+    """Decisions after a reload are made, and asked about, by the profiles then in force."""
+
+    def reloaded(self, path: Path, *profiles) -> Tape:
+        tape = small(path, pods=1)
+        tape.settle()
+        tape.tell(Reconfigure(tape.now, profiles, settings_of(FULL.queue)))
+        return tape
+
+    async def test_a_scheduler_name_that_came_with_it_is_decided_for(self, tmp_path):
+        added = dataclasses.replace(PROFILES[0], scheduler_name="added")
+        tape = self.reloaded(tmp_path / "tape", *PROFILES, added)
+        tape.put({"kind": "Pod", **make_pod("late").scheduler("added").raw})
+        tape.settle()
+        tape.recording.close()
+        replay, decisions, _ = replayed(tmp_path / "tape")
+        assert [d.scheduler_name for d in decisions] == ["default-scheduler", "added"]
+        assert [d.node for d in decisions] == [bind.node for bind in tape.binds]
+        assert replay.differences == []
+
+    async def test_a_scenario_has_the_arguments_that_came_with_it(self, tmp_path):
+        changed = dataclasses.replace(PROFILES[0], percentage_of_nodes_to_score=40)
+        tape = self.reloaded(tmp_path / "tape", changed)
+        tape.put({"kind": "Pod", **make_pod("late").raw})
+        tape.settle()
+        tape.recording.close()
+        seen = []
+        replay = Replay(onlooker=lambda m: seen.append(m.profile), _metrics=METRICS.scheduler)
+        list(replay.segment("tape", read_segment((tmp_path / "tape").read_bytes())))
+        assert [p.percentage_of_nodes_to_score for p in seen] == [
+            PROFILES[0].percentage_of_nodes_to_score,
+            40,
+        ]
 
 
 class TestSetup:

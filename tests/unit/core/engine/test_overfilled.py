@@ -2,7 +2,8 @@
 
 import pytest
 
-from k8s_scheduler.core.messages.incoming import Restore
+from k8s_scheduler.core.engine.reconfiguring import settings_of
+from k8s_scheduler.core.messages.incoming import Reconfigure, Restore
 from k8s_scheduler.core.messages.outgoing import Bind, Log, RecordEvent
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from k8s_scheduler.obs.metrics import Metrics
@@ -155,6 +156,19 @@ class TestRaces:
         assert h.overfilled_nodes() == 0
         h.pod(second)
         assert h.counted() == {("race", "cpu", "others"): 2}
+
+    def test_a_reload_says_anew_whose_pods_are_ours(self, h):
+        ours(h, "p", "1")  # who has decided something tells users
+        profiles = (profile("added"),)
+        h.tell(Reconfigure(h.now, profiles, settings_of(h.core.setup.queue)))
+        h.pod(bound("q", "3", by="added").obj())
+        h.pod(bound("r", "3", by="default-scheduler").obj())
+        assert h.counted() == {("race", "cpu", "ours"): 1}
+        (event,) = [e for e in only(RecordEvent, h.out) if e.reason == "NodeOverfilled"]
+        assert (event.name, event.related.name) == ("q", "r")
+        h.drop_pod(bound("q", "3", by="added").obj())
+        h.pod(bound("s", "3", by="two").obj())
+        assert h.counted() == {("race", "cpu", "ours"): 1, ("race", "cpu", "others"): 1}
 
 
 class TestNoRace:

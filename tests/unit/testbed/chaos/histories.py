@@ -1,15 +1,19 @@
 """Made-up histories: a cluster in which all is well, and ways to spoil it."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from testbed.chaos.evidence import (
     BindingSeen,
     Change,
+    Configuration,
     Decision,
     EventSeen,
     Evidence,
     NodeSeen,
+    Opinion,
     PodSeen,
+    Replayed,
     Seen,
 )
 from testbed.chaos.resources import Room
@@ -20,6 +24,10 @@ QUIET_FROM = 1000.0
 ENDED_AT = 1100.0
 SMALL = Room(milli_cpu=1000, memory_bytes=1 << 20, pods=1)
 NODE = Room(milli_cpu=2000, memory_bytes=1 << 30, pods=10)
+REPLICA = "replica-a-1"
+FIRST = Configuration(0.0, "hash-1", good=True)
+# What the log of a process says that led.
+LED = "me became leader"
 SCHEDULED = ("True", "", "")
 UNSCHEDULABLE = ("False", "Unschedulable", "0/1 nodes are available")
 
@@ -86,7 +94,11 @@ class Story:
         decision = Decision(by, f"uid-{name}", "chaos", name, to, 1, self.now, at, at)
         self.decisions.append(decision)
 
-    def evidence(self, **fields: object) -> Evidence:
+    def evidence(
+        self, configurations: Sequence[Configuration] = (FIRST,), **fields: object
+    ) -> Evidence:
+        """Return everything about the run; nothing is missing that a check needs."""
+        [last] = configurations[-1:] or (FIRST,)
         values: dict[str, object] = {
             "seed": 1,
             "scheduler": OURS,
@@ -96,9 +108,24 @@ class Story:
             "ended_at": ENDED_AT,
             "changes": self.changes,
             "bindings": self.bindings,
-            "decisions": self.decisions or None,
+            "decisions": self.decisions or [self._of_no_consequence()],
+            "replayed": [Replayed(REPLICA, 0)],
+            "opinions": [Opinion("history", REPLICA, "chaos", "p1", "n1")],
+            "logs": {REPLICA: LED},
+            "configurations": configurations,
+            "metrics": {REPLICA: in_force(last.hash)},
         }
         return Evidence(**(values | fields))  # type: ignore[arg-type]
+
+    def _of_no_consequence(self) -> Decision:
+        """Return a decision for an empty node, of a pod that was gone before anybody saw it."""
+        [first, *_] = self.changes
+        return Decision("a", "uid-else", "chaos", "else", first.what.name, 1, first.at, 1, 1)  # type: ignore[union-attr]
+
+
+def in_force(name: str) -> dict[str, float]:
+    """Return a page of metrics that names the configuration in force."""
+    return {f'k8s_scheduler_config_info{{hash="{name}"}}': 1.0}
 
 
 def a_good_story() -> Story:

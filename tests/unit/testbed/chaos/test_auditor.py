@@ -19,11 +19,14 @@ from testbed.chaos.evidence import (
 )
 from testbed.chaos.plan import Action
 from tests.unit.testbed.chaos.histories import (
+    LED,
     QUIET_FROM,
+    REPLICA,
     SMALL,
     THEIRS,
     Story,
     a_good_story,
+    in_force,
     node,
     pod,
 )
@@ -330,10 +333,11 @@ class TestProcesses:
         ],
     )
     def test_complaints_in_the_log_are_found(self, line):
-        assert rules(a_good_story().evidence(logs={"a": f"x {line} y"})) == ["complaint"]
+        assert rules(a_good_story().evidence(logs={REPLICA: f"{LED} x {line} y"})) == ["complaint"]
 
     def test_a_verification_that_differs_is_found(self):
         page = {'k8s_scheduler_shape_verifications_total{result="different"}': 1.0}
+        page |= in_force("hash-1")
         assert rules(a_good_story().evidence(metrics={"a": page})) == ["complaint"]
 
     def test_a_hole_in_the_history_is_found(self):
@@ -346,7 +350,7 @@ class TestReloads:
 
     def found(self, *offered, log="", **fields):
         values = {"configurations": (self.FIRST, *offered), "samples": self.ALIVE} | fields
-        evidence = a_good_story().evidence(logs={"replica-a-1": log}, **values)
+        evidence = a_good_story().evidence(logs={REPLICA: f"{LED} {log}"}, **values)
         return [str(finding) for finding in judge(evidence).findings]
 
     def test_that_nobody_noticed_are_found(self):

@@ -7,6 +7,7 @@ import random
 import pytest
 import yaml
 
+from testbed.chaos.__main__ import main
 from testbed.chaos.archive import read_bindings, read_evidence, write_lines
 from testbed.chaos.auditor import judge
 from testbed.chaos.configuration import ConfigurationMount
@@ -161,6 +162,13 @@ def run_folder(tmp_path):
     write_lines(tmp_path / "actions.jsonl", [Done(1.0, 2.0, "leader killed", "replica-a")])
     write_lines(tmp_path / "samples.jsonl", [Sample(1.0, "replica-a-1", 2, 3)])
     write_lines(tmp_path / "faults.jsonl", [{"fault": "409"}, {"fault": "409"}])
+    write_lines(tmp_path / "opinions.jsonl", evidence.opinions)
+    write_lines(tmp_path / "replays.jsonl", evidence.replayed)
+    write_lines(tmp_path / "configurations.jsonl", evidence.configurations)
+    write_lines(tmp_path / "metrics.json", [evidence.metrics])
+    (tmp_path / "log").mkdir()
+    for process, log in evidence.logs.items():
+        (tmp_path / "log" / f"{process}.log").write_text(log)
     (tmp_path / "decisions").mkdir()
     lines = [
         {
@@ -199,6 +207,27 @@ def test_the_report_names_seed_figures_and_violations(run_folder):
     assert "409                   2" in text
     good = a_good_story().evidence()
     assert "no violations" in render(good, judge(good), folder=folder)
+
+
+def test_a_folder_from_which_recordings_were_lost_is_a_violation(run_folder, capsys, monkeypatch):
+    """Nothing to replay is not the same as nothing to find."""
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # the tests' own handlers stay
+    folder, _ = run_folder
+    for name in ("decisions/a.jsonl", "replays.jsonl", "opinions.jsonl"):
+        (folder / name).unlink()
+    # Every pod that is bound has its Binding, so nothing else is wrong.
+    body = {"metadata": {"uid": "u"}, "target": {"name": "n1"}}
+    lines = []
+    for name in ("p1", "p2"):
+        uid = {"metadata": {"uid": f"uid-{name}"}}
+        line = audit_line("ResponseComplete", name, status=201, body=body | uid)
+        line["objectRef"] |= {"namespace": "chaos", "name": name}
+        lines.append(line)
+    write_lines(folder / "audit.log", lines)
+    assert main(["--audit", str(folder)]) == 1
+    report = capsys.readouterr().out
+    assert "3 VIOLATIONS" in report
+    assert report.count("not judged: ") == 3
 
 
 def test_the_configuration_is_exchanged_at_once(tmp_path):
