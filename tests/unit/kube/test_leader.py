@@ -1,4 +1,4 @@
-"""The elector: taking, renewing, losing and giving back a lease."""
+"""The elector: taking, renewing and losing a lease."""
 
 import asyncio
 import logging
@@ -6,59 +6,15 @@ import time
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from k8s_scheduler.kube.errors import CredentialsError, NotSent, OutcomeUnknown
 from k8s_scheduler.kube.http import Response
-from k8s_scheduler.kube.leader import Elector, boot_time
+from k8s_scheduler.kube.leader import boot_time
 from k8s_scheduler.kube.lease import LeaseConfig
-from k8s_scheduler.obs.metrics import KubeMetrics
-from tests.fakes.api import FakeApi
 from tests.fakes.clock import settle, virtual_time
-from tests.fakes.transport import Json, Late, Lost, Request, status
-from tests.unit.kube.write_fakes import WALL_NS, loop_clock, running
-
-LEASES = "/apis/coordination.k8s.io/v1/leases"
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
-
-
-class Seat:
-    """One elector, on its own or a shared API server."""
-
-    def __init__(self, identity: str = "me", api: FakeApi | None = None, **times: float) -> None:
-        self.api = api or FakeApi()
-        self.registry = CollectorRegistry()
-        # How far the clock is ahead of the loop's, which has had no chance to look at it.
-        self.ahead_seconds = 0.0
-        loops = loop_clock()
-
-        def clock() -> float:
-            return loops() + self.ahead_seconds
-
-        self.elector = Elector(
-            self.api,
-            LeaseConfig(name="kube-scheduler", namespace="kube-system", identity=identity, **times),
-            metrics=KubeMetrics(self.registry),
-            clock=clock,
-            wall_clock_ns=lambda: WALL_NS + round(clock() * 1e9),
-            uniform=lambda: 0.5,
-        )
-
-    def spec(self) -> Json:
-        lease = self.api.object(LEASE)
-        assert lease is not None
-        spec: Json = lease["spec"]
-        return spec
-
-    def status(self) -> float | None:
-        name = "leader_election_master_status"
-        return self.registry.get_sample_value(name, {"name": "kube-scheduler"})
-
-
-def hold_by_other(api: FakeApi, holder: str = "other", **spec: Any) -> None:
-    metadata = {"namespace": "kube-system", "name": "kube-scheduler", "labels": {"team": "a"}}
-    content = {"holderIdentity": holder, "leaseDurationSeconds": 15, "leaseTransitions": 4, **spec}
-    api.create(LEASES, {"metadata": metadata, "spec": content})
+from tests.fakes.transport import Late, Lost, Request, status
+from tests.unit.kube.elector_seat import LEASE, Seat, acquire, hold_by_other
+from tests.unit.kube.write_fakes import loop_clock, running
 
 
 class TestAcquire:
@@ -399,115 +355,6 @@ class TestHold:
         ]
 
 
-class TestTelling:
-    """Events about what was done: also after giving the lease back, never after losing it."""
-
-    @virtual_time
-    async def test_who_never_led_may_tell_of_itself(self) -> None:
-        assert Seat().elector.may_tell()
-
-    @virtual_time
-    async def test_ends_at_the_deadline(self) -> None:
-        seat = Seat()
-        await seat.elector.acquire()
-        await asyncio.sleep(9.9)
-        assert seat.elector.may_tell()
-        await asyncio.sleep(0.1)
-        assert not seat.elector.may_tell()
-        await seat.elector.hold()
-        assert not seat.elector.may_tell()
-        await seat.elector.acquire()
-        assert seat.elector.may_tell()
-
-    @virtual_time
-    async def test_ends_when_another_holder_is_seen(self) -> None:
-        seat = Seat()
-        await seat.elector.acquire()
-        lease = seat.api.object(LEASE)
-        assert lease is not None
-        lease["spec"]["holderIdentity"] = "other"
-        seat.api.update(LEASE, lease)
-        await seat.elector.hold()
-        assert not seat.elector.may_tell()
-        assert await seat.elector.release()
-        assert not seat.elector.may_tell()
-
-    @virtual_time
-    async def test_goes_on_after_the_lease_was_given_back(self) -> None:
-        seat = Seat()
-        await seat.elector.acquire()
-        assert await seat.elector.release()
-        await asyncio.sleep(60.0)
-        assert not seat.elector.may_write()
-        assert seat.elector.may_tell()
-
-    @virtual_time
-    async def test_a_lease_that_is_left_to_run_out_bounds_it(self) -> None:
-        seat = Seat()
-        await seat.elector.acquire()
-        async with running(seat.elector.hold()):
-            await asyncio.sleep(1.0)
-        assert seat.elector.may_tell()
-        await asyncio.sleep(9.0)
-        assert not seat.elector.may_tell()
-
-
-class TestRelease:
-    """Giving the lease back."""
-
-    @virtual_time
-    async def test_frees_the_lease_for_the_next_one_at_once(self) -> None:
-        seat = Seat()
-        await seat.elector.acquire()
-        async with running(seat.elector.hold()):
-            await asyncio.sleep(5.0)
-        assert await seat.elector.release()
-        assert not seat.elector.may_write()
-        assert seat.spec()["holderIdentity"] == ""
-        assert seat.spec()["leaseDurationSeconds"] == 1
-        before = loop_clock()()
-        await Seat("next", seat.api).elector.acquire()
-        assert loop_clock()() == before
-        assert seat.spec()["leaseTransitions"] == 1
-
-    @virtual_time
-    async def test_leaves_the_lease_of_another_alone(self) -> None:
-        seat = Seat()
-        await seat.elector.acquire()
-        lease = seat.api.object(LEASE)
-        assert lease is not None
-        lease["spec"]["holderIdentity"] = "other"
-        seat.api.update(LEASE, lease)
-        assert await seat.elector.release()
-        assert seat.spec()["holderIdentity"] == "other"
-
-    @virtual_time
-    async def test_without_a_lease_does_nothing(self) -> None:
-        seat = Seat()
-        assert await seat.elector.release()
-        assert seat.api.object(LEASE) is None
-
-    @pytest.mark.parametrize(
-        "answer", [NotSent("x"), Lost(executed=True), Lost(executed=False), status(500, "x")]
-    )
-    @virtual_time
-    async def test_overcomes_passing_trouble(self, answer: Any) -> None:
-        seat = Seat()
-        await seat.elector.acquire()
-        seat.api.script("PUT", LEASE, answer)
-        assert await seat.elector.release()
-        assert seat.spec()["holderIdentity"] == ""
-
-    @virtual_time
-    async def test_gives_up_in_time_and_says_so(self) -> None:
-        seat = Seat()
-        await seat.elector.acquire()
-        seat.api.refusing = True
-        assert not await seat.elector.release(timeout_seconds=3.0)
-        assert loop_clock()() == 3.0
-        assert not seat.elector.may_write()
-
-
 class TestConfig:
     """Times that would not be safe are refused, all at once."""
 
@@ -537,7 +384,3 @@ class TestConfig:
 
     def test_boot_time_goes_forward(self) -> None:
         assert boot_time() >= time.monotonic() - 1.0
-
-
-async def acquire(elector: Elector) -> None:
-    await elector.acquire()

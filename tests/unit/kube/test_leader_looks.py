@@ -7,7 +7,7 @@ import asyncio
 
 from tests.fakes.clock import virtual_time
 from tests.fakes.transport import WATCH, status
-from tests.unit.kube.test_leader import LEASE, Seat, acquire, hold_by_other
+from tests.unit.kube.elector_seat import LEASE, Seat, acquire, hold_by_other
 from tests.unit.kube.write_fakes import loop_clock, running
 
 

@@ -14,7 +14,7 @@ from tests.fakes.api import FakeApi
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import WATCH, FakeStream, Request, status
 from tests.fakes.watch import gone_event, line
-from tests.unit.kube.test_leader import LEASE, Seat, acquire, hold_by_other
+from tests.unit.kube.elector_seat import LEASE, Seat, acquire, hold_by_other
 from tests.unit.kube.write_fakes import loop_clock, running
 
 LIST = LEASE.rsplit("/", 1)[0]
