@@ -52,12 +52,12 @@ def configuration() -> Object:
 
 
 def granted(role: Object) -> set[tuple[str, str, str, str]]:
-    """Return (group, resource, name, verb), one for each thing that is allowed."""
+    """Return (group, resource or path, name, verb), one for each thing that is allowed."""
     return {
-        (group, resource, name, verb)
+        (group, thing, name, verb)
         for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
+        for group in rule.get("apiGroups", [""])
+        for thing in rule.get("resources") or rule["nonResourceURLs"]
         for name in rule.get("resourceNames", [""])
         for verb in rule["verbs"]
     }

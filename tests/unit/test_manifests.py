@@ -47,8 +47,8 @@ class TestFiles:
         assert {"kustomization.yaml", *kustomization["configurations"]} == KUSTOMIZE_FILES
 
     def test_the_files_users_expect_are_there(self) -> None:
-        expected = ["config", "flowschema", "last-good", "metrics-reader", "networkpolicy"]
-        expected = [f"{name}.yaml" for name in (*expected, "rbac", "scheduler")]
+        expected = ["config-reader", "config", "flowschema", "last-good", "metrics-reader"]
+        expected = [f"{name}.yaml" for name in (*expected, "networkpolicy", "rbac", "scheduler")]
         assert expected == APPLIED_FILES
 
     def test_every_object_names_the_namespace_of_the_kustomization(self) -> None:
@@ -118,6 +118,13 @@ class TestRights:
         role = find("ClusterRole", "k8s-scheduler-metrics-reader")
         paths = ["/metrics", "/metrics/slis", "/metrics/resources"]
         assert role["rules"] == [{"nonResourceURLs": paths, "verbs": ["get"]}]
+
+    def test_who_runs_config_current_in_the_pod_may_read_the_configuration(self) -> None:
+        assert ("", "/configz", "", "get") in granted(find("ClusterRole"))
+
+    def test_readers_of_the_configuration_may_read_that_and_nothing_else(self) -> None:
+        role = find("ClusterRole", "k8s-scheduler-config-reader")
+        assert role["rules"] == [{"nonResourceURLs": ["/configz"], "verbs": ["get"]}]
 
     def test_lease_rights_are_limited_to_the_configured_name(self) -> None:
         name = configuration()["leaderElection"]["resourceName"]
