@@ -42,6 +42,27 @@ class TestShadow:
             ("authorization.k8s.io", "subjectaccessreviews", "", "create"),
         }
 
+    def test_nothing_but_its_secure_port_can_be_reached(self) -> None:
+        (policy,) = read(MANIFESTS / "shadow" / "networkpolicy.yaml")
+        own = find("NetworkPolicy")["spec"]
+        account = next(o for o in shadow_objects() if o["kind"] == "ServiceAccount")
+        assert policy["metadata"] == account["metadata"]
+        assert policy["spec"]["podSelector"]["matchLabels"] == {
+            "app": "k8s-scheduler-shadow",
+            "app.kubernetes.io/component": "shadow",
+        }
+        for key in ("policyTypes", "ingress"):
+            assert policy["spec"][key] == own[key]
+
+    def test_the_charts_policy_is_for_the_pods_of_its_deployment(self) -> None:
+        text = template("networkpolicy")
+        assert "(list $daemon $shadow) (list $daemon) .Values.shadow.enabled" in text
+        assert '"selector" (include "k8s-scheduler.shadowSelectorLabels" .)' in text
+        selector = template("shadow").partition("    matchLabels:\n")[2].partition("\n")[0]
+        assert 'include "k8s-scheduler.shadowSelectorLabels"' in selector
+        # Every rule stands once, for both: what is said of the daemon's holds for the shadow's.
+        assert text.count("kind: NetworkPolicy") == text.count("  ingress:\n") == 1
+
     def test_the_role_is_bound_to_its_account(self) -> None:
         found = {o["kind"]: o for o in shadow_objects()}
         account = found["ServiceAccount"]["metadata"]
@@ -89,13 +110,38 @@ class TestChart:
         rules = plain_block(template("metrics-reader"), "rules")
         assert rules == find("ClusterRole", "k8s-scheduler-metrics-reader")["rules"]
 
+    def test_readers_of_the_configuration_are_the_same(self) -> None:
+        values = yaml.safe_load((CHART / "values.yaml").read_text())
+        rules = plain_block(template("config-reader"), "rules")
+        assert rules == find("ClusterRole", "k8s-scheduler-config-reader")["rules"]
+        assert values["configReader"] == values["metricsReader"] == {"create": True, "subjects": []}
+
+    @pytest.mark.parametrize("name", ["clusterrole", "role", "configuration-role"])
+    def test_roles_that_the_command_prints_are_left_out_when_told(self, name: str) -> None:
+        """With `rbac.create: false` people apply what `k8s-scheduler rbac` prints."""
+        first, *_, last = template(name).splitlines()
+        assert re.fullmatch(r"\{\{- if (and )?\.Values\.rbac\.create( .*)?\}\}", first)
+        assert last == "{{- end }}"
+
+    def test_every_role_of_the_daemon_is_in_one_of_those_files(self) -> None:
+        ours = {"clusterrole.yaml", "role.yaml", "configuration-role.yaml"}
+        switches_of_their_own = {"metrics-reader.yaml", "config-reader.yaml", "shadow.yaml"}
+        found = {
+            file.name
+            for file in (CHART / "templates").glob("*.yaml")
+            if "rbac.authorization.k8s.io/v1" in file.read_text()
+        }
+        assert found == ours | switches_of_their_own
+
     def test_the_network_policy_is_the_same_by_default(self) -> None:
         values = yaml.safe_load((CHART / "values.yaml").read_text())["networkPolicy"]
         assert (values["enabled"], values["ingressFrom"]) == (True, [])
         assert values["egress"]["enabled"] is False
         spec = find("NetworkPolicy")["spec"]
         text = template("networkpolicy")
-        block = text.partition("  ingress:\n")[2].partition("      {{- with .ingressFrom }}")[0]
+        block = text.partition("  ingress:\n")[2].partition(
+            "      {{- with $policy.ingressFrom }}"
+        )[0]
         assert yaml.safe_load(block) == spec["ingress"]
 
     def test_rights_on_configuration_are_the_same(self) -> None:
