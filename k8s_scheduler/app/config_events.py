@@ -22,6 +22,7 @@ from k8s_scheduler.kube.decoding import UNREADABLE
 from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.events import WARNING, EventNote
 from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.permissions import missing_permission
 from k8s_scheduler.kube.recorder import EventRecorder
 from k8s_scheduler.kube.resources import PODS
 
@@ -96,7 +97,9 @@ class ConfigEvents:
             metadata = (await read_config_map(self._transport, name)).metadata
         except KubeError as error:
             fields = {"config_map": str(name), "error": str(error)}
-            logger.info("The Event names a ConfigMap without its uid", extra={"fields": fields})
+            said = "The Event names a ConfigMap without its uid"
+            missing = missing_permission(error, "configmaps", namespace=name.namespace)
+            logger.info(f"{said}: {missing}" if missing else said, extra={"fields": fields})
             return reference
         return msgspec.structs.replace(
             reference, uid=metadata.uid, resource_version=metadata.resource_version

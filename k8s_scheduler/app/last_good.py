@@ -13,14 +13,15 @@ all the same, and that is said and shown by a metric.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.app.offers import USUAL_KEY, hash_of
 from k8s_scheduler.kube.config_maps import read_config_map, write_config_map
-from k8s_scheduler.kube.errors import Forbidden, KubeError, NotFound
+from k8s_scheduler.kube.errors import KubeError, NotFound
 from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.permissions import missing_permission
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.obs.config_metrics import ConfigMetrics
 
@@ -29,10 +30,6 @@ logger = logging.getLogger(__name__)
 HASH: Final = "k8s-scheduler.io/config-hash"
 _RETRY_SECONDS: Final = 10.0
 _ROLE_SECONDS: Final = 2.0
-_ADVICE: Final[Mapping[type[KubeError], str]] = {
-    NotFound: "create it, empty",
-    Forbidden: "allow get and patch on it by a Role",
-}
 
 
 class LastGoodKeeper:
@@ -90,13 +87,21 @@ class LastGoodKeeper:
                     timeout_seconds=self._call_timeout_seconds,
                 )
         except KubeError as error:
+            missing = missing_permission(error, "configmaps", namespace=where.namespace)
             fields = {
                 "config_map": str(where),
                 "error": str(error),
-                "advice": _ADVICE.get(type(error), "it is tried again"),
+                "advice": _advice(error, is_right_missing=bool(missing)),
             }
-            logger.warning("The last good configuration is not saved", extra={"fields": fields})
+            said = "The last good configuration is not saved"
+            logger.warning(f"{said}: {missing}" if missing else said, extra={"fields": fields})
             return False
         fields = {"config_map": str(where), "hash": name}
         logger.info("The last good configuration is saved", extra={"fields": fields})
         return True
+
+
+def _advice(error: KubeError, *, is_right_missing: bool) -> str:
+    if isinstance(error, NotFound):
+        return "create it, empty"
+    return "allow get and patch on it by a Role" if is_right_missing else "it is tried again"

@@ -53,13 +53,17 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a role, and why it is there. Names limit it to objects so called."""
+    """One rule of a role, and why it is there. Names limit it to objects so called.
+
+    A rule is about resources, or about paths of a server (nonResourceURLs), and then of no group.
+    """
 
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     why: str
     names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,13 @@ def _cluster_rules(needs: Needs) -> Iterator[Rule]:
             ("subjectaccessreviews",),
             ("create",),
             "Whether they may see the page.",
+        )
+        yield Rule(
+            "",
+            (),
+            ("get",),
+            "What `config current`, run in the pod with the pod's own token, asks the daemon for.",
+            paths=("/configz",),
         )
 
 

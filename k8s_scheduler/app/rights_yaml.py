@@ -15,7 +15,7 @@ from k8s_scheduler import __version__
 from k8s_scheduler.app.rights import Role, Rule
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
-_PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9./-]*[a-z0-9]")
+_PLAIN: Final = re.compile(r"[a-z0-9/][a-z0-9./-]*[a-z0-9]")
 _LINE: Final = 100
 _HEAD: Final = """\
 # What the daemon may do, and nothing else. Made by `k8s-scheduler rbac` from the plugins that the
@@ -65,6 +65,10 @@ def _role(role: Role, owner: Owner) -> list[str]:
 
 
 def _rule(rule: Rule) -> Iterator[str]:
+    if rule.paths:
+        yield f"  - nonResourceURLs: {_flow(rule.paths)}"
+        yield from _list("verbs", rule.verbs)
+        return
     yield f"  - apiGroups: {_flow([rule.group])}"
     yield from _list("resources", rule.resources)
     if rule.names:

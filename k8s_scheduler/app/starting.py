@@ -35,6 +35,7 @@ from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.kube.auth import load_credentials
 from k8s_scheduler.kube.config_maps import read_patiently
 from k8s_scheduler.kube.errors import ApiError, Forbidden, NotFound
+from k8s_scheduler.kube.permissions import missing_permission
 from k8s_scheduler.kube.transport import ApiTransport
 from k8s_scheduler.obs.metrics import Metrics
 
@@ -131,7 +132,9 @@ def _look(wanted: ConfigMapName, read: ReadConfigMap) -> Offer:
         place = f"{wanted.namespace}/{wanted.name}"
         raise StartError(f"ConfigMap {place} does not exist") from error
     except Forbidden as error:
-        raise StartError(f"ConfigMap {wanted} may not be read: {error.message}") from error
+        missing = missing_permission(error, "configmaps", namespace=wanted.namespace)
+        why = f"{missing}: {error.message}" if missing else error.message
+        raise StartError(f"ConfigMap {wanted} may not be read: {why}") from error
     except ApiError as error:
         if error.status >= 500 or error.status == 429:
             raise

@@ -12,8 +12,9 @@ from k8s_scheduler.api.config_load import load_configuration
 from k8s_scheduler.api.config_schema import configuration_schema
 from k8s_scheduler.api.config_summary import summary
 from k8s_scheduler.api.field_errors import ConfigurationError
-from k8s_scheduler.app.config_current import Address, CurrentError, describe, fetch
+from k8s_scheduler.app.config_current import describe, fetch
 from k8s_scheduler.app.configuration import known_plugins
+from k8s_scheduler.app.current_address import Address, CurrentError
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import DEFAULT_SECURE_PORT
 
@@ -66,7 +67,10 @@ def schema() -> None:
 )
 @click.option("--insecure-skip-tls-verify", "insecure", is_flag=True, help="Trust any certificate.")
 @click.option(
-    "--token-file", type=click.Path(path_type=Path), help="File with the token to show to it."
+    "--token-file",
+    type=click.Path(path_type=Path),
+    show_default="in a pod, for a server on this machine: the service account's",
+    help="File with the token to show to it.",
 )
 @click.option(
     "-o",

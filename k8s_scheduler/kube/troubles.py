@@ -19,6 +19,7 @@ from k8s_scheduler.kube.errors import (
     TooManyRequests,
     Unauthorized,
 )
+from k8s_scheduler.kube.permissions import missing_permission, missing_verb
 from k8s_scheduler.kube.resources import Resource, T
 from k8s_scheduler.kube.streams import STALLED, StreamError
 from k8s_scheduler.obs.metrics import KubeMetrics
@@ -27,9 +28,8 @@ logger = logging.getLogger(__name__)
 
 REPEAT_SECONDS: Final = 60.0
 
-# The API server's own words; both are more precise than what we know about the refusal.
+# The API server's own words, more precise than what we know about the refusal.
 _USER = re.compile(r'User "([^"]*)"')
-_VERB = re.compile(r"cannot (\w+) resource")
 _HEADLINES: Final[dict[type[KubeError], str]] = {
     NotSent: "API server cannot be reached, waiting for it",
     Forbidden: "forbidden, though not by RBAC",
@@ -125,10 +125,8 @@ class Troubles:
     def _headline(self, error: KubeError) -> str:
         if isinstance(error, StreamError) and error.reason == STALLED:
             return "watch stalled, reconnecting"
-        if isinstance(error, Forbidden) and (verb := _VERB.search(error.message)):
-            # The words of refused writes, so that one search finds every right that is missing.
-            return f"missing permission: {verb.group(1)} {self._full_name}"
-        return _HEADLINES.get(type(error), "list or watch failed")
+        missing = missing_permission(error, self._full_name)
+        return missing or _HEADLINES.get(type(error), "list or watch failed")
 
 
 def reason_of(error: KubeError) -> str:
@@ -144,6 +142,6 @@ def _who_lacks_what(error: Forbidden) -> dict[str, object]:
     named: dict[str, object] = {}
     if user := _USER.search(error.message):
         named["user"] = user.group(1)
-    if verb := _VERB.search(error.message):
-        named["verb"] = verb.group(1)
+    if verb := missing_verb(error):
+        named["verb"] = verb
     return named

@@ -15,7 +15,7 @@ import yaml
 
 from k8s_scheduler.api.config_load import load_configuration
 from k8s_scheduler.app.lifecycle import Daemon
-from k8s_scheduler.app.options import RunOptions
+from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
 from k8s_scheduler.app.rights import Role, needs_of, roles_of
 from k8s_scheduler.app.rights_yaml import Owner, rights_manifest
 from k8s_scheduler.app.serving import serving
@@ -74,7 +74,7 @@ class Account:
         """Wait until the API server goes by the roles; a new one takes it a moment."""
         for role in self._roles:
             for rule in role.rules:
-                if rule.names:
+                if rule.paths:
                     continue
                 resource, _, subresource = rule.resources[0].partition("/")
                 attributes = {
@@ -83,6 +83,7 @@ class Account:
                     "resource": resource,
                     "subresource": subresource,
                     "namespace": role.namespace,
+                    "name": rule.names[0] if rule.names else "",
                 }
                 spec = {"user": self.user, "resourceAttributes": attributes}
                 body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
@@ -102,13 +103,21 @@ class Account:
         return bed.kubeconfig_for_token(bed.state_dir / f"{self.name}.kubeconfig", token)
 
 
-def options_for(folder: Path, text: str, *, port: int = 0) -> RunOptions:
+def options_for(
+    folder: Path,
+    text: str,
+    *,
+    port: int = 0,
+    flags: ConfigurationFlags = ConfigurationFlags(),  # noqa: B008  frozen
+) -> RunOptions:
     """Return what `run --config` would make of a configuration."""
     file = folder / f"config-{next(_numbers)}.yaml"
     file.write_text(text)
     configuration = load_configuration(file, known_plugins())
     return RunOptions(
         configuration=configuration,
+        configuration_flags=flags,
+        configuration_text=text,
         bind_address="127.0.0.1",
         secure_port=port,
     )
@@ -116,7 +125,13 @@ def options_for(folder: Path, text: str, *, port: int = 0) -> RunOptions:
 
 def roles_for(options: RunOptions) -> tuple[Role, ...]:
     """Return exactly the roles that the options need."""
-    return roles_of(needs_of(options.configuration, serves=options.secure_port != 0))
+    needs = needs_of(
+        options.configuration,
+        serves=options.secure_port != 0,
+        config_map=options.configuration_flags.config_map,
+        last_good=options.configuration_flags.last_good,
+    )
+    return roles_of(needs)
 
 
 class SpoilsBindings:
@@ -148,7 +163,9 @@ async def daemon_of(
         graph = wire(options, spoilt, metrics)
         async with serving(options, graph, metrics, transport=transport):
             stop = asyncio.Event()
-            running = asyncio.create_task(Daemon(graph, options).run(stop))
+            daemon = Daemon(graph, options)
+            daemon.follow_configuration()
+            running = asyncio.create_task(daemon.run(stop))
             try:
                 yield
             finally:

@@ -98,7 +98,12 @@ def test_each_of_the_settings_is_what_makes_it_pass(restricted, place, setting, 
 def test_the_other_shipped_objects_are_accepted_as_they_are(sandbox):
     policies = "/apis/networking.k8s.io/v1/namespaces/kube-system/networkpolicies"
     roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
-    for path, file in ((policies, "networkpolicy.yaml"), (roles, "metrics-reader.yaml")):
+    for path, file in (
+        (policies, "networkpolicy.yaml"),
+        (policies, "shadow/networkpolicy.yaml"),
+        (roles, "metrics-reader.yaml"),
+        (roles, "config-reader.yaml"),
+    ):
         for item in load_manifest(file):
             status, text, warnings = try_out(sandbox, path, item)
             assert (status, warnings) == (201, []), text

@@ -16,7 +16,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config_maps import ConfigMapName
+from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.app.rights import Role, Rule, needs_of, roles_of
+from k8s_scheduler.app.starting import StartError, load_start
 from k8s_scheduler.core.builtins import known_plugins
 from testbed.daemon import Daemon
 from testbed.ports import choose_ports
@@ -35,6 +38,10 @@ from tests.integration.lent_rights import (
 from tests.integration.volume_situations import BY_HAND, claim_body, volume_body
 
 ROOMY, FULL = {"room": "roomy"}, {"room": "full"}
+# The ConfigMaps that rights are limited to, by how their names end.
+OFFERED, LAST_GOOD = "offered", "last-good"
+# A right that the daemon has for a command beside it: test_config_current.py takes it away.
+ELSEWHERE = {("", "/configz", "get", "")}
 _HEARD_SECONDS = 30.0
 _AT_ONCE = 4
 
@@ -51,6 +58,15 @@ class Trial:
     elects: bool = False
     serves: bool = False
     bindings_are: str = ""
+    # The ConfigMap that the right is about, OFFERED or LAST_GOOD.
+    config_map: str = ""
+    # Whether the right is needed to start at all; who cannot start ends with the text.
+    starts: bool = False
+
+    @property
+    def title(self) -> str:
+        end = f" {self.config_map}" if self.config_map else ""
+        return f"{self.verb} {','.join(self.resources)}{end}"
 
     @property
     def texts(self) -> list[str]:
@@ -62,7 +78,29 @@ class Trial:
             rule.group == self.group
             and set(self.resources) <= set(rule.resources)
             and self.verb in rule.verbs
+            and self.config_map == which_config_map(rule)
         )
+
+    def rights(self) -> set[tuple[str, str, str, str]]:
+        return {(self.group, each, self.verb, self.config_map) for each in self.resources}
+
+
+def which_config_map(rule: Rule) -> str:
+    """Return OFFERED or LAST_GOOD; empty for a rule about something else."""
+    return rule.names[0].partition(".")[2] if "configmaps" in rule.resources else ""
+
+
+def config_maps(name: str, namespace: str) -> dict[str, ConfigMapName]:
+    """Return the two ConfigMaps of a trial."""
+    return {end: ConfigMapName(f"{name}.{end}", namespace) for end in (OFFERED, LAST_GOOD)}
+
+
+def create_config_maps(sandbox: Sandbox, name: str, text: str) -> None:
+    """Create both; the last good one is empty, as it is shipped."""
+    for end, wanted in config_maps(name, sandbox.namespace).items():
+        data = {"data": {"config.yaml": text}} if end == OFFERED else {}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": wanted.name}} | data
+        sandbox.client.create(f"{sandbox.path}/configmaps", body)
 
 
 def fits(sandbox: Sandbox, name: str) -> None:
@@ -127,7 +165,10 @@ def ask(token: str) -> Callable[[Sandbox, str, int], None]:
 
 
 def default_roles() -> tuple[Role, ...]:
-    return roles_of(needs_of(default_configuration(known_plugins())))
+    maps = config_maps("default", "kube-system")
+    configuration = default_configuration(known_plugins())
+    needs = needs_of(configuration, config_map=maps[OFFERED], last_good=maps[LAST_GOOD])
+    return roles_of(needs)
 
 
 def read_trials() -> list[Trial]:
@@ -160,16 +201,22 @@ WRITE_TRIALS = [
     Trial("coordination.k8s.io", ("leases",), "update", elects=True),
     Trial("coordination.k8s.io", ("leases",), "watch", somebody_leads, elects=True),
 ]
-TRIALS = {f"{t.verb} {','.join(t.resources)}": t for t in (*read_trials(), *WRITE_TRIALS)}
+CONFIGURATION_TRIALS = [
+    Trial("", ("configmaps",), "get", config_map=OFFERED, starts=True),
+    Trial("", ("configmaps",), "watch", config_map=OFFERED),
+    Trial("", ("configmaps",), "get", config_map=LAST_GOOD),
+    Trial("", ("configmaps",), "patch", config_map=LAST_GOOD),
+]
+TRIALS = {t.title: t for t in (*read_trials(), *WRITE_TRIALS, *CONFIGURATION_TRIALS)}
 
 
 def test_every_rule_has_a_trial():
-    tried = {(t.group, resource, t.verb) for t in TRIALS.values() for resource in t.resources}
+    tried = {right for trial in TRIALS.values() for right in trial.rights()} | ELSEWHERE
     needed = {
-        (rule.group, resource, verb)
+        (rule.group, thing, verb, which_config_map(rule))
         for role in default_roles()
         for rule in role.rules
-        for resource in rule.resources
+        for thing in (*rule.resources, *rule.paths)
         for verb in rule.verbs
     }
     # Lists are the way of servers without streaming lists, and watches need the same rule.
@@ -243,10 +290,17 @@ async def _try_all(corner, folder, ear):
         (port,) = choose_ports(1, taken=set()) if trial.serves else (0,)
         text = configuration_text(name, corner.namespace, elects=trial.elects)
         async with turns:
-            options = options_for(folder, text, port=port)
+            maps = config_maps(name, corner.namespace) if trial.config_map else {}
+            flags = ConfigurationFlags(config_map=maps.get(OFFERED), last_good=maps.get(LAST_GOOD))
+            options = options_for(folder, text, port=port, flags=flags)
             account = Account(corner, name, without(roles_for(options), trial))
             trial.prepare(corner, name)
+            if trial.config_map:
+                create_config_maps(corner, name, text)
             await asyncio.to_thread(account.wait_granted)
+            if trial.starts:
+                flags = replace(flags, kubeconfig=str(account.log_in()))
+                return await asyncio.to_thread(_cannot_start, trial, account, flags)
             async with daemon_of(options, account.log_in(), bindings_are=trial.bindings_are):
                 return await _hear(trial, account, corner, port=port, ear=ear)
 
@@ -254,6 +308,15 @@ async def _try_all(corner, folder, ear):
     return dict(
         zip(TRIALS, await asyncio.gather(*map(attempt, range(len(trials)), trials)), strict=True)
     )
+
+
+def _cannot_start(trial: Trial, account: Account, flags: ConfigurationFlags) -> bool:
+    """Whether a start ends, and says for want of which right."""
+    try:
+        load_start(flags)
+    except StartError as error:
+        return all(text in str(error) for text in (*trial.texts, account.user))
+    return False
 
 
 async def _hear(trial, account, corner, *, port, ear) -> bool:

@@ -1,40 +1,32 @@
-"""What users deploy: manifests/, and the chart that must say the same.
+"""What users deploy: the files in manifests/."""
 
-The chart is compared by its plain parts (rules, probes, values), which are YAML as they stand, so
-no helm is needed here.
-"""
-
-import functools
-import json
 import re
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import msgspec
 import pytest
-import yaml
 from click.testing import CliRunner
 
 import k8s_scheduler
-from k8s_scheduler.api.config import KubeSchedulerConfiguration
 from k8s_scheduler.api.config_load import load_configuration
-from k8s_scheduler.app.config_status import FIXED
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.cli.run import run
-from k8s_scheduler.cli.shadow import shadow
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.kube.resources import OTHERS
+from tests.unit.shipped import (
+    APPLIED_FILES,
+    KUSTOMIZE_FILES,
+    MANIFESTS,
+    ROOT,
+    configuration,
+    container,
+    find,
+    granted,
+    objects,
+    pod_spec,
+    read,
+)
 
-ROOT = Path(__file__).parents[2]
-MANIFESTS = ROOT / "manifests"
-CHART = ROOT / "helm" / "k8s-scheduler"
-
-Object: TypeAlias = dict[str, Any]
-
-INFORM = ("list", "watch")
-READ = ("get", *INFORM)
-KUSTOMIZE_FILES = {"kustomization.yaml", "namespace-fields.yaml"}
-APPLIED_FILES = sorted(p.name for p in MANIFESTS.glob("*.yaml") if p.name not in KUSTOMIZE_FILES)
+READ = ("get", "list", "watch")
 CLUSTER_SCOPED = {"ClusterRole", "ClusterRoleBinding", "FlowSchema"}
 LABELS = {
     "app": "k8s-scheduler",
@@ -46,48 +38,6 @@ LABELS = {
 }
 
 
-def read(path: Path) -> list[Object]:
-    return [d for d in yaml.safe_load_all(path.read_text()) if d is not None]
-
-
-@functools.cache
-def objects() -> list[Object]:
-    return [document for name in APPLIED_FILES for document in read(MANIFESTS / name)]
-
-
-def find(kind: str, name: str = "k8s-scheduler") -> Object:
-    (found,) = [o for o in objects() if o["kind"] == kind and o["metadata"]["name"] == name]
-    return found
-
-
-def pod_spec() -> Object:
-    spec: Object = find("Deployment")["spec"]["template"]["spec"]
-    return spec
-
-
-def container() -> Object:
-    containers: list[Object] = pod_spec()["containers"]
-    (only,) = containers
-    return only
-
-
-def configuration() -> Object:
-    loaded: Object = yaml.safe_load(find("ConfigMap")["data"]["config.yaml"])
-    return loaded
-
-
-def granted(role: Object) -> set[tuple[str, str, str, str]]:
-    """Return (group, resource, name, verb), one for each thing that is allowed."""
-    return {
-        (group, resource, name, verb)
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for name in rule.get("resourceNames", [""])
-        for verb in rule["verbs"]
-    }
-
-
 class TestFiles:
     """`kubectl apply -k manifests` and `kubectl apply -f` of each file give the same objects."""
 
@@ -97,8 +47,8 @@ class TestFiles:
         assert {"kustomization.yaml", *kustomization["configurations"]} == KUSTOMIZE_FILES
 
     def test_the_files_users_expect_are_there(self) -> None:
-        expected = ["config", "flowschema", "last-good", "metrics-reader", "networkpolicy"]
-        expected = [f"{name}.yaml" for name in (*expected, "rbac", "scheduler")]
+        expected = ["config-reader", "config", "flowschema", "last-good", "metrics-reader"]
+        expected = [f"{name}.yaml" for name in (*expected, "networkpolicy", "rbac", "scheduler")]
         assert expected == APPLIED_FILES
 
     def test_every_object_names_the_namespace_of_the_kustomization(self) -> None:
@@ -168,6 +118,13 @@ class TestRights:
         role = find("ClusterRole", "k8s-scheduler-metrics-reader")
         paths = ["/metrics", "/metrics/slis", "/metrics/resources"]
         assert role["rules"] == [{"nonResourceURLs": paths, "verbs": ["get"]}]
+
+    def test_who_runs_config_current_in_the_pod_may_read_the_configuration(self) -> None:
+        assert ("", "/configz", "", "get") in granted(find("ClusterRole"))
+
+    def test_readers_of_the_configuration_may_read_that_and_nothing_else(self) -> None:
+        role = find("ClusterRole", "k8s-scheduler-config-reader")
+        assert role["rules"] == [{"nonResourceURLs": ["/configz"], "verbs": ["get"]}]
 
     def test_lease_rights_are_limited_to_the_configured_name(self) -> None:
         name = configuration()["leaderElection"]["resourceName"]
@@ -340,152 +297,3 @@ class TestFlowSchemas:
         kube_system_service_accounts = 900
         assert lease["matchingPrecedence"] < rest["matchingPrecedence"]
         assert rest["matchingPrecedence"] < kube_system_service_accounts
-
-
-def template(name: str) -> str:
-    return (CHART / "templates" / f"{name}.yaml").read_text()
-
-
-def plain_block(text: str, key: str) -> Any:
-    """Parse the block under the first line `key:`, which must hold no template."""
-    pattern = rf"^(?P<indent> *){key}:\n(?P<block>(?:(?P=indent) +.*\n)+)"
-    found = re.search(pattern, text, re.MULTILINE)
-    assert found is not None, key
-    assert "{{" not in found["block"]
-    return yaml.safe_load(found["block"])
-
-
-class TestShadow:
-    """`k8s-scheduler shadow` may look, and nothing else."""
-
-    def test_its_role_has_no_verb_that_changes_anything(self) -> None:
-        (role,) = [o for o in shadow_objects() if o["kind"] == "ClusterRole"]
-        assert granted(role) == {
-            *(("", kind, "", verb) for kind in ("pods", "nodes") for verb in INFORM),
-            *((r.group, r.plural, "", verb) for r in OTHERS.values() for verb in INFORM),
-            # Questions about who reads its metrics: nothing is stored.
-            ("authentication.k8s.io", "tokenreviews", "", "create"),
-            ("authorization.k8s.io", "subjectaccessreviews", "", "create"),
-        }
-
-    def test_the_role_is_bound_to_its_account(self) -> None:
-        found = {o["kind"]: o for o in shadow_objects()}
-        account = found["ServiceAccount"]["metadata"]
-        (subject,) = found["ClusterRoleBinding"]["subjects"]
-        assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
-        assert found["ClusterRoleBinding"]["roleRef"]["name"] == "k8s-scheduler-shadow"
-
-    def test_the_chart_grants_the_same(self) -> None:
-        (role,) = [o for o in shadow_objects() if o["kind"] == "ClusterRole"]
-        rules = plain_block(template("shadow"), "rules")
-        assert granted({"rules": rules}) == granted(role)
-
-    def test_the_chart_leaves_it_out_unless_asked_for_and_its_flags_exist(self) -> None:
-        values = yaml.safe_load((CHART / "values.yaml").read_text())
-        assert values["shadow"]["enabled"] is False
-        flags = re.findall(r"^ {12}- (--?[a-z-]+)", template("shadow"), re.MULTILINE)
-        known = {name for option in shadow.params for name in option.opts}
-        assert set(flags) | {"--scheduler-name"} <= known
-
-
-def shadow_objects() -> list[Object]:
-    return read(MANIFESTS / "shadow" / "rbac.yaml")
-
-
-class TestChart:
-    """The chart installs what the manifests install."""
-
-    def test_versions_are_the_packages(self) -> None:
-        (chart,) = read(CHART / "Chart.yaml")
-        assert chart["version"] == chart["appVersion"] == k8s_scheduler.__version__
-        assert chart["kubeVersion"] == ">=1.30.0-0"
-
-    def test_cluster_rights_are_the_same(self) -> None:
-        rules = plain_block(template("clusterrole"), "rules")
-        assert granted({"rules": rules}) == granted(find("ClusterRole"))
-
-    def test_lease_rights_are_the_same(self) -> None:
-        text = template("role").replace(
-            "{{ .Values.config.leaderElection.resourceName | quote }}", "k8s-scheduler"
-        )
-        role = find("Role", "k8s-scheduler-leader-election")
-        assert granted({"rules": plain_block(text, "rules")}) == granted(role)
-
-    def test_metrics_readers_are_the_same(self) -> None:
-        rules = plain_block(template("metrics-reader"), "rules")
-        assert rules == find("ClusterRole", "k8s-scheduler-metrics-reader")["rules"]
-
-    def test_the_network_policy_is_the_same_by_default(self) -> None:
-        values = yaml.safe_load((CHART / "values.yaml").read_text())["networkPolicy"]
-        assert (values["enabled"], values["ingressFrom"]) == (True, [])
-        assert values["egress"]["enabled"] is False
-        spec = find("NetworkPolicy")["spec"]
-        text = template("networkpolicy")
-        block = text.partition("  ingress:\n")[2].partition("      {{- with .ingressFrom }}")[0]
-        assert yaml.safe_load(block) == spec["ingress"]
-
-    def test_rights_on_configuration_are_the_same(self) -> None:
-        text = template("configuration-role")
-        text = text.replace('{{ include "k8s-scheduler.fullname" . }}', "k8s-scheduler")
-        text = re.sub(r"^ *\{\{-.*\}\}\n", "", text, flags=re.MULTILINE)
-        role = find("Role", "k8s-scheduler-configuration")
-        assert granted({"rules": plain_block(text, "rules")}) == granted(role)
-
-    @pytest.mark.parametrize(
-        "key", ["livenessProbe", "readinessProbe", "ports", "env", "volumeMounts"]
-    )
-    def test_plain_parts_of_the_container_are_the_same(self, key: str) -> None:
-        assert plain_block(template("deployment"), key) == container()[key]
-
-    def test_flags_are_the_same(self) -> None:
-        values = yaml.safe_load((CHART / "values.yaml").read_text())
-        text = template("deployment")
-        for placeholder, value in (
-            ('{{ include "k8s-scheduler.configFlag" . }}', container()["args"][1]),
-            ("          {{- if .Values.lastGood.enabled }}\n", ""),
-            ('{{ include "k8s-scheduler.fullname" . }}-last-good', "k8s-scheduler-last-good"),
-            ("last-good\n          {{- end }}\n", "last-good\n"),
-            ("{{ .Values.logging.format }}", values["logging"]["format"]),
-            ("{{ .Values.logging.verbosity }}", str(values["logging"]["verbosity"])),
-        ):
-            assert placeholder in text
-            text = text.replace(placeholder, value)
-        block = text.partition("          args:\n")[2].partition("            {{-")[0]
-        assert yaml.safe_load(block) == container()["args"]
-        assert values["extraArgs"] == []
-        assert values["lastGood"] == {"enabled": True}
-
-    def test_the_configuration_comes_from_the_mount_or_through_the_api(self) -> None:
-        values = yaml.safe_load((CHART / "values.yaml").read_text())
-        helpers = (CHART / "templates" / "_helpers.tpl").read_text()
-        flag = helpers.partition('define "k8s-scheduler.configFlag"')[2].split("\n")
-        assert values["configFromApi"] is False
-        assert flag[1] == "{{- if .Values.configFromApi -}}"
-        assert flag[2].startswith("--config-map=$(POD_NAMESPACE)/")
-        assert flag[4] == container()["args"][1]
-
-    def test_default_values_are_the_manifests(self) -> None:
-        values = yaml.safe_load((CHART / "values.yaml").read_text())
-        assert values["replicaCount"] == find("Deployment")["spec"]["replicas"]
-        assert values["resources"] == container()["resources"]
-        assert values["securityContext"] == container()["securityContext"]
-        assert values["podSecurityContext"] == pod_spec()["securityContext"]
-        for key in ("priorityClassName", "terminationGracePeriodSeconds"):
-            assert values[key] == pod_spec()[key]
-        type_meta = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-        }
-        assert type_meta | values["config"] == configuration()
-
-    def test_schema_knows_every_default_value_and_no_other(self) -> None:
-        values = yaml.safe_load((CHART / "values.yaml").read_text())
-        schema = json.loads((CHART / "values.schema.json").read_text())
-        assert schema["additionalProperties"] is False
-        assert schema["properties"].keys() == values.keys() | {"global"}
-
-    def test_only_what_is_read_at_start_rolls_the_pods(self) -> None:
-        (line,) = re.findall(r"checksum/config.*", template("deployment"))
-        picked = re.findall(r'"(\w+)"', line)
-        kinds = {f.name: f.encode_name for f in msgspec.structs.fields(KubeSchedulerConfiguration)}
-        assert picked == [kinds[name] for name in (*FIXED, "delay_cache_until_active")]

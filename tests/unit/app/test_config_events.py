@@ -92,7 +92,9 @@ class TestRegarding:
         api, recorder = FakeTransport(), Recorder()
         for path, answer in ((POD, pod_answer), (MAP, map_answer)):
             good = Response(200, json.dumps(answer).encode())
-            api.script("GET", path, good if answer is not None else status(403, "no right"))
+            words = f'cannot get resource "{path.split("/")[-2]}"'
+            bad = status(403, "Forbidden", words)
+            api.script("GET", path, good if answer is not None else bad)
         events = ConfigEvents(api, recorder, file=Path(FILE), pod=pod)
         await events.refused(refusal("no"), offer, in_force="b")
         return [(n.regarding.kind, n.regarding.name, n.regarding.uid) for n in recorder.notes]
@@ -111,6 +113,12 @@ class TestRegarding:
         assert await self.told(pod_answer=found, map_answer=answer) == [
             ("ConfigMap", "m", "map-uid")
         ]
+
+    async def test_a_right_to_read_it_that_is_missing_is_named(self, caplog):
+        caplog.set_level("INFO")
+        found = pod(("/etc/kubernetes/k8s-scheduler", "c"), c={"configMap": {"name": "m"}})
+        await self.told(pod_answer=found)
+        assert "uid: missing permission: get configmaps in namespace ns" in caplog.text
 
     async def test_else_it_is_about_the_pod(self):
         assert await self.told(pod_answer=pod()) == [("Pod", "me", "u")]

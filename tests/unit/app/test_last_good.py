@@ -1,13 +1,16 @@
-"""The last good configuration is saved by who leads, and by nobody else."""
+"""The last good configuration is saved by who leads, and why it could not be is said."""
 
+import asyncio
 import json
+
+import pytest
 
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.app.last_good import LastGoodKeeper
 from k8s_scheduler.kube.http import Response
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.clock import settle, virtual_time
-from tests.fakes.transport import FakeTransport
+from tests.fakes.transport import FakeTransport, status
 from tests.unit.kube.write_fakes import running
 
 NAME = ConfigMapName("m", "ns")
@@ -63,3 +66,57 @@ async def test_who_is_replaced_while_it_reads_does_not_write():
         await settle()
     assert scene.methods() == ["GET"]
     assert scene.saved() == 0
+
+
+def refused(verb):
+    message = f'configmaps "m" is forbidden: User "u" cannot {verb} resource "configmaps" in ...'
+    return status(403, "Forbidden", message)
+
+
+async def keep_once(api):
+    """Let it try once; the pause before the next try ends it."""
+
+    async def sleep(_seconds):
+        raise asyncio.CancelledError
+
+    keeper = LastGoodKeeper(
+        api,
+        may_write=lambda: True,
+        call_timeout_seconds=3.0,
+        metrics=Metrics().config,
+        sleep=sleep,
+    )
+    keeper.keep(NAME, "text")
+    with pytest.raises(asyncio.CancelledError):
+        await keeper.run()
+
+
+@pytest.mark.parametrize("verb", ["get", "patch"])
+async def test_a_right_that_is_missing_is_named(caplog, verb):
+    api = FakeTransport()
+    api.script("GET", PATH, refused("get") if verb == "get" else EMPTY)
+    api.script("PATCH", PATH, refused("patch"))
+    await keep_once(api)
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "The last good configuration is not saved: "
+        f"missing permission: {verb} configmaps in namespace ns"
+    )
+    assert record.fields["advice"] == "allow get and patch on it by a Role"
+
+
+@pytest.mark.parametrize(
+    ("answer", "advice"),
+    [
+        (status(404, "NotFound"), "create it, empty"),
+        (status(403, "Forbidden", "a webhook says no"), "it is tried again"),
+    ],
+    ids=["missing", "forbidden by somebody else"],
+)
+async def test_no_right_is_named_where_none_would_help(caplog, answer, advice):
+    api = FakeTransport()
+    api.script("GET", PATH, answer)
+    await keep_once(api)
+    (record,) = caplog.records
+    assert record.getMessage() == "The last good configuration is not saved"
+    assert record.fields["advice"] == advice

@@ -24,17 +24,18 @@ ALWAYS = {
     ("events.k8s.io", "events", "create"),
     ("events.k8s.io", "events", "patch"),
 }
-REVIEWS = {
+SERVING = {
     ("authentication.k8s.io", "tokenreviews", "create"),
     ("authorization.k8s.io", "subjectaccessreviews", "create"),
+    ("", "/configz", "get"),
 }
 
 
 def granted(role):
     return {
-        (rule.group, resource, verb)
+        (rule.group, thing, verb)
         for rule in role.rules
-        for resource in rule.resources
+        for thing in (*rule.resources, *rule.paths)
         for verb in rule.verbs
     }
 
@@ -98,7 +99,7 @@ class TestRoles:
 
     def test_the_defaults_need_exactly_this(self):
         cluster, election = roles_of(needs_of(default_configuration(known_plugins())))
-        assert granted(cluster) == ALWAYS | REVIEWS | {
+        assert granted(cluster) == ALWAYS | SERVING | {
             *((r.group, r.plural, verb) for r in OTHERS.values() for verb in INFORM),
             ("", "pods", "delete"),
             ("", "persistentvolumes", "patch"),
@@ -114,14 +115,17 @@ class TestRoles:
                 (resource.group, resource.plural, verb) for verb in INFORM
             }
 
-    def test_only_who_serves_looks_people_up(self):
+    def test_only_who_serves_looks_people_up_and_is_asked_for_its_configuration(self):
         (role,) = roles_of(Needs(reads=(), writes=(), preempts=False, lease=None))
-        assert granted(role) - ALWAYS == REVIEWS
+        assert granted(role) - ALWAYS == SERVING
 
     def test_nothing_is_granted_by_a_star_and_everything_has_its_reason(self):
         for role in roles_of(needs_of(default_configuration(known_plugins()))):
             for rule in role.rules:
-                assert "*" not in (rule.group, *rule.resources, *rule.verbs, *rule.names)
+                named = (rule.group, *rule.resources, *rule.verbs, *rule.names, *rule.paths)
+                assert not any("*" in name for name in named)
+                # Paths are of no API group: a rule is about one or the other.
+                assert bool(rule.resources) != bool(rule.paths)
                 assert rule.why
 
 
@@ -140,6 +144,16 @@ class TestManifest:
             (subject,) = documents[kind]["subjects"]
             assert (subject["name"], subject["namespace"]) == ("mine", "scheduling")
         assert documents["RoleBinding"]["roleRef"]["name"] == "mine-leader-election"
+
+    def test_paths_stand_by_themselves(self):
+        needs = Needs(reads=(), writes=(), preempts=False, lease=None)
+        (role,) = (
+            d
+            for d in yaml.safe_load_all(rights_manifest(roles_of(needs), OWNER))
+            if d["kind"] == "ClusterRole"
+        )
+        (rule,) = [r for r in role["rules"] if "nonResourceURLs" in r]
+        assert rule == {"nonResourceURLs": ["/configz"], "verbs": ["get"]}
 
     def test_odd_names_stay_names(self):
         for name in ("123", "1.2", "null", "on", "a.b-c", "x"):

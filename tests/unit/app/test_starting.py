@@ -74,9 +74,14 @@ def test_a_config_map_is_taken(data, key):
         ({"a": "", "b": ""}, "", 'no key "config.yaml"; it has a, b; name one: ns/own:KEY'),
         ({"a": ""}, "b", 'ConfigMap ns/own has no key "b"; it has a'),
         (Forbidden("no right", status=403), "", "ConfigMap ns/own may not be read: no right"),
+        (
+            Forbidden('User "u" cannot get resource "configmaps"', status=403),
+            "",
+            "may not be read: missing permission: get configmaps in namespace ns: User",
+        ),
         ({"a": BAD}, "", 'ns/own:a:3: paralellism: unknown field "paralellism"; did you'),
     ],
-    ids=["missing", "empty", "several", "no such key", "no right", "wrong"],
+    ids=["missing", "empty", "several", "no such key", "refused", "no right", "wrong"],
 )
 def test_a_config_map_that_is_of_no_use_is_named(found, key, message):
     flags = ConfigurationFlags(config_map=ConfigMapName("own", "ns", key))

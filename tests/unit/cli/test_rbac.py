@@ -15,7 +15,12 @@ def printed(*arguments):
 
 def resources(documents):
     (role,) = [d for d in documents if d["kind"] == "ClusterRole"]
-    return {resource for rule in role["rules"] for resource in rule["resources"]}
+    return {resource for rule in role["rules"] for resource in rule.get("resources", ())}
+
+
+def paths(documents):
+    (role,) = [d for d in documents if d["kind"] == "ClusterRole"]
+    return {path for rule in role["rules"] for path in rule.get("nonResourceURLs", ())}
 
 
 def test_without_a_file_it_is_for_the_defaults():
@@ -50,6 +55,8 @@ def test_what_is_switched_off_needs_no_rights():
     }
     assert "tokenreviews" not in resources(documents)
     assert "tokenreviews" in resources(printed())
+    assert "/configz" not in paths(documents)
+    assert "/configz" in paths(printed())
 
 
 def test_config_maps_in_two_namespaces_get_a_role_in_each():
