@@ -52,14 +52,18 @@ def main(arguments: list[str]) -> int:
         for line in kept({"OUT": options.out}):
             print(f"bench-states: {line}", file=sys.stderr)
         origin = provenance()
+
+        def save(error: str | None = None) -> None:
+            took = time.monotonic() - began
+            found = as_json(standings, _settings(options), origin, took=took, error=error)
+            write_json(options.out, found)
+
         try:
-            _compete(states, options, standings)
+            _compete(states, options, standings, save)
         except (TestbedError, ValueError, OSError) as error:
             # What was measured before is worth as much as without the failure.
             failure = str(error)
-        took = time.monotonic() - began
-        found = as_json(standings, _settings(options), origin, took=took, error=failure)
-        write_json(options.out, found)
+            save(failure)
     except (TestbedError, ValueError, OSError) as error:
         failure = failure or str(error)
     if any(standing.turns or standing.failures for standing in standings):
@@ -73,7 +77,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _compete(
-    states: Sequence[State], options: argparse.Namespace, standings: list[Standing]
+    states: Sequence[State],
+    options: argparse.Namespace,
+    standings: list[Standing],
+    save: Callable[[], None],
 ) -> None:
     """Run one state after the other; `standings` has what there is, also after an error."""
     budget = Budget(options.minutes * 60)
@@ -87,6 +94,7 @@ def _compete(
             found = stage.standings(made)
             standings += found
             stage.compete(made, budget.rounds(options.repeats), found)
+        save()
 
 
 # The states

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.bench import states
 from testbed.bench.account import Account
 from testbed.bench.report import NULL, OURS, UPSTREAM
 from testbed.bench.runs import Run, StoodStillError
@@ -272,3 +273,25 @@ class TestCompeting:
             (2, 0),
             (2, 0),
         ]
+
+    def test_what_was_measured_before_a_failure_is_printed_and_written(
+        self, monkeypatch, tmp_path, capsys
+    ):
+        def compete(_states, _options, standings, save):
+            standings.append(Standing("bound", "3 bound", OURS, [Turn(1.0, run(300))]))
+            save()
+            raise TestbedError("etcd has ended")
+
+        monkeypatch.setattr(states, "_compete", compete)
+        monkeypatch.setattr(states, "provenance", dict)
+        out = tmp_path / "out.json"
+        assert main(["--state", "bound", "--out", str(out)]) == 1
+        said = capsys.readouterr()
+        assert "etcd has ended" in said.err
+        assert said.out.splitlines()[2].split()[:4] == ["bound", "3", "bound", OURS]
+        found = json.loads(out.read_text())
+        assert (len(found["standings"]), found["error"]) == (1, "etcd has ended")
+
+    def test_a_bad_path_is_said_before_anything_runs(self, tmp_path, capsys):
+        assert main(["--state", "bound", "--out", str(tmp_path)]) == 1
+        assert "that is a folder" in capsys.readouterr().err
