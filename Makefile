@@ -28,7 +28,7 @@ $(STAMP): requirements.lock requirements-dev.lock pyproject.toml tools/install.s
 	@touch $(STAMP)
 
 demo: $(STAMP) ## show it at work (KEEP=1 leaves it running, ONCE=1 ends by itself)
-	@$(BIN)/python -m testbed.demo $(if $(KEEP),--keep) $(if $(ONCE),--once)
+	@$(BIN)/python -m testbed.demo $(if $(filter-out 0,$(KEEP)),--keep) $(if $(filter-out 0,$(ONCE)),--once)
 
 down: $(STAMP) ## stop what KEEP=1 left running
 	@$(BIN)/python -m testbed down
@@ -78,7 +78,7 @@ baseline: $(STAMP) ## which decisions another kube-scheduler makes otherwise: VE
 	$(BIN)/python -m tests.conformance.baseline $(VERSION)
 
 simulate: $(STAMP) ## whole daemons under faults on virtual time: SEEDS=n (1000), FIRST_SEED=s, JOBS=n, PLANTED=bug, VERBOSE=1
-	@$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),1000) $(if $(FIRST_SEED),--first-seed $(FIRST_SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(PLANTED),--planted $(PLANTED)) $(if $(VERBOSE),--verbose)
+	@$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),1000) $(if $(FIRST_SEED),--first-seed $(FIRST_SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(PLANTED),--planted $(PLANTED)) $(if $(filter-out 0,$(VERBOSE)),--verbose)
 
 e2e: testbed ## Kubernetes' own specs for scheduling, with kube-scheduler and this (FOCUS=regexp, SEED=n)
 	@$(BIN)/python -m testbed.e2e $(if $(FOCUS),--focus "$(FOCUS)") $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES))
@@ -87,7 +87,7 @@ chaos: testbed ## faults by a plan on a real control plane, and an auditor: MINU
 	@$(BIN)/python -m testbed.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
 bench: testbed ## this scheduler, kube-scheduler and a null binder side by side: NODES, PODS, REPEATS, WORKLOADS, FULL=1, OUT=file.json, PLOTS=docs/benchmarks
-	$(BIN)/python -m testbed.bench $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(REPEATS),--repeats $(REPEATS)) $(foreach name,$(WORKLOADS),--workload $(name)) $(if $(FULL),--full) $(if $(OUT),--out $(OUT)) $(if $(PLOTS),--plots $(PLOTS))
+	$(BIN)/python -m testbed.bench $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(REPEATS),--repeats $(REPEATS)) $(foreach name,$(WORKLOADS),--workload $(name)) $(if $(filter-out 0,$(FULL)),--full) $(if $(OUT),--out $(OUT)) $(if $(PLOTS),--plots $(PLOTS))
 
 bench-states: testbed ## many bound pods, many unschedulable ones, many nodes: STATES, NODES, PODS, REPEATS, MINUTES, OUT=file.json
 	$(BIN)/python -m testbed.bench.states $(foreach name,$(STATES),--state $(name)) $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(REPEATS),--repeats $(REPEATS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(OUT),--out $(OUT))

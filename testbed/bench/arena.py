@@ -1,45 +1,47 @@
 """One workload, all schedulers, in turn: each from the same restored cluster, as often as asked."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from testbed.bench.account import LogReader
+from testbed.bench.churning import churning
 from testbed.bench.contestants import Contestant, NullBinder, Ours, Upstream
-from testbed.bench.quality import Quality, inspect
-from testbed.bench.report import NULL, OURS, UPSTREAM, Latency, Outcome
-from testbed.bench.runs import SCHEDULER, Run, StoodStillError, follow, latencies, percentile
+from testbed.bench.meter import SCHEDULER
+from testbed.bench.quality import SAMPLE, inspect, placements
+from testbed.bench.report import NULL, OURS, UPSTREAM, Outcome
+from testbed.bench.runs import ContestantError, Run, follow
 from testbed.bench.scenarios import Counts, Scenario
+from testbed.bench.steady import arrive
 from testbed.bench.world import World, collection_path
-from testbed.client import Client, Object
-from testbed.errors import ApiError, TestbedError
+from testbed.client import Object
+from testbed.component import tail
+from testbed.errors import ComponentError, TestbedError
 from testbed.options import API_SERVER, CONTROLLER_MANAGER, ETCD
-from testbed.waiting import eventually
 
 # Told what is being done, and how much of how much of it.
 Progress = Callable[[str, int, int], None]
 
-_STEADY_WAIT_SECONDS = 60.0
 # What a run may have changed besides pods, by kind.
 _LISTED = {
     "PersistentVolume": "/api/v1/persistentvolumes",
     "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
 }
+_MAKERS: dict[str, Callable[[World], Contestant]] = {
+    OURS: Ours,
+    UPSTREAM: Upstream,
+    NULL: NullBinder,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Steady:
-    """How pods arrive where their way to the Binding is timed."""
+class _Listed:
+    """The cluster just after a backlog was placed."""
 
-    rate: float
-    seconds: float
-
-    @property
-    def pods(self) -> int:
-        """How many come."""
-        return int(self.rate * self.seconds)
+    nodes: list[Object]
+    pods: list[Object]
+    objects: dict[str, list[Object]]
 
 
 class Arena:
@@ -52,40 +54,28 @@ class Arena:
         components = (CONTROLLER_MANAGER,) if scenario.needs_controllers else ()
         self.world = World(components=components)
 
-    def compete(
-        self, names: Sequence[str], *, repeats: int, steady: Steady | None
-    ) -> list[Outcome]:
-        """Let everybody run so many times, in turn; then pods arrive one by one, if asked for."""
+    def compete(self, outcomes: Sequence[Outcome], *, repeats: int, rate: float) -> None:
+        """Let everybody run so many times, in turn, and put down what came of it.
+
+        It is put down as it comes: an error leaves what was measured before.
+        """
         with self.world:
             self.fill()
-            made: dict[str, Callable[[], Contestant]] = {
-                OURS: lambda: Ours(self.world),
-                UPSTREAM: lambda: Upstream(self.world),
-                NULL: lambda: NullBinder(self.world),
-            }
-            contestants = {name: made[name]() for name in names}
-            outcomes = {name: Outcome(self._scenario.name, name, self._counts) for name in names}
+            contestants = [_MAKERS[outcome.contestant](self.world) for outcome in outcomes]
+            # So many placements are looked at that fewer pods of each have to be judged.
+            sample = max(1, SAMPLE // repeats)
             for repeat in range(repeats):
-                for name, contestant in contestants.items():
-                    label = f"{self._scenario.name}: {name}, run {repeat + 1} of {repeats}"
-                    is_last = repeat == repeats - 1
-                    # Where pods are, and how long single ones take, is looked at once.
-                    timed = steady if is_last and name != NULL else None
-                    try:
-                        self._once(contestant, outcomes[name], label, timed, is_last=is_last)
-                    except StoodStillError as error:
-                        if name == OURS:
-                            raise
-                        # That somebody else can't do it is a result.
-                        outcomes[name].failures.append(str(error))
-            return list(outcomes.values())
+                for contestant, outcome in zip(contestants, outcomes, strict=True):
+                    name = f"{self._scenario.name}: {outcome.contestant}"
+                    label = f"{name}, run {repeat + 1} of {repeats}"
+                    self._once(contestant, outcome, label, rate=rate, sample=sample)
 
     def fill(self) -> None:
         """Create the cluster, once; it is down afterwards."""
         scenario, counts = self._scenario, self._counts
         kinds = (
             scenario.make_nodes(counts.nodes),
-            scenario.make_objects(counts.nodes, counts.pods),
+            scenario.make_objects(counts.nodes, counts.pods + counts.arriving),
             scenario.make_init_pods(counts.init_pods, counts.nodes),
             scenario.background(counts.background),
             scenario.make_pods(counts.pods),
@@ -105,24 +95,20 @@ class Arena:
         """The pods that are to be placed."""
         return [pod["metadata"]["name"] for pod in self._scenario.make_pods(self._counts.pods)]
 
-    # Throughput
+    def churning(self) -> AbstractContextManager[None]:
+        """Let objects come and go meanwhile, where the workload has that."""
+        return churning(self._scenario.churn, self.world, nodes=self._counts.nodes)
 
     def _once(
-        self,
-        contestant: Contestant,
-        outcome: Outcome,
-        label: str,
-        steady: Steady | None,
-        *,
-        is_last: bool,
+        self, contestant: Contestant, outcome: Outcome, label: str, *, rate: float, sample: int
     ) -> None:
         self.world.restore()
         pods = self.pod_names
         reader = LogReader(self.world.audit_log)
         started = time.time()
-        contestant.start()
+        listed = None
         try:
-            with self._churning():
+            with running(contestant), self.churning():
                 run = follow(
                     reader,
                     pods,
@@ -130,82 +116,62 @@ class Arena:
                     started=started,
                     progress=lambda bound: self._progress(label, bound, len(pods)),
                 )
-            outcome.runs.append(run)
-            if is_last:
-                outcome.quality = self._quality(run)
-            if steady is not None:
-                outcome.latencies.append(self._steady(reader, steady, label))
-        finally:
-            contestant.stop()
+                outcome.runs.append(run)
+                # As it is now, before anybody else comes; it is looked at when nobody is timed.
+                listed = self._list()
+                if self._counts.arriving and outcome.contestant != NULL:
+                    self._steady(contestant, outcome, reader, label, rate)
+        except ContestantError as error:
+            # That somebody can't do it is a result; other runs count all the same.
+            outcome.failures.append(str(error))
+        if listed is not None:
+            self._look(outcome, run, listed, sample)
 
     def pids(self, contestant: Contestant) -> dict[str, int]:
         """Return the processes that are measured; TestbedError if one has ended."""
         return processes(self.world, contestant)
 
-    def _quality(self, run: Run) -> Quality:
+    def _list(self) -> _Listed:
         client = self.world.bed.client
-        pods = client.list("/api/v1/namespaces/default/pods")
-        nodes = client.list("/api/v1/nodes")
-        placed = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
-        order = [(name, placed[name]) for name in run.order if placed.get(name)]
-        objects = {kind: client.list(path) for kind, path in _LISTED.items()}
-        return inspect(self._scenario, nodes, pods, order, objects=objects)
-
-    @contextmanager
-    def _churning(self) -> Iterator[None]:
-        """Let objects come and go, where the workload has that."""
-        churn = self._scenario.churn
-        if churn is None:
-            yield
-            return
-        over = threading.Event()
-
-        def work() -> None:
-            tick = 0
-            while not over.wait(churn.interval_seconds):
-                step = churn.at(tick, nodes=self._counts.nodes)
-                for item in step.create:
-                    self.world.fill([item])
-                for item in step.delete:
-                    _delete(self.world.bed.client, item)
-                tick += 1
-
-        thread = threading.Thread(target=work, name="churn", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-
-    # Latency
-
-    def _steady(self, reader: LogReader, steady: Steady, label: str) -> Latency:
-        """Let pods arrive one by one where the backlog has been placed."""
-        arriving = [
-            self._scenario.measured(f"steady-{number}", number) for number in range(steady.pods)
-        ]
-        names = [pod["metadata"]["name"] for pod in arriving]
-        begin = time.monotonic()
-        for number, pod in enumerate(arriving):
-            time.sleep(max(0.0, begin + number / steady.rate - time.monotonic()))
-            self.world.bed.client.create(collection_path(pod), pod)
-            self._progress(f"{label}: steady arrival", number + 1, steady.pods)
-        try:
-            eventually(
-                lambda: all(name in reader.catch_up().bound for name in names),
-                _STEADY_WAIT_SECONDS,
-                "every pod that arrived is bound",
-            )
-        except AssertionError as error:
-            raise TestbedError(f"{label}: steady arrival: {error}") from error
-        found = latencies(reader.account, names)
-        return Latency(
-            rate=steady.rate,
-            pods=len(found),
-            p50_ms=round(percentile(found, 0.5) * 1000, 1),
-            p99_ms=round(percentile(found, 0.99) * 1000, 1),
+        return _Listed(
+            nodes=client.list("/api/v1/nodes"),
+            pods=client.list("/api/v1/namespaces/default/pods"),
+            objects={kind: client.list(path) for kind, path in _LISTED.items()},
         )
+
+    def _look(self, outcome: Outcome, run: Run, listed: _Listed, sample: int) -> None:
+        """Look at where the pods are."""
+        order = placements(run.order, listed.pods, may_be_gone=self._scenario.evicts)
+        outcome.qualities.append(
+            inspect(
+                self._scenario,
+                listed.nodes,
+                listed.pods,
+                order,
+                objects=listed.objects,
+                sample=sample,
+            )
+        )
+
+    def _steady(
+        self,
+        contestant: Contestant,
+        outcome: Outcome,
+        reader: LogReader,
+        label: str,
+        rate: float,
+    ) -> None:
+        """Let pods arrive one by one where the backlog has been placed."""
+        arriving = self._scenario.make_arriving(self._counts)
+        found = arrive(
+            arriving,
+            rate,
+            lambda pod: self.world.bed.client.create(collection_path(pod), pod),
+            reader,
+            check=lambda: self.pids(contestant),
+            progress=lambda n: self._progress(f"{label}: steady arrival", n, len(arriving)),
+        )
+        outcome.latencies.append(found)
 
 
 @contextmanager
@@ -217,21 +183,34 @@ def filled(scenario: Scenario, counts: Counts, progress: Progress) -> Iterator[A
         yield arena
 
 
+@contextmanager
+def running(contestant: Contestant) -> Iterator[None]:
+    """Have a contestant run; ContestantError if it ends badly though it was done."""
+    contestant.start()
+    has_given_up = False
+    try:
+        yield
+    except ContestantError:
+        has_given_up = True
+        raise
+    finally:
+        try:
+            contestant.stop()
+        except ComponentError as error:
+            if contestant.pid is not None:
+                raise
+            # Who is stopped in the middle of its work may say so.
+            if not has_given_up:
+                raise ContestantError(str(error)) from error
+
+
 def processes(world: World, contestant: Contestant) -> dict[str, int]:
     """Return the processes that are measured, by name; TestbedError if one has ended."""
-    found = {
-        SCHEDULER: contestant.pid,
-        "api": world.bed.pid(API_SERVER),
-        "etcd": world.bed.pid(ETCD),
-    }
-    if missing := [name for name, pid in found.items() if pid is None]:
-        raise TestbedError(f"{', '.join(missing)} has ended; {contestant.log} may say why")
-    return {name: pid for name, pid in found.items() if pid is not None}
-
-
-def _delete(client: Client, item: Object) -> None:
-    try:
-        client.delete(f"{collection_path(item)}/{item['metadata']['name']}")
-    except ApiError as error:
-        if error.status != 404:
-            raise
+    if (pid := contestant.pid) is None:
+        raise ContestantError(f"{contestant.name} has ended; {tail(contestant.log)}")
+    found = {SCHEDULER: pid}
+    for name, component in (("api", API_SERVER), ("etcd", ETCD)):
+        if (pid := world.bed.pid(component)) is None:
+            raise TestbedError(f"{component} has ended; {tail(world.bed.log(component))}")
+        found[name] = pid
+    return found

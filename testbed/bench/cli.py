@@ -8,16 +8,16 @@ turns: compare the lines of one table, never figures of two.
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
-from testbed.bench.arena import Arena, Steady
+from testbed.bench.arena import Arena
+from testbed.bench.outputs import check_file, check_folder, kept, write_json
 from testbed.bench.plots import write_plots
 from testbed.bench.provenance import provenance
 from testbed.bench.report import NULL, OURS, UPSTREAM, Outcome, as_json, table
@@ -68,25 +68,68 @@ def main(arguments: list[str]) -> int:
     if options.rate < 0 or options.steady_seconds < 0:
         parser.error("--rate and --steady-seconds can't be negative; 0 leaves steady arrival out")
     outcomes: list[Outcome] = []
-    began = time.monotonic()
+    save = _Save(options, outcomes)
+    failure = None
     try:
-        plan = matches(options, lambda note: print(f"bench: {note}", file=sys.stderr))
-        origin = provenance()
-        for outcome in _outcomes(plan, options.repeats):
-            outcomes += outcome
-            took = time.monotonic() - began
-            settings = {key: value for key, value in vars(options).items() if key in _SETTINGS}
-            found = as_json(outcomes, settings, origin, took=took)
-            if options.out is not None:
-                options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-            if options.plots is not None:
-                list(write_plots(found, options.plots))
+        check_file(options.out, "OUT")
+        check_folder(options.plots, "PLOTS")
+        plan = matches(options, _say)
+        for line in save.places():
+            _say(line)
+        save.origin = provenance()
+        _compete(plan, options, outcomes, save)
     except (TestbedError, ValueError, OSError) as error:
-        print(f"\nbench: {error}", file=sys.stderr)
+        failure = str(error)
+    if failure is not None:
+        # What was measured before is worth as much as without the failure.
+        _try(lambda: save(failure))
+    if any(outcome.runs or outcome.failures for outcome in outcomes):
+        print("\n".join(("", *table(outcomes))))
+        print(f"It took {save.took_seconds / 60:.1f} minutes.", *save.places(), sep="\n")
+    if failure is not None:
+        print(f"\nbench: {failure}", file=sys.stderr)
         return 1
-    print("\n".join(("", *table(outcomes))))
-    print(f"It took {(time.monotonic() - began) / 60:.1f} minutes.")
-    return 0 if all(_is_sound(outcome) for outcome in outcomes) else 1
+    return 0 if all(outcome.is_sound for outcome in outcomes) else 1
+
+
+def _say(line: str) -> None:
+    print(f"bench: {line}", file=sys.stderr)
+
+
+def _try(do: Callable[[], object]) -> None:
+    """Do it if it can be done: something else has failed already."""
+    try:
+        do()
+    except OSError as error:
+        _say(str(error))
+
+
+class _Save:
+    """Writes what there is so far, after every workload."""
+
+    def __init__(self, options: argparse.Namespace, outcomes: Sequence[Outcome]) -> None:
+        self._options = options
+        self._outcomes = outcomes
+        self._began = time.monotonic()
+        self.origin: dict[str, Any] | None = None
+
+    @property
+    def took_seconds(self) -> float:
+        """How long it has taken so far."""
+        return time.monotonic() - self._began
+
+    def places(self) -> Iterator[str]:
+        """Yield where it is written, or that it is not."""
+        return kept({"OUT": self._options.out, "PLOTS": self._options.plots})
+
+    def __call__(self, error: str | None = None) -> None:
+        if self.origin is None:
+            return
+        settings = {key: value for key, value in vars(self._options).items() if key in _SETTINGS}
+        found = as_json(self._outcomes, settings, self.origin, took=self.took_seconds, error=error)
+        write_json(self._options.out, found)
+        if self._options.plots is not None and found["outcomes"]:
+            list(write_plots(found, self._options.plots))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +139,8 @@ class Match:
     scenario: Scenario
     counts: Counts
     contestants: tuple[str, ...]
-    steady: Steady | None
+    # Pods per second that arrive later.
+    rate: float
 
 
 def matches(options: argparse.Namespace, say: Callable[[str], None]) -> list[Match]:
@@ -106,34 +150,41 @@ def matches(options: argparse.Namespace, say: Callable[[str], None]) -> list[Mat
 
 
 def _match(scenario: Scenario, options: argparse.Namespace, say: Callable[[str], None]) -> Match:
-    steady = None
     # Where each pod needs a node for itself, there is none left for those that would arrive.
-    if options.rate and options.steady_seconds and not scenario.evicts_all:
-        steady = Steady(options.rate, options.steady_seconds)
+    rate = min(options.rate, scenario.most_per_second)
+    spare = 0 if scenario.evicts_all else int(rate * options.steady_seconds)
     pods = options.pods
     if pods is None:
         pods = scenario.pods if options.full else min(PODS, scenario.pods)
-    spare = 0 if steady is None else steady.pods
     counts = scenario.counts(options.nodes, pods, spare=spare)
-    if counts.pods < pods:
+    if (counts.pods, counts.arriving) != (pods, spare):
         say(
-            f"{scenario.name}: {counts.pods} pods instead of {pods}: {counts.nodes} nodes have no "
-            f"room for more beside {spare} that arrive later (--steady-seconds)"
+            f"{scenario.name}: {counts.pods} pods instead of {pods}, and {counts.arriving} that "
+            f"arrive later instead of {spare} (--steady-seconds): {counts.nodes} nodes have no "
+            "room for more"
         )
     chosen = tuple(CONTESTANTS[key] for key in options.only or CONTESTANTS)
     if scenario.evicts:
         # Who only binds has nobody evicted.
         chosen = tuple(contestant for contestant in chosen if contestant != NULL)
-    return Match(scenario, counts, chosen, steady)
+    return Match(scenario, counts, chosen, rate)
 
 
-def _outcomes(plan: Sequence[Match], repeats: int) -> Iterator[list[Outcome]]:
-    """Yield what came of each workload; TestbedError if one can't be run."""
+def _compete(
+    plan: Sequence[Match],
+    options: argparse.Namespace,
+    outcomes: list[Outcome],
+    save: Callable[[], None],
+) -> None:
+    """Run one workload after the other; `outcomes` has what there is, also after an error."""
     bar = Bar(sys.stderr)
     for number, match in enumerate(plan, start=1):
         progress = partial(_show, bar, f"[{number}/{len(plan)}]")
         arena = Arena(match.scenario, match.counts, progress)
-        yield arena.compete(match.contestants, repeats=repeats, steady=match.steady)
+        found = [Outcome(match.scenario.name, name, match.counts) for name in match.contestants]
+        outcomes += found
+        arena.compete(found, repeats=options.repeats, rate=match.rate)
+        save()
 
 
 def _show(bar: Bar, place: str, label: str, done: int, total: int) -> None:
@@ -151,16 +202,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", action="append", choices=list(CONTESTANTS))
     parser.add_argument("--rate", type=float, default=50.0, help="pods per second, steady arrival")
-    parser.add_argument("--steady-seconds", type=float, default=15.0)
+    parser.add_argument("--steady-seconds", type=float, default=10.0)
     parser.add_argument("--out", type=Path, help="write everything there as JSON")
     parser.add_argument("--plots", type=Path, help="draw the figures into this folder")
     return parser
-
-
-def _is_sound(outcome: Outcome) -> bool:
-    """Whether all pods were placed, and where they may be; of who places blindly nobody asks."""
-    placed = all(run.bound == run.pods for run in outcome.runs)
-    if outcome.contestant == OURS:
-        placed = placed and all(run.told == run.pods for run in outcome.runs)
-    is_right = outcome.contestant == NULL or outcome.quality is None or outcome.quality.is_sound
-    return placed and is_right

@@ -17,7 +17,7 @@ from typing import Protocol
 import yaml
 
 from testbed.bench.null_binder import read_status
-from testbed.bench.scenario_pods import BENCH_SCHEDULER
+from testbed.bench.scenario_pods import BENCH_SCHEDULER, CHURN
 from testbed.bench.world import World
 from testbed.binaries import Toolset, find_tools
 from testbed.component import tail
@@ -29,7 +29,7 @@ from testbed.ports import choose_ports
 from testbed.processes import ProcessId
 
 # Pods that no node has room for, and what comes and goes beside the measured ones.
-NOT_MEASURED = ("background-", "churn-")
+NOT_MEASURED = ("background-", CHURN)
 CLIENT_QPS = 5000  # requests per second; more than the API server answers
 
 

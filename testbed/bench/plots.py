@@ -8,6 +8,7 @@ The same file gives the same pictures, byte for byte.
 import argparse
 import json
 import math
+import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -189,8 +190,8 @@ def _each(*path: str) -> Callable[[Outcome], Bar | None]:
 
 def _latency(name: str) -> Callable[[Outcome], Bar | None]:
     def read_figure(outcome: Outcome) -> Bar | None:
-        found = sorted(float(latency[name]) for latency in outcome["latencies"])
-        return Bar(found[len(found) // 2]) if found else None
+        found = tuple(float(latency[name]) for latency in outcome["latencies"])
+        return Bar(statistics.median(found), found) if found else None
 
     return read_figure
 

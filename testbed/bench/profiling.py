@@ -18,6 +18,7 @@ from testbed.bench.account import LogReader
 from testbed.bench.arena import filled
 from testbed.bench.cli import Bar
 from testbed.bench.contestants import Contestant, NullBinder, Ours
+from testbed.bench.outputs import check_file
 from testbed.bench.runs import follow
 from testbed.bench.scenarios import SCENARIOS
 from testbed.errors import TestbedError
@@ -40,6 +41,8 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     scenario = SCENARIOS[options.workload]
     try:
+        check_file(options.out, "OUT")
+        sampler_program()
         counts = scenario.counts(options.nodes, options.pods)
         with filled(scenario, counts, Bar(sys.stderr).show) as arena:
             contestant: Contestant = (NullBinder if options.null else Ours)(arena.world)
@@ -51,9 +54,10 @@ def main(arguments: list[str]) -> int:
                 contestant.wait_ready()
                 sampler = _sample(arena.pids(contestant)["scheduler"], options.out)
                 try:
-                    run = follow(
-                        reader, arena.pod_names, lambda: arena.pids(contestant), started=started
-                    )
+                    with arena.churning():
+                        run = follow(
+                            reader, arena.pod_names, lambda: arena.pids(contestant), started=started
+                        )
                 finally:
                     _end(sampler)
             finally:
@@ -66,10 +70,26 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _sample(pid: int, out: Path) -> subprocess.Popen[bytes]:
+def sampler_program() -> Path:
+    """Return the sampler; TestbedError if it is not installed."""
     program = Path(sysconfig.get_path("scripts")) / "py-spy"
+    if not program.exists():
+        raise TestbedError(f"{program} is not there: `make install` installs it")
+    return program
+
+
+def _sample(pid: int, out: Path) -> subprocess.Popen[bytes]:
     rate, longest = str(_SAMPLES_PER_SECOND), str(_LONGEST_SECONDS)
-    command = [str(program), "record", "--pid", str(pid), "--rate", rate, "--duration", longest]
+    command = [
+        str(sampler_program()),
+        "record",
+        "--pid",
+        str(pid),
+        "--rate",
+        rate,
+        "--duration",
+        longest,
+    ]
     # Threads that wait are not what is asked about.
     return subprocess.Popen([*command, "--gil", "--output", str(out)], stdout=subprocess.DEVNULL)
 

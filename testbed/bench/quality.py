@@ -24,6 +24,7 @@ from testbed.bench.constraints import (
 from testbed.bench.replay import Scores, replay
 from testbed.bench.scenarios import Scenario
 from testbed.client import Object
+from testbed.errors import TestbedError
 from testbed.workload import ZONE_LABEL
 
 SAMPLE = 500
@@ -114,6 +115,23 @@ def inspect(
         mean_best_score=round(scores.mean_best, 2),
         best_share=round(scores.best_share, 4),
     )
+
+
+def placements(
+    order: Sequence[str], pods: Sequence[Object], *, may_be_gone: bool
+) -> list[tuple[str, str]]:
+    """Return pods and their nodes in the order of their Bindings; TestbedError if one has none.
+
+    By the log each was bound: one that is on no node shows that the log was read wrongly. Where
+    pods have to make room, one `may_be_gone`.
+    """
+    nodes = {pod["metadata"]["name"]: node_of(pod) for pod in pods}
+    if may_be_gone:
+        order = [name for name in order if name in nodes]
+    if lost := [name for name in order if not nodes.get(name)]:
+        some = ", ".join(lost[:_EXAMPLES])
+        raise TestbedError(f"{len(lost)} pods were bound by the log and are on no node: {some}")
+    return [(name, nodes[name]) for name in order]
 
 
 def _sorted_out(

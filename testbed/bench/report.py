@@ -6,22 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from testbed.bench.meter import SCHEDULER
 from testbed.bench.provenance import CAVEATS
 from testbed.bench.quality import Quality
-from testbed.bench.runs import SCHEDULER, Run, median_of
+from testbed.bench.runs import Run, median_of
 from testbed.bench.scenarios import Counts
+from testbed.bench.steady import Latency
 
 OURS, UPSTREAM, NULL = "k8s-scheduler", "kube-scheduler", "null binder"
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """From creation to Binding at a steady rate of arrival, in milliseconds."""
-
-    rate: float
-    pods: int
-    p50_ms: float
-    p99_ms: float
 
 
 @dataclass(slots=True)
@@ -33,7 +25,8 @@ class Outcome:
     counts: Counts
     runs: list[Run] = field(default_factory=list)
     latencies: list[Latency] = field(default_factory=list)
-    quality: Quality | None = None
+    # Of the placement after each run.
+    qualities: list[Quality] = field(default_factory=list)
     # What it did not bring to an end.
     failures: list[str] = field(default_factory=list)
 
@@ -47,18 +40,52 @@ class Outcome:
 
     def latency(self, name: str) -> float:
         """Return the median of one figure of the latencies; nan if there are none."""
-        found = [float(getattr(latency, name)) for latency in self.latencies]
-        return statistics.median(found) if found else math.nan
+        return _median(getattr(latency, name) for latency in self.latencies)
+
+    def quality(self, name: str) -> float:
+        """Return the median of one figure of the placements; nan if nobody could take it."""
+        return _median(getattr(quality, name) for quality in self.qualities)
+
+    @property
+    def broken(self) -> int:
+        """How many rules the placements break, all of them together."""
+        return sum(sum(quality.violations.values()) for quality in self.qualities)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all pods were placed, and where they may be.
+
+        Others than this scheduler may give up and lose events; who places blindly may break rules.
+        """
+        placed = all(run.bound == run.pods for run in self.runs)
+        if self.contestant == OURS:
+            told = all(run.told == run.pods for run in self.runs)
+            placed = placed and told and not self.failures
+        return placed and (self.contestant == NULL or not self.broken)
+
+
+def _median(values: Iterable[float]) -> float:
+    found = [float(value) for value in values if math.isfinite(value)]
+    return statistics.median(found) if found else math.nan
 
 
 def as_json(
-    outcomes: Sequence[Outcome], settings: dict[str, Any], origin: dict[str, Any], *, took: float
+    outcomes: Sequence[Outcome],
+    settings: dict[str, Any],
+    origin: dict[str, Any],
+    *,
+    took: float,
+    error: str | None = None,
 ) -> dict[str, Any]:
-    """Return everything, single runs included; `origin` is the provenance, `took` in seconds."""
+    """Return everything, single runs included; `origin` is the provenance, `took` in seconds.
+
+    `error` is what has put an end to the benchmark before its time.
+    """
     return {
         **origin,
         "settings": settings,
         "took_seconds": round(took, 1),
+        "error": error,
         "outcomes": [
             {
                 "workload": outcome.workload,
@@ -72,7 +99,7 @@ def as_json(
                 "peak_rss_mib": outcome.median("peak_rss_mib"),
                 "first_binding_seconds": outcome.median("first_binding_seconds"),
                 "latencies": [asdict(latency) for latency in outcome.latencies],
-                "quality": None if outcome.quality is None else _as_json(outcome.quality),
+                "qualities": [_as_json(quality) for quality in outcome.qualities],
                 "runs": [run.as_json() for run in outcome.runs],
             }
             for outcome in outcomes
@@ -116,13 +143,21 @@ def table(outcomes: Sequence[Outcome]) -> Iterable[str]:
             yield _comparison(workload, found)
     yield ""
     for outcome in outcomes:
-        for failure in outcome.failures:
-            yield f"{outcome.workload}, {outcome.contestant}, gave up: {failure}"
-        for run in outcome.runs:
-            if run.told < run.pods:
-                lost = f"{run.pods - run.told} of {run.pods} events were never written"
-                yield f"{outcome.workload}, {outcome.contestant}: {lost}."
+        for note in _notes(outcome):
+            yield f"{outcome.workload}, {outcome.contestant}{note}"
     yield from CAVEATS
+
+
+def _notes(outcome: Outcome) -> Iterable[str]:
+    """Yield what has to be known beside the figures."""
+    for failure in outcome.failures:
+        yield f", gave up: {failure}"
+    for run in outcome.runs:
+        if run.told < run.pods:
+            yield f": {run.pods - run.told} of {run.pods} events were never written."
+    for latency in outcome.latencies:
+        if latency.is_off:
+            yield f": pods arrived at {latency.achieved_rate:.1f} per second, not {latency.rate:g}."
 
 
 def _by_workload(outcomes: Sequence[Outcome]) -> dict[str, dict[str, Outcome]]:
@@ -134,12 +169,11 @@ def _by_workload(outcomes: Sequence[Outcome]) -> dict[str, dict[str, Outcome]]:
 
 
 def _row(outcome: Outcome) -> str:
-    quality = outcome.quality
     score = best = even = broken = ""
-    if quality is not None:
-        even, broken = f"{quality.deviation_per_node:.2f}", str(sum(quality.violations.values()))
-        if math.isfinite(quality.mean_score):
-            score, best = f"{quality.mean_score:.1f}", f"{quality.best_share:.0%}"
+    if outcome.qualities:
+        even, broken = f"{outcome.quality('deviation_per_node'):.2f}", str(outcome.broken)
+        if math.isfinite(mean := outcome.quality("mean_score")):
+            score, best = f"{mean:.1f}", f"{outcome.quality('best_share'):.0%}"
     return (
         f"{outcome.workload:16}{outcome.contestant:15}{outcome.median('pods_per_second'):8.0f}"
         f"{outcome.median('middle_pods_per_second'):9.0f}{outcome.cpu(SCHEDULER):8.2f}"
@@ -166,9 +200,8 @@ def _comparison(workload: str, found: dict[str, Outcome]) -> str:
             times(ours.median("peak_rss_mib"), kube.median("peak_rss_mib")),
         )
         p99 = times(ours.latency("p99_ms"), kube.latency("p99_ms"))
-        if ours.quality is not None and kube.quality is not None:
-            more = ours.quality.mean_score - kube.quality.mean_score
-            score = f"{more:+.1f}" if math.isfinite(more) else ""
+        more = ours.quality("mean_score") - kube.quality("mean_score")
+        score = f"{more:+.1f}" if math.isfinite(more) else ""
     return (
         f"{workload:16}{of_null[0]:>9}{of_null[1]:>10}{of_null[2]:>10}{of_kube[0]:>13}"
         f"{of_kube[1]:>8}{of_kube[2]:>8}{p99:>8}{score:>8}"

@@ -1,7 +1,7 @@
 """One run: a scheduler starts on a restored world and places what waits there.
 
 The clock starts with the first Binding and stops when every Binding and every event is written, by
-the API server's account. CPU is what the processes used in between.
+the API server's account. CPU is what the processes used in between; see `meter`.
 """
 
 import statistics
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from testbed.bench.account import Account, LogReader
-from testbed.daemon import Usage, usage_of
+from testbed.bench.meter import Meter, Pids, count
 from testbed.errors import TestbedError
 
 _LOOK_SECONDS = 0.1
@@ -19,10 +19,12 @@ _FIRST_LOOK_SECONDS = 0.02
 # Nothing was written for so long: it will not go on.
 _STILL_SECONDS = 60.0
 
-SCHEDULER = "scheduler"
+
+class ContestantError(TestbedError):
+    """What a scheduler could not do: a result of the benchmark, not its end."""
 
 
-class StoodStillError(TestbedError):
+class StoodStillError(ContestantError):
     """A scheduler that places nothing any more, though pods are left."""
 
 
@@ -57,60 +59,50 @@ class Run:
         return found
 
 
-class Stopwatch:
-    """What some processes have used since it was set."""
-
-    def __init__(self, pids: dict[str, int]) -> None:
-        self._pids = pids
-        self._start = self._usage()
-
-    def _usage(self) -> dict[str, Usage]:
-        return {name: usage_of(pid) for name, pid in self._pids.items()}
-
-    def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU that each has used."""
-        now = self._usage()
-        return {name: now[name].cpu_seconds - self._start[name].cpu_seconds for name in now}
-
-
 def follow(
     reader: LogReader,
     pods: Collection[str],
-    pids: Callable[[], dict[str, int]],
+    pids: Pids,
     *,
     started: float,
     progress: Callable[[int], None] = lambda _: None,
+    meter: Meter | None = None,
 ) -> Run:
-    """Watch a scheduler that was started place all these pods; StoodStillError if it does not."""
+    """Watch a scheduler that was started place all these pods; StoodStillError if it does not.
+
+    Whoever does something between the start and this call brings a `meter` that has looked since.
+    """
     wanted = frozenset(pods)
+    meter = meter or Meter(reader, wanted, pids)
+    # What the benchmark does itself is no progress, and where things come and go it never ends.
     _wait(
         reader,
-        lambda a: any(p in a.bound for p in wanted),
+        lambda _: meter.has_begun(),
         _FIRST_LOOK_SECONDS,
         progress,
-        moves=lambda a: sum(a.requests.values()),
+        moves=lambda a: a.work,
     )
-    known = pids()
-    watch = Stopwatch(known)
-    before = _count(reader.account.bound, wanted)
-    start_cpu = usage_of(known[SCHEDULER]).cpu_seconds
     _wait(
         reader,
-        lambda a: _count(a.told, wanted) == len(wanted),
+        lambda a: count(a.bound, wanted) == count(a.told, wanted) == len(wanted),
         _LOOK_SECONDS,
         progress,
         # Whatever else is written: where pods come and go all the time, something always is.
-        moves=lambda a: _count(a.bound, wanted) + _count(a.told, wanted),
+        moves=lambda a: count(a.bound, wanted) + count(a.told, wanted),
+        on_move=meter.move,
+        check=pids,
         # Events are written without a promise: who loses some is not waited for.
-        will_do=lambda a: _count(a.bound, wanted) == len(wanted),
+        will_do=lambda a: count(a.bound, wanted) == len(wanted),
     )
-    cpu = watch.cpu_seconds()
-    peak = usage_of(known[SCHEDULER]).peak_rss_bytes
-    account = reader.catch_up()
+    return _run(reader.account, wanted, meter, started)
+
+
+def _run(account: Account, wanted: frozenset[str], meter: Meter, started: float) -> Run:
+    """Return what has come of it; all the pods are bound."""
     bound = {pod: when for pod, when in account.bound.items() if pod in wanted}
     told = [when for pod, when in account.told.items() if pod in wanted]
     first, last = min(bound.values()), max((*bound.values(), *told))
-    placed = max(1, len(bound) - before)
+    paid = max(1, len(bound) - meter.missed)
     return Run(
         pods=len(wanted),
         bound=len(bound),
@@ -119,9 +111,9 @@ def follow(
         seconds=round(last - first, 2),
         pods_per_second=round(len(bound) / max(last - first, 1e-3), 1),
         middle_pods_per_second=round(middle_rate(bound.values()), 1),
-        cpu_ms_per_pod={name: round(s / placed * 1000, 3) for name, s in cpu.items()},
-        start_cpu_seconds=round(start_cpu, 2),
-        peak_rss_mib=round(peak / 2**20, 1),
+        cpu_ms_per_pod={n: round(s / paid * 1000, 3) for n, s in meter.cpu_seconds().items()},
+        start_cpu_seconds=round(meter.start_cpu_seconds, 2),
+        peak_rss_mib=round(meter.peak_rss_bytes / 2**20, 1),
         refused_bindings=account.refused,
         requests=dict(sorted(account.requests.items())),
         order=tuple(sorted(bound, key=bound.__getitem__)),
@@ -166,19 +158,27 @@ def _wait(
     progress: Callable[[int], None],
     *,
     moves: Callable[[Account], int],
+    on_move: Callable[[], object] = lambda: None,
+    check: Callable[[], object] = lambda: None,
     will_do: Callable[[Account], bool] = lambda _: False,
 ) -> None:
-    """Wait until it is done; if for too long nothing `moves` it has to do, or StoodStillError."""
+    """Wait until it is done; if for too long nothing `moves` it has to do, or StoodStillError.
+
+    `on_move` is called when something has, `check` at every look: it may put an end to it.
+    """
     last, moved = -1, time.monotonic()
     while True:
         account = reader.catch_up()
         progress(len(account.bound))
+        now_at = moves(account)
+        has_moved = now_at != last
+        if has_moved:
+            last, moved = now_at, time.monotonic()
+            on_move()
         if is_done(account):
             return
-        now_at = moves(account)
-        if now_at != last:
-            last, moved = now_at, time.monotonic()
-        elif time.monotonic() - moved > _STILL_SECONDS:
+        check()
+        if not has_moved and time.monotonic() - moved > _STILL_SECONDS:
             if will_do(account):
                 return
             raise StoodStillError(
@@ -187,7 +187,3 @@ def _wait(
                 "in time (a machine too busy to be measured)"
             )
         time.sleep(look_seconds)
-
-
-def _count(known: dict[str, float], wanted: frozenset[str]) -> int:
-    return sum(pod in wanted for pod in known)

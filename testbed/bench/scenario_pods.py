@@ -18,6 +18,8 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 # By name: the values of scheduler_perf's high priorities.
 PRIORITIES: Mapping[str, int] = {"bench-high": 10, "bench-preemptor": 9_999_999}
 SHAPES = 50
+# How the names of objects begin that come and go while pods are placed.
+CHURN = "churn-"
 
 # Makes a pod of a name; the number tells it from its like where that matters.
 MakePod: TypeAlias = Callable[[str, int], Object]

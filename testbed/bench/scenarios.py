@@ -15,6 +15,7 @@ Names, sizes and templates are scheduler_perf's of v1.37.1. What differs:
 Any number of nodes and pods can be asked for; `counts` says how many of them can be placed.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ from testbed.bench.scenario_objects import (
 )
 from testbed.bench.scenario_pods import (
     BENCH_SCHEDULER,
+    CHURN,
     OWNED_APPS,
     MakePod,
     alone,
@@ -111,6 +113,8 @@ class Counts:
     init_pods: int
     pods: int
     background: int
+    # Pods that arrive one by one when the others have been placed.
+    arriving: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +191,17 @@ class Scenario:
     evicts: bool = False
     # Whether it takes the controller manager: only that one binds claims.
     needs_controllers: bool = False
+    # At most so many pods arrive per second, where something else than a scheduler can't do more.
+    most_per_second: float = math.inf
 
     def counts(
         self, nodes: int | None = None, pods: int | None = None, *, spare: int = 0
     ) -> Counts:
         """Return the numbers for so many nodes and at most so many pods: as many as have room.
 
-        `spare` is for how many more of them there has to be room afterwards. Pods in place are as
-        many per node as usual, pods in the background as many per pod. Raises ValueError.
+        `spare` is for how many more of them there should be room afterwards; where both are too
+        many for the room, they get half of it at most. Pods in place are as many per node as
+        usual, pods in the background as many per pod. Raises ValueError.
         """
         nodes = self.nodes if nodes is None else nodes
         pods = self.pods if pods is None else pods
@@ -204,17 +211,16 @@ class Scenario:
             raise ValueError(f"{pods} pods: there is at least one to place")
         initial = max(self.init_pods * nodes // self.nodes, min(nodes, self.least_init_pods))
         room = self.room(self._fleet(nodes, initial))
-        if spare >= room:
-            raise ValueError(
-                f"{self.name}: {nodes} nodes have room for {room} pods, and {spare} of it are to "
-                "be spared: take more nodes or spare fewer"
-            )
-        placed = min(pods, room - spare)
+        if room < 1:
+            raise ValueError(f"{self.name}: {nodes} nodes have no room for a pod: take more nodes")
+        arriving = min(spare, max(room // 2, room - pods))
+        placed = min(pods, room - arriving)
         return Counts(
             nodes=nodes,
             init_pods=initial,
             pods=placed,
             background=self.background_pods * placed // self.pods,
+            arriving=arriving,
         )
 
     def _fleet(self, nodes: int, initial: int) -> Fleet:
@@ -252,13 +258,18 @@ class Scenario:
         """Return the pods to place."""
         return [self.measured(f"pod-{number}", number) for number in range(count)]
 
+    def make_arriving(self, counts: Counts) -> list[Object]:
+        """Return the pods that come later; their numbers, and so their claims, are their own."""
+        numbers = range(counts.pods, counts.pods + counts.arriving)
+        return [self.measured(f"steady-{number}", number) for number in numbers]
+
     def background(self, count: int) -> list[Object]:
         """Return the pods that stay in the queue."""
         return [too_large(f"background-{number}", number) for number in range(count)]
 
 
 def _mixed_churn(number: int) -> tuple[Object, ...]:
-    name = f"churn-{number}"
+    name = f"{CHURN}{number}"
     return full_node(name), too_large(name, number), service(name, "churn")
 
 
@@ -348,7 +359,7 @@ _ALL = (
         initial_milli_cpu=900,
         objects=_preemption,
         room=_beside_preemptors,
-        churn=Churn(0.2, lambda number: (preemptor(f"churn-{number}", number),), share=0.25),
+        churn=Churn(0.2, lambda number: (preemptor(f"{CHURN}{number}", number),), share=0.25),
         evicts=True,
     ),
     Scenario(
@@ -373,7 +384,7 @@ _ALL = (
         measured=default_pod,
         objects=_high_priority,
         background_pods=10_000,
-        churn=Churn(0.2, lambda number: (too_large(f"churn-{number}", number),)),
+        churn=Churn(0.2, lambda number: (too_large(f"{CHURN}{number}", number),)),
     ),
     Scenario(
         name="localpv",
@@ -384,6 +395,8 @@ _ALL = (
         measured=with_claim,
         objects=local_volumes,
         needs_controllers=True,
+        # The controller manager binds one claim after the other.
+        most_per_second=5.0,
     ),
 )
 

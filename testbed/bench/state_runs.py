@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.bench.account import LogReader
-from testbed.bench.arena import Progress, processes
+from testbed.bench.arena import Progress, processes, running
 from testbed.bench.contestants import Contestant
-from testbed.bench.runs import Run, follow, median_of
+from testbed.bench.meter import Meter
+from testbed.bench.report import OURS
+from testbed.bench.runs import ContestantError, Run, StoodStillError, follow, median_of
 from testbed.bench.world import World
 from testbed.client import Object
 from testbed.component import tail
-from testbed.errors import TestbedError
 from testbed.processes import ProcessId
 
 _READY_SECONDS = 180.0
@@ -74,6 +75,8 @@ class Standing:
     variant: str
     contestant: str
     turns: list[Turn] = field(default_factory=list)
+    # What it did not bring to an end.
+    failures: list[str] = field(default_factory=list)
 
     @property
     def ready_seconds(self) -> float:
@@ -91,8 +94,9 @@ class Standing:
 
     @property
     def is_sound(self) -> bool:
-        """Whether every pod was placed, and told of."""
-        return all(turn.run.bound == turn.run.pods == turn.run.told for turn in self.turns)
+        """Whether every pod was placed, and told of; others than this scheduler may give up."""
+        placed = all(turn.run.bound == turn.run.pods == turn.run.told for turn in self.turns)
+        return placed and not (self.failures and self.contestant == OURS)
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it."""
@@ -151,48 +155,69 @@ class Stage:
                     self._progress(f"{self._state.name}: creating {variant.name}", done, total)
             self._world.snapshot(_key(number))
 
-    def compete(
-        self, contestants: Mapping[str, Contestant], rounds: Iterable[int]
-    ) -> list[Standing]:
-        """Let everybody have every variant, round after round."""
+    def standings(self, contestants: Iterable[str]) -> list[Standing]:
+        """Return one for everybody and every variant, to be filled in."""
         state = self._state
-        standings = {
-            (variant.name, name): Standing(state.name, variant.name, name)
+        return [
+            Standing(state.name, variant.name, name)
             for variant in state.variants
             for name in contestants
-        }
+        ]
+
+    def compete(
+        self,
+        contestants: Mapping[str, Contestant],
+        rounds: Iterable[int],
+        standings: Iterable[Standing],
+    ) -> None:
+        """Let everybody have every variant, round after round, and put down what comes of it.
+
+        It is put down as it comes: an error leaves what was measured before.
+        """
+        state = self._state
+        found = {(standing.variant, standing.contestant): standing for standing in standings}
         for number in rounds:
             for place, variant in enumerate(state.variants):
                 for name, contestant in contestants.items():
                     label = f"{state.name}: {variant.name}, {name}, round {number + 1}"
-                    turn = self._turn(place, contestant, label)
-                    standings[variant.name, name].turns.append(turn)
-        return list(standings.values())
+                    standing = found[variant.name, name]
+                    try:
+                        standing.turns.append(self._turn(place, contestant, label))
+                    except ContestantError as error:
+                        # That somebody can't do it is a result.
+                        standing.failures.append(str(error))
 
     def _turn(self, place: int, contestant: Contestant, label: str) -> Turn:
         state, world = self._state, self._world
         world.restore(_key(place))
         reader = LogReader(world.audit_log)
         began = started = time.time()
-        contestant.start()
-        try:
-            wait_ready(contestant)
+
+        def pids() -> dict[str, int]:
+            return processes(world, contestant)
+
+        with running(contestant):
+            # It binds as soon as it can, which may be before it says that it is ready.
+            meter = Meter(reader, state.pods, pids)
+            wait_ready(contestant, look=meter.has_begun)
             ready = time.time() - began
             if state.late:
                 tried = state.variants[place].unschedulable
                 settle(reader, tried, lambda done: self._progress(f"{label}: queue", done, tried))
                 with paused(contestant):
                     world.fill(state.late)
+                    # What it did with the queue is not asked about.
+                    meter = Meter(reader, state.pods, pids)
+                    meter.has_begun()
                     started = time.time()
             run = follow(
                 reader,
                 state.pods,
-                lambda: processes(world, contestant),
+                pids,
                 started=started,
                 progress=lambda bound: self._progress(label, bound, len(state.pods)),
+                meter=meter,
             )
-        finally:
-            contestant.stop()
         return Turn(ready_seconds=round(ready, 2), run=run)
 
 
@@ -203,16 +228,18 @@ def _key(number: int) -> str:
 def wait_ready(
     contestant: Contestant,
     *,
+    look: Callable[[], object] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait until it says that it is ready, and look often; TestbedError if it does not come."""
+    """Wait until it says that it is ready, and `look` often; StoodStillError if it never does."""
     deadline = clock() + _READY_SECONDS
     while not contestant.is_ready():
+        look()
         if contestant.pid is None:
-            raise TestbedError(f"{contestant.name} has ended; {tail(contestant.log)}")
+            raise ContestantError(f"{contestant.name} has ended; {tail(contestant.log)}")
         if clock() > deadline:
-            raise TestbedError(
+            raise StoodStillError(
                 f"{contestant.name} is not ready after {_READY_SECONDS:g} s; {tail(contestant.log)}"
             )
         sleep(_LOOK_SECONDS)
@@ -238,7 +265,7 @@ def settle(
         elif done >= tried and clock() - moved > _QUIET_SECONDS:
             return
         if clock() > deadline:
-            raise TestbedError(
+            raise StoodStillError(
                 f"the queue is not at rest after {_SETTLE_SECONDS:g} s: {done} of {tried} pods "
                 "were told that they fit nowhere"
             )
@@ -250,7 +277,7 @@ def paused(contestant: Contestant) -> Iterator[None]:
     """Stop a process as it is, and let it go on afterwards."""
     process = None if contestant.pid is None else ProcessId.of(contestant.pid)
     if process is None:
-        raise TestbedError(f"{contestant.name} has ended; {tail(contestant.log)}")
+        raise ContestantError(f"{contestant.name} has ended; {tail(contestant.log)}")
     process.send(signal.SIGSTOP)
     try:
         yield

@@ -8,7 +8,6 @@ nodes          many nodes: how much slower pods are placed than on fewer
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,9 +16,10 @@ from typing import Any
 
 from testbed.bench.cli import CONTESTANTS, PODS, Bar
 from testbed.bench.contestants import Contestant, NullBinder, Ours, Upstream
+from testbed.bench.meter import SCHEDULER
+from testbed.bench.outputs import check_file, kept, write_json
 from testbed.bench.provenance import CAVEATS, provenance
 from testbed.bench.report import NULL, OURS, UPSTREAM, share, times
-from testbed.bench.runs import SCHEDULER
 from testbed.bench.scenario_objects import bench_node, node_name, priority_class
 from testbed.bench.scenario_pods import default_pod, too_large
 from testbed.bench.scenarios import ZONES
@@ -43,30 +43,58 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.repeats < 1:
         parser.error(f"--repeats {options.repeats}: at least one run is needed")
-    budget = Budget(options.minutes * 60)
-    bar = Bar(sys.stderr)
     standings: list[Standing] = []
+    failure = None
     began = time.monotonic()
     try:
+        check_file(options.out, "OUT")
         states = [STATES[name](options) for name in options.state or STATES]
+        for line in kept({"OUT": options.out}):
+            print(f"bench-states: {line}", file=sys.stderr)
         origin = provenance()
-        for state in states:
-            chosen = [CONTESTANTS[key] for key in options.only or CONTESTANTS]
-            with World() as world:
-                stage = Stage(state, world, bar.show)
-                stage.fill()
-                made = {n: _MAKERS[n](world) for n in chosen if n != NULL or state.has_null}
-                standings += stage.compete(made, budget.rounds(options.repeats))
-            if options.out is not None:
-                took = time.monotonic() - began
-                found = as_json(standings, _settings(options), origin, took=took)
-                options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+        def save(error: str | None = None) -> None:
+            took = time.monotonic() - began
+            found = as_json(standings, _settings(options), origin, took=took, error=error)
+            write_json(options.out, found)
+
+        try:
+            _compete(states, options, standings, save)
+        except (TestbedError, ValueError, OSError) as error:
+            # What was measured before is worth as much as without the failure.
+            failure = str(error)
+            save(failure)
     except (TestbedError, ValueError, OSError) as error:
-        print(f"\nbench-states: {error}", file=sys.stderr)
+        failure = failure or str(error)
+    if any(standing.turns or standing.failures for standing in standings):
+        print("\n".join(("", *table(standings))))
+        print(f"It took {(time.monotonic() - began) / 60:.1f} minutes.")
+        print(*kept({"OUT": options.out}), sep="\n")
+    if failure is not None:
+        print(f"\nbench-states: {failure}", file=sys.stderr)
         return 1
-    print("\n".join(("", *table(standings))))
-    print(f"It took {(time.monotonic() - began) / 60:.1f} minutes.")
     return 0 if all(standing.is_sound for standing in standings) else 1
+
+
+def _compete(
+    states: Sequence[State],
+    options: argparse.Namespace,
+    standings: list[Standing],
+    save: Callable[[], None],
+) -> None:
+    """Run one state after the other; `standings` has what there is, also after an error."""
+    budget = Budget(options.minutes * 60)
+    bar = Bar(sys.stderr)
+    for state in states:
+        chosen = [CONTESTANTS[key] for key in options.only or CONTESTANTS]
+        with World() as world:
+            stage = Stage(state, world, bar.show)
+            stage.fill()
+            made = {n: _MAKERS[n](world) for n in chosen if n != NULL or state.has_null}
+            found = stage.standings(made)
+            standings += found
+            stage.compete(made, budget.rounds(options.repeats), found)
+        save()
 
 
 # The states
@@ -155,6 +183,8 @@ def table(standings: Sequence[Standing]) -> Iterator[str]:
         f"{'api ms':>8}{'etcd ms':>8}{'MiB':>7}{'ready s':>9}{'first s':>9}"
     )
     for one in standings:
+        if not one.turns:
+            continue
         yield (
             f"{one.state:15}{one.variant:22}{one.contestant:16}{len(one.turns):6}"
             f"{one.median('pods_per_second'):8.0f}{one.cpu(SCHEDULER):8.2f}{one.cpu('api'):8.2f}"
@@ -165,12 +195,16 @@ def table(standings: Sequence[Standing]) -> Iterator[str]:
     for name, value in ratios(standings).items():
         yield f"{name}: {value}"
     yield ""
+    for one in standings:
+        for failure in one.failures:
+            yield f"{one.state}, {one.variant}, {one.contestant}, gave up: {failure}"
     yield from CAVEATS
 
 
 def ratios(standings: Sequence[Standing]) -> dict[str, str]:
     """Return what the states are measured for."""
     found: dict[str, str] = {}
+    standings = [one for one in standings if one.turns]
     known = {(one.state, one.contestant): one for one in standings}
     ours, kube = known.get(("bound", OURS)), known.get(("bound", UPSTREAM))
     if ours and kube:
@@ -197,14 +231,21 @@ def as_json(
     origin: dict[str, Any],
     *,
     took: float,
+    error: str | None = None,
 ) -> dict[str, Any]:
-    """Return everything, single turns included."""
+    """Return everything, single turns included, and what has put an end to it before its time."""
     return {
         **origin,
         "settings": settings,
         "took_seconds": round(took, 1),
+        "error": error,
         "ratios": ratios(standings),
-        "standings": [standing.as_json() for standing in standings],
+        "standings": [standing.as_json() for standing in standings if standing.turns],
+        "failures": [
+            {"state": one.state, "variant": one.variant, "scheduler": one.contestant, "what": what}
+            for one in standings
+            for what in one.failures
+        ],
     }
 
 

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from testbed.bench.account import LogReader
+from testbed.bench.account import CONTESTANT, LogReader
 from testbed.bench.runs import follow, latencies, middle_rate, percentile
 from testbed.errors import TestbedError
 
 
-def line(verb, resource, name, second, *, subresource="", code=201):
+def line(verb, resource, name, second, *, subresource="", code=201, **more):
     reference = {"resource": resource, "name": name, "namespace": "default"}
     if subresource:
         reference["subresource"] = subresource
@@ -19,8 +19,15 @@ def line(verb, resource, name, second, *, subresource="", code=201):
             "objectRef": reference,
             "responseStatus": {"code": code},
             "stageTimestamp": f"2026-01-01T00:00:{second:09.6f}Z",
+            **more,
         }
     )
+
+
+def event(name, second, reason="Scheduled"):
+    # kube-scheduler writes more of it than anybody reads here.
+    body = {"kind": "Event", "reason": reason, "regarding": {"kind": "Pod"}}
+    return line("create", "events", name, second, requestObject=body)
 
 
 def written(path, *lines):
@@ -33,7 +40,7 @@ def test_a_pod_comes_is_bound_and_has_its_event(tmp_path):
         tmp_path / "log",
         line("create", "pods", "p", 1),
         line("create", "pods", "p", 1.25, subresource="binding"),
-        line("create", "events", "p.17abc", 2),
+        event("p.17abc", 2),
     )
     account = reader.catch_up()
     assert latencies(account, ["p"]) == [0.25]
@@ -41,13 +48,50 @@ def test_a_pod_comes_is_bound_and_has_its_event(tmp_path):
     assert account.requests == {"create pods": 1, "create pods/binding": 1, "create events": 1}
 
 
-def test_an_event_before_the_binding_is_about_something_else(tmp_path):
+def test_an_event_about_something_else_does_not_stop_the_clock(tmp_path):
+    """It may be written late: after the Binding that came of the next attempt."""
     reader = written(
         tmp_path / "log",
-        line("create", "events", "p.17abc", 1),
-        line("create", "pods", "p", 2, subresource="binding"),
+        line("create", "pods", "p", 1, subresource="binding"),
+        event("p.17abc", 2, "FailedScheduling"),
+        line("create", "events", "p.17abd", 3),
     )
-    assert reader.catch_up().told == {}
+    account = reader.catch_up()
+    assert (list(account.bound), account.told) == (["p"], {})
+
+
+def test_a_refused_binding_and_a_failure_told_bind_nobody(tmp_path):
+    reader = written(
+        tmp_path / "log",
+        line("create", "pods", "p", 1, subresource="binding", code=409),
+        event("p.17abc", 2, "FailedScheduling"),
+    )
+    assert reader.catch_up().bound == {}
+
+
+def test_an_event_whose_line_comes_before_that_of_the_binding_counts(tmp_path):
+    reader = written(
+        tmp_path / "log",
+        event("p.17abc", 2),
+        line("create", "pods", "p", 1, subresource="binding"),
+        event("q.17abc", 2),
+        line("create", "pods", "q", 1, subresource="binding", code=504),
+    )
+    account = reader.catch_up()
+    assert list(account.told) == list(account.bound) == ["p", "q"]
+
+
+def test_only_what_the_contestant_does_for_its_own_pods_is_work(tmp_path):
+    contestant, benchmark = {"username": CONTESTANT}, {"username": "kubernetes-admin"}
+    reader = written(
+        tmp_path / "log",
+        line("create", "pods", "churn-1", 1, user=benchmark),
+        line("delete", "pods", "churn-1", 2, user=benchmark),
+        line("patch", "pods", "churn-1", 2, subresource="status", user=contestant),
+        line("patch", "pods", "p", 3, subresource="status", user=contestant),
+    )
+    account = reader.catch_up()
+    assert (account.work, sum(account.requests.values())) == (1, 4)
 
 
 def test_a_binding_that_was_refused_binds_nobody(tmp_path):
@@ -63,7 +107,7 @@ def test_a_binding_whose_answer_was_lost_counts_once_its_event_is_there(tmp_path
     reader = written(
         tmp_path / "log",
         line("create", "pods", "p", 1, subresource="binding", code=504),
-        line("create", "events", "p.17abc", 6),
+        event("p.17abc", 6),
     )
     account = reader.catch_up()
     assert account.told["p"] - account.bound["p"] == 5

@@ -8,9 +8,10 @@ import pytest
 from k8s_scheduler.simulate.cluster import Cluster
 from k8s_scheduler.simulate.profiles import profile_in_force
 from testbed.bench.constraints import UnreadableError
-from testbed.bench.quality import inspect
+from testbed.bench.quality import inspect, placements
 from testbed.bench.scenario_pods import plain_pod, related_pod, spread_pod
 from testbed.bench.scenarios import SCENARIOS
+from testbed.errors import TestbedError
 from testbed.workload import HOSTNAME_LABEL, ZONE_LABEL
 
 BASIC = SCENARIOS["basic"]
@@ -315,3 +316,15 @@ def test_what_the_core_can_not_read_is_told_of():
     pod["spec"]["tolerations"] = "none"
     with pytest.raises(ValueError, match="Pod default/odd"):
         look([pod], [0])
+
+
+def test_a_pod_that_was_bound_by_the_log_and_is_on_no_node_is_not_passed_over():
+    pods = [
+        {"metadata": {"name": "p"}, "spec": {"nodeName": "n"}},
+        {"metadata": {"name": "q"}, "spec": {}},
+    ]
+    assert placements(["p"], pods, may_be_gone=False) == [("p", "n")]
+    assert placements(["gone", "p"], pods, may_be_gone=True) == [("p", "n")]
+    for order, may_be_gone in ((["p", "q"], True), (["p", "gone"], False)):
+        with pytest.raises(TestbedError, match=f"1 pods .* are on no node: {order[-1]}"):
+            placements(order, pods, may_be_gone=may_be_gone)

@@ -68,7 +68,7 @@ def quality(violations=None, score=470.0):
 
 def test_a_placement_that_breaks_a_rule_is_in_the_table():
     found = outcomes()
-    found[0].quality = quality({"room": 2, "spread": 1})
+    found[0].qualities = [quality({"room": 2, "spread": 1}), quality(score=460.0), quality()]
     ours = next(line for line in table(found) if OURS in line and line.startswith("basic"))
     assert ours.split()[-4:] == ["470.0", "90%", "0.50", "3"]
 
@@ -92,9 +92,9 @@ def test_the_file_has_every_run_but_not_the_order_of_all_pods():
 
 def test_a_score_that_nobody_could_take_is_left_out():
     found = outcomes()
-    found[0].quality = quality(score=math.nan)
+    found[0].qualities = [quality(score=math.nan)]
     assert not any("nan" in line for line in table(found))
-    written = as_json(found, {}, {}, took=1.0)["outcomes"][0]["quality"]
+    written = as_json(found, {}, {}, took=1.0)["outcomes"][0]["qualities"][0]
     assert (written["mean_score"], written["deviation_per_node"]) == (None, 0.5)
 
 
@@ -111,3 +111,33 @@ def test_who_gave_up_or_lost_events_is_named():
     kept = as_json(found, {}, {}, took=1.0)
     assert [outcome["scheduler"] for outcome in kept["outcomes"]] == [OURS, NULL]
     assert [failure["scheduler"] for failure in kept["failures"]] == [UPSTREAM]
+
+
+def test_latency_is_the_median_of_the_runs_that_have_one():
+    found = outcomes()
+    found[1].latencies = [Latency(50, 100, p50, p99) for p50, p99 in ((4, 9), (6, 90), (5, 20))]
+    upstream = next(line for line in table(found) if UPSTREAM in line)
+    assert upstream.split()[-2:] == ["5", "20"]
+
+
+def test_arrivals_that_were_too_slow_are_named_and_those_nearly_right_are_not():
+    found = outcomes()
+    found[1].latencies = [Latency(50, 100, 5, 20, rate) for rate in (47.6, 40.04)]
+    said = [line for line in table(found) if "arrived at" in line]
+    assert said == ["basic, kube-scheduler: pods arrived at 40.0 per second, not 50."]
+    written = as_json(found, {}, {}, took=1.0)["outcomes"][1]["latencies"]
+    assert [latency["achieved_rate"] for latency in written] == [47.6, 40.04]
+
+
+def test_of_this_scheduler_giving_up_is_a_failure_and_of_others_a_result():
+    for name, is_sound in ((OURS, False), (UPSTREAM, True), (NULL, True)):
+        assert Outcome("basic", name, COUNTS, [run(1, 1.0)]).is_sound
+        gone = Outcome("basic", name, COUNTS, [run(1, 1.0)], failures=["nothing happened"])
+        assert gone.is_sound is is_sound
+
+
+def test_a_rule_broken_in_any_run_is_a_failure_unless_pods_were_placed_blindly():
+    for name, is_sound in ((OURS, False), (UPSTREAM, False), (NULL, True)):
+        found = Outcome("basic", name, COUNTS, [run(1, 1.0)])
+        found.qualities = [quality({"room": 1}), quality()]
+        assert found.is_sound is is_sound

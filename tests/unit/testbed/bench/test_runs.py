@@ -41,3 +41,47 @@ def test_nothing_that_moves_is_a_failure(reader):
 
 def test_events_that_are_lost_are_not_waited_for(reader):
     wait(reader, will_do=lambda account: len(account.bound) == 2)
+
+
+def test_who_has_ended_is_not_waited_for(reader):
+    def check():
+        raise runs.ContestantError("somebody has ended")
+
+    with pytest.raises(runs.ContestantError, match="has ended"):
+        wait(reader, check=check)
+
+
+def test_every_move_is_noted_and_the_last_before_it_is_done():
+    account, noted = Account(), []
+
+    class Growing:
+        def catch_up(self):
+            account.told[f"p{len(account.told) // 2}"] = 1.0
+            return account
+
+    def moves(found):
+        return len(found.told)
+
+    account.told = {"q": 1.0}
+    runs._wait(
+        Growing(),
+        lambda a: len(a.told) == 2,
+        0.0,
+        lambda _: None,
+        moves=moves,
+        on_move=lambda: noted.append(len(account.told)),
+    )
+    assert noted == [2]
+
+
+def test_a_wait_for_the_first_binding_ends_though_the_benchmark_goes_on_writing(monkeypatch):
+    monkeypatch.setattr(runs, "_STILL_SECONDS", -1.0)
+
+    class Churning(Reader):
+        def catch_up(self):
+            requests = self.account.requests
+            requests["create pods"] = requests.get("create pods", 0) + 1
+            return self.account
+
+    with pytest.raises(runs.StoodStillError, match="0 pods bound"):
+        runs.follow(Churning(Account()), ["p"], dict, started=0.0)

@@ -144,8 +144,28 @@ def test_one_pod_on_a_node_at_most_stands_alone():
 def test_room_can_be_spared():
     assert SCENARIOS["anti"].counts(100, 1000, spare=30).pods == 50
     assert SCENARIOS["anti"].counts(100, 40, spare=30).pods == 40
-    with pytest.raises(ValueError, match="100 nodes have room for 80 pods, and 80 of it"):
-        SCENARIOS["anti"].counts(100, 1000, spare=80)
+
+
+def test_what_is_spared_takes_half_of_the_room_at_most_if_the_rest_is_wanted():
+    def shared(pods, spare):
+        counts = SCENARIOS["anti"].counts(100, pods, spare=spare)
+        return counts.pods, counts.arriving
+
+    assert shared(1000, 80) == shared(1000, 1000) == (40, 40)
+    assert shared(10, 1000) == (10, 70)
+    assert shared(1000, 0) == (80, 0)
+
+
+def test_pods_that_arrive_later_have_claims_and_volumes_that_nobody_else_has():
+    scenario = SCENARIOS["localpv"]
+    counts = scenario.counts(5, 10, spare=4)
+    pods = [*scenario.make_pods(counts.pods), *scenario.make_arriving(counts)]
+    asked = [v["persistentVolumeClaim"]["claimName"] for p in pods for v in p["spec"]["volumes"]]
+    objects = scenario.make_objects(counts.nodes, counts.pods + counts.arriving)
+    there = [item["metadata"]["name"] for item in objects if item["kind"].endswith("Claim")]
+    assert len(set(asked)) == len(pods) == 14
+    assert sorted(asked) == sorted(there)
+    assert len({pod["metadata"]["name"] for pod in pods}) == 14
 
 
 def test_preemptors_get_a_node_each():

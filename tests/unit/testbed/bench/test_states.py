@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from testbed.bench import states
 from testbed.bench.account import Account
 from testbed.bench.report import NULL, OURS, UPSTREAM
-from testbed.bench.runs import Run
-from testbed.bench.state_runs import Budget, Standing, Turn, paused, settle, wait_ready
+from testbed.bench.runs import Run, StoodStillError
+from testbed.bench.state_runs import Budget, Stage, Standing, Turn, paused, settle, wait_ready
 from testbed.bench.states import STATES, _parser, as_json, main, ratios, table
 from testbed.errors import TestbedError
 
@@ -234,3 +235,63 @@ class TestSaying:
     def test_a_pod_that_was_not_placed_is_a_failure(self):
         assert Standing("a", "b", OURS, [Turn(1.0, run(1))]).is_sound
         assert not Standing("a", "b", OURS, [Turn(1.0, run(1, bound=9))]).is_sound
+
+    def test_who_gave_up_is_named_and_the_others_count(self, standings):
+        gone = Standing("nodes", "15 nodes", UPSTREAM, failures=["nothing happened"])
+        found = [*standings, gone]
+        assert ratios(found) == ratios(standings)
+        assert "nodes, 15 nodes, kube-scheduler, gave up: nothing happened" in list(table(found))
+        written = as_json(found, {}, {}, took=1.0, error="etcd has ended")
+        assert len(written["standings"]) == len(standings)
+        assert [failure["scheduler"] for failure in written["failures"]] == [UPSTREAM]
+        assert written["error"] == "etcd has ended"
+        assert gone.is_sound
+        assert not Standing("a", "b", OURS, failures=["nothing happened"]).is_sound
+
+
+class World:
+    def restore(self, name):
+        pass
+
+
+class TestCompeting:
+    def test_who_gives_up_does_not_end_it_for_the_others(self, monkeypatch):
+        found = state("nodes", "--nodes", "10", "--many-nodes", "30", "--pods", "7")
+        stage = Stage(found, World(), lambda *_: None)
+
+        def turn(_self, place, contestant, _label):
+            if (place, contestant) == (0, "kube"):
+                raise StoodStillError("nothing happened")
+            return Turn(1.0, run(100))
+
+        monkeypatch.setattr(Stage, "_turn", turn)
+        standings = stage.standings([OURS, UPSTREAM])
+        stage.compete({OURS: "ours", UPSTREAM: "kube"}, range(2), standings)
+        assert [(len(s.turns), len(s.failures)) for s in standings] == [
+            (2, 0),
+            (0, 2),
+            (2, 0),
+            (2, 0),
+        ]
+
+    def test_what_was_measured_before_a_failure_is_printed_and_written(
+        self, monkeypatch, tmp_path, capsys
+    ):
+        def compete(_states, _options, standings, save):
+            standings.append(Standing("bound", "3 bound", OURS, [Turn(1.0, run(300))]))
+            save()
+            raise TestbedError("etcd has ended")
+
+        monkeypatch.setattr(states, "_compete", compete)
+        monkeypatch.setattr(states, "provenance", dict)
+        out = tmp_path / "out.json"
+        assert main(["--state", "bound", "--out", str(out)]) == 1
+        said = capsys.readouterr()
+        assert "etcd has ended" in said.err
+        assert said.out.splitlines()[2].split()[:4] == ["bound", "3", "bound", OURS]
+        found = json.loads(out.read_text())
+        assert (len(found["standings"]), found["error"]) == (1, "etcd has ended")
+
+    def test_a_bad_path_is_said_before_anything_runs(self, tmp_path, capsys):
+        assert main(["--state", "bound", "--out", str(tmp_path)]) == 1
+        assert "that is a folder" in capsys.readouterr().err
