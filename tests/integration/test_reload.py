@@ -28,6 +28,7 @@ from tests.integration.daemons import (
     events,
     no_complaints,
     node_of,
+    refusals,
     running,
     stand_up,
     wait_bound,
@@ -299,7 +300,9 @@ def test_a_mounted_file_is_followed_and_says_what_needs_a_restart(sandbox):
         assert "schedulerName: second" in shown
         assert "# needs a restart to take effect: leaderElection.resourceName" in shown
         assert "# refused at " in shown
-        no_complaints(daemon)
+        # The shipped role names another ConfigMap, so this one's uid can't be read: it is said.
+        (refusal,) = refusals(daemon)
+        assert "missing permission: get configmaps in namespace" in refusal
 
 
 def as_pod(sandbox: Sandbox) -> tuple[str, ...]:
