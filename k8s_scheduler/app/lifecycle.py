@@ -16,10 +16,9 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import uvloop
-
 from k8s_scheduler import __version__
 from k8s_scheduler.app.collecting import watched_collector
+from k8s_scheduler.app.event_loop import new_event_loop
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.reload import Reload
@@ -46,7 +45,7 @@ _EVENTS_SECONDS = 5.0
 
 def run(options: RunOptions) -> int:
     """Run the daemon until it is told to stop; return the exit code."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(_run(options))
 
 

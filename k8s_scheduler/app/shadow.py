@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import uvloop
 
 from k8s_scheduler import __version__
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.collecting import keep_what_is_here, watched_collector
+from k8s_scheduler.app.event_loop import new_event_loop
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.lifecycle import refuse, stop_signal
 from k8s_scheduler.app.pump import reads_the_same
@@ -80,7 +80,7 @@ class ShadowGraph:
 
 def run(options: ShadowOptions) -> int:
     """Follow until told to stop, or as long as was asked for; return the exit code."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(_run(options))
 
 
