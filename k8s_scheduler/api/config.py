@@ -27,6 +27,8 @@ KIND = "KubeSchedulerConfiguration"
 
 _PERCENTAGE: Final = Range(0, 100, "not in valid range [0-100]")
 _PARALLELISM: Final = Range(1, None, "should be an integer value greater than zero")
+# Writes that pods wait for run on so many workers at the most: each has a connection.
+MOST_PARALLELISM: Final = 64
 _INITIAL_BACKOFF: Final = Range(1, None, "must be greater than 0")
 _HTTP_TIMEOUT: Final = Range(0, None, "must be zero or positive")
 

@@ -8,7 +8,7 @@ sentence says why. When a feature arrives, its entry leaves this module.
 
 from collections.abc import Mapping
 
-from k8s_scheduler.api.config import KubeSchedulerConfiguration
+from k8s_scheduler.api.config import MOST_PARALLELISM, KubeSchedulerConfiguration
 from k8s_scheduler.api.config_number_args import DYNAMIC_RESOURCES
 from k8s_scheduler.api.field_errors import FieldError, FieldPath
 from k8s_scheduler.api.yaml_positions import Document
@@ -47,6 +47,10 @@ def without_effect(settings: KubeSchedulerConfiguration, document: Document) -> 
     warnings += _devices(settings)
     connection, defaults = settings.client_connection, KubeSchedulerConfiguration()
     changed: Mapping[FieldPath, tuple[bool, str]] = {
+        ("parallelism",): (
+            settings.parallelism > MOST_PARALLELISM,
+            f"more than {MOST_PARALLELISM} are not used; it counts as {MOST_PARALLELISM}",
+        ),
         ("enableProfiling",): (
             settings.enable_profiling != defaults.enable_profiling,
             _NO_PROFILER,

@@ -18,8 +18,7 @@ from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.meta import ObjectReference
 from k8s_scheduler.app.offers import Offer, Refusal
 from k8s_scheduler.kube.config_maps import read_config_map
-from k8s_scheduler.kube.decoding import UNREADABLE
-from k8s_scheduler.kube.errors import KubeError
+from k8s_scheduler.kube.errors import UNREADABLE, KubeError
 from k8s_scheduler.kube.events import WARNING, EventNote
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.permissions import missing_permission
@@ -68,7 +67,7 @@ class ConfigEvents:
             note=note_of(refusal, in_force=in_force),
             reporting_controller=CONTROLLER,
         )
-        self._recorder.record(note, is_rare=True, needs_lease=False)
+        self._recorder.record(note, is_own=True)
 
     async def _find(self) -> ObjectReference | None:
         """Return the ConfigMap that our file comes from, or our pod."""

@@ -15,7 +15,7 @@ import msgspec
 
 from k8s_scheduler.api.meta import NodeName, PodUid, Wire
 from k8s_scheduler.api.pod import SchedulingGate
-from k8s_scheduler.kube.decoding import UNREADABLE
+from k8s_scheduler.kube.errors import UNREADABLE
 from k8s_scheduler.kube.http import Response
 
 

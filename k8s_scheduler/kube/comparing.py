@@ -25,7 +25,8 @@ from typing import Final, Generic
 import msgspec
 
 from k8s_scheduler.api.meta import Wire
-from k8s_scheduler.kube.decoding import UNREADABLE, ObjectDecoder, Undecodable, read_list
+from k8s_scheduler.kube.decoding import ObjectDecoder, Undecodable, read_list
+from k8s_scheduler.kube.errors import UNREADABLE
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.queries import list_query

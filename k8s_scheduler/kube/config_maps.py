@@ -9,8 +9,8 @@ from collections.abc import Callable
 import msgspec
 
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
-from k8s_scheduler.kube.decoding import UNREADABLE
 from k8s_scheduler.kube.errors import (
+    UNREADABLE,
     ApiError,
     KubeError,
     ServerError,

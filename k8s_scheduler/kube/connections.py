@@ -7,13 +7,15 @@ when it is needed and closed when it is idle for long, so a high limit costs not
 
 from typing import Final
 
+from k8s_scheduler.api.config import MOST_PARALLELISM
 from k8s_scheduler.kube import pod_reader, recorder
 from k8s_scheduler.kube.dispatcher import DispatcherConfig
 from k8s_scheduler.kube.resources import OTHERS
-from k8s_scheduler.kube.write_lane import MOST_WORKERS
 
 _LANES: Final = DispatcherConfig()
-WRITERS: Final = _LANES.bind_workers + _LANES.condition_workers + recorder.WORKERS + MOST_WORKERS
+WRITERS: Final = (
+    _LANES.bind_workers + _LANES.condition_workers + recorder.WORKERS + MOST_PARALLELISM
+)
 # Each reads one thing at a time: a list of each kind (pods, nodes and the configuration's ConfigMap
 # among them), the lease, the last good configuration, the comparison, rejected pods, our own pod.
 _READERS: Final = len(OTHERS) + 3 + 5 + pod_reader.WORKERS

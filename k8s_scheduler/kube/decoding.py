@@ -19,7 +19,7 @@ import msgspec
 
 from k8s_scheduler.api.meta import Labels, ListMeta, ObjectMeta, Wire, key_of
 from k8s_scheduler.kube.big_lists import split_big_list
-from k8s_scheduler.kube.errors import ApiError, api_error
+from k8s_scheduler.kube.errors import UNREADABLE, ApiError, api_error
 from k8s_scheduler.kube.resources import Resource, T
 from k8s_scheduler.kube.streams import MALFORMED, StreamError
 
@@ -32,9 +32,6 @@ ERROR: Final = "ERROR"
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 # Above this an envelope takes too long to scan in one go; pages of 500 stay far below it.
 BIG_LIST_BYTES: Final = 8 * 1024 * 1024
-
-# What a decoder raises: of nesting beyond all measure it is Python's own error.
-UNREADABLE: Final = (msgspec.DecodeError, RecursionError)
 
 _CHANGES = frozenset((ADDED, MODIFIED, DELETED))
 

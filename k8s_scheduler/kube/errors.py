@@ -17,9 +17,12 @@ happened, after the second the pod must be read before anything is given back. T
 own so that the HTTP library stays replaceable.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
+
+# What a decoder raises: of nesting beyond all measure it is Python's own error.
+UNREADABLE: Final = (msgspec.DecodeError, RecursionError)
 
 
 class KubeError(Exception):
@@ -139,8 +142,7 @@ def api_error(status: int, body: bytes, *, retry_after: str | None = None) -> Ap
     """Build the exception for an answer, from the `Status` in its body where there is one."""
     try:
         decoded = _decode_status(body)
-    except (msgspec.DecodeError, RecursionError):
-        # What `decoding` calls UNREADABLE; that module is built on this one.
+    except UNREADABLE:
         decoded = _Status(message=body[:200].decode(errors="replace").strip())
     kind = _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
     try:

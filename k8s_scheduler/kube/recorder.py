@@ -119,16 +119,16 @@ class EventRecorder:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def record(self, note: EventNote, *, is_rare: bool = False, needs_lease: bool = True) -> None:
+    def record(self, note: EventNote, *, is_own: bool = False) -> None:
         """Take an event; it is written later, gathered with its like, or dropped.
 
-        One that is rare by nature, as what an operator's mistake leads to, is never too many. One
-        that tells of no decision does not need the lease.
+        What a process says of itself, as after an operator's mistake, is rare by nature and never
+        too many; and since it tells of no decision it does not need the lease.
         """
         if not self._accepting:
             self._dropped[Drop.STOPPED].inc()
             return
-        if needs_lease and not self._may_write():
+        if not is_own and not self._may_write():
             self._dropped[Drop.NOT_LEADING].inc()
             return
         now, wall_ns = self._clock(), self._wall_clock_ns()
@@ -137,9 +137,9 @@ class EventRecorder:
         if series is not None:
             series.repeat(now, wall_ns)
         # Repeats cost no new object on the server, so only first occurrences are counted as spam.
-        elif is_rare or self._limits.allows(object_key(note), now):
+        elif is_own or self._limits.allows(object_key(note), now):
             name = event_name(note.regarding.name, self._unique_ns(wall_ns))
-            series = Series(key, note, name, wall_ns, wall_ns, now, is_own=not needs_lease)
+            series = Series(key, note, name, wall_ns, wall_ns, now, is_own=is_own)
             self._series.add(series)
         else:
             self._dropped[Drop.SPAM].inc()

@@ -23,8 +23,7 @@ import msgspec
 from k8s_scheduler.api.meta import Wire, key_of
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.kube.bounded_log import BoundedLog
-from k8s_scheduler.kube.decoding import UNREADABLE
-from k8s_scheduler.kube.errors import TransportError
+from k8s_scheduler.kube.errors import UNREADABLE, TransportError
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.resources import PODS
 from k8s_scheduler.obs.metrics import KubeMetrics

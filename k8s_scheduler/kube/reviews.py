@@ -11,8 +11,13 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from k8s_scheduler.kube.decoding import UNREADABLE
-from k8s_scheduler.kube.errors import KubeError, OutcomeUnknown, ServerError, TooManyRequests
+from k8s_scheduler.kube.errors import (
+    UNREADABLE,
+    KubeError,
+    OutcomeUnknown,
+    ServerError,
+    TooManyRequests,
+)
 from k8s_scheduler.kube.errors import TransportError as NoAnswer
 from k8s_scheduler.kube.http import Response, Transport
 

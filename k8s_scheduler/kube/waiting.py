@@ -16,10 +16,12 @@ async def wait_within(event: asyncio.Event, timeout_seconds: float, *, sleep: Sl
 
 
 async def first_of(*awaited: Awaitable[object]) -> None:
-    """Return when the first of them has ended; the others are given up."""
+    """Return when the first of them has ended, raise if it failed; the others are given up."""
     waiters = {asyncio.ensure_future(each) for each in awaited}
     try:
-        await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
+        ended, _ = await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
+        for waiter in ended:
+            waiter.result()
     finally:
         for waiter in waiters:
             waiter.cancel()

@@ -14,8 +14,8 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from typing import Final
 
+from k8s_scheduler.api.config import MOST_PARALLELISM
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import KubeError, OutcomeUnknown
 from k8s_scheduler.kube.http import Response, Transport
@@ -26,9 +26,6 @@ from k8s_scheduler.lib.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
-# Whatever is configured: each worker has a connection (`connections`), and the API server is not
-# asked for more of them than it has for bindings.
-MOST_WORKERS: Final = 64
 TRIES = 5
 _LONGEST_WAIT_SECONDS = 30.0
 
@@ -53,7 +50,7 @@ class WriteLane:
         self._on_outcome = on_outcome
         self._may_write = may_write
         self._admit = admit
-        self._workers = min(workers, MOST_WORKERS)
+        self._workers = min(workers, MOST_PARALLELISM)
         self._call_timeout_seconds = call_timeout_seconds
         self._sleep = sleep
         self._uniform = uniform
@@ -87,7 +84,7 @@ class WriteLane:
 
     def resize(self, workers: int) -> None:
         """Send as many requests at a time from now on; what is under way is finished."""
-        workers = min(workers, MOST_WORKERS)
+        workers = min(workers, MOST_PARALLELISM)
         more, self._workers = workers - self._workers, workers
         if self._group is None:
             return

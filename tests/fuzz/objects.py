@@ -108,7 +108,7 @@ class World:
         self.core = MeasuredCore(SETUP, metrics=METRICS.scheduler)
         self.desk = Desk()
         self.pump = Pump(self.core, clock=lambda: self.now, meter=silent_meter())
-        self.pump.connect(Carrier(self.desk, self.desk, self.desk, self.desk), None)  # type: ignore[arg-type]
+        self.pump.connect(Carrier(self.desk, self.desk, self.desk, self.desk), None)
         self.refused = 0
         self._pods = self._watcher(PODS, self.pump.pod_changed)
         self._nodes = self._watcher(NODES, self.pump.node_changed)
@@ -120,7 +120,7 @@ class World:
         store: Store[Any] = Store(resource.plural)
         store.add_handler(handler)
         parts = Parts(
-            transport=None,  # type: ignore[arg-type]  nothing is fetched
+            transport=None,  # nothing is fetched
             resource=resource,
             decoder=ObjectDecoder(resource),
             store=store,

@@ -234,6 +234,13 @@ class TestWarnings:
             ),
         )
 
+    def test_more_workers_than_are_used_are_said(self, tmp_path):
+        file = f"{tmp_path}/config.yaml"
+        assert load_text(tmp_path, HEADER + "parallelism: 64\n").warnings == ()
+        assert load_text(tmp_path, HEADER + "parallelism: 65\n").warnings == (
+            f"{file}:3: parallelism: more than 64 are not used; it counts as 64",
+        )
+
     def test_times_for_devices_are_said_to_have_no_effect_yet(self, tmp_path):
         text = (
             "profiles:\n- pluginConfig:\n  - name: DynamicResources\n"

@@ -81,9 +81,8 @@ class Recorder:
     def __init__(self):
         self.notes = []
 
-    def record(self, note, *, is_rare, needs_lease):
-        assert is_rare
-        assert not needs_lease
+    def record(self, note, *, is_own):
+        assert is_own
         self.notes.append(note)
 
 

@@ -25,6 +25,23 @@ from tests.unit.core.harness import profile
 CLASS = Kind.STORAGE_CLASS
 
 
+async def asked_before_all_is_known(scene, informer):
+    """Ask for a comparison while one informer is not complete; return the task that does it."""
+    informer.synced.clear()
+    task = asyncio.create_task(scene.check.run())
+    await asyncio.sleep(0)
+    scene.check.ask()
+    await turns()
+    assert scene.comparers[scene.nodes].calls == 0
+    return task
+
+
+async def turns():
+    """Let everything run that is ready."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
 class Informer:
     """A store, and what it is told to do."""
 
@@ -272,8 +289,7 @@ class TestTimes:
         await asyncio.sleep(0)
         assert scene.naps == []
         scene.check.ask()
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await turns()
         assert scene.count("cache_comparisons", result="same") == 1
         task.cancel()
         lines = {r.message: r.fields for r in caplog.records}
@@ -308,26 +324,17 @@ class TestTimes:
         scene.check._sleep = nap
         task = asyncio.create_task(scene.check.run())
         for _ in range(2):
-            for _ in range(50):
-                await asyncio.sleep(0)
+            await turns()
             woken.set()
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await turns()
         task.cancel()
         assert scene.naps[:2] == [600.0, 600.0]
         assert scene.count("cache_comparisons", result="same") == 2
 
     async def test_what_is_dropped_before_it_was_known_is_waited_for_no_longer(self, scene):
-        scene.classes.synced.clear()
-        task = asyncio.create_task(scene.check.run())
-        await asyncio.sleep(0)
-        scene.check.ask()
-        for _ in range(50):
-            await asyncio.sleep(0)
-        assert scene.comparers[scene.nodes].calls == 0
+        task = await asked_before_all_is_known(scene, scene.classes)
         scene.drop_classes()
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await turns()
         assert scene.comparers[scene.nodes].calls == 1
         assert scene.count("cache_comparisons", result="same") == 1
         task.cancel()
@@ -360,15 +367,8 @@ class TestTimes:
         assert scene.count("cache_comparisons", result="same") == 1
 
     async def test_not_before_everything_is_known(self, scene):
-        scene.pods.synced.clear()
-        task = asyncio.create_task(scene.check.run())
-        await asyncio.sleep(0)
-        scene.check.ask()
-        for _ in range(50):
-            await asyncio.sleep(0)
-        assert scene.comparers[scene.nodes].calls == 0
+        task = await asked_before_all_is_known(scene, scene.pods)
         scene.pods.synced.set()
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await turns()
         assert scene.comparers[scene.nodes].calls == 1
         task.cancel()

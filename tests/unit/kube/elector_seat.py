@@ -43,6 +43,13 @@ class Seat:
         spec: Json = lease["spec"]
         return spec
 
+    def lose_to(self, holder: str) -> None:
+        """Let somebody else hold the lease all of a sudden."""
+        lease = self.api.object(LEASE)
+        assert lease is not None
+        lease["spec"]["holderIdentity"] = holder
+        self.api.update(LEASE, lease)
+
     def status(self) -> float | None:
         name = "leader_election_master_status"
         return self.registry.get_sample_value(name, {"name": "kube-scheduler"})

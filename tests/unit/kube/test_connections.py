@@ -2,9 +2,10 @@
 
 import asyncio
 
+from k8s_scheduler.api.config import MOST_PARALLELISM
 from k8s_scheduler.kube import pod_reader, recorder, sessions
 from k8s_scheduler.kube.dispatcher import DispatcherConfig
-from k8s_scheduler.kube.write_lane import MOST_WORKERS, WriteLane
+from k8s_scheduler.kube.write_lane import WriteLane
 from tests.fakes.api import FakeApi
 from tests.unit.kube.write_fakes import running
 
@@ -15,7 +16,7 @@ def test_a_bind_never_waits_for_an_events_connection():
         lanes.bind_workers
         + lanes.condition_workers
         + recorder.WORKERS
-        + MOST_WORKERS
+        + MOST_PARALLELISM
         + pod_reader.WORKERS
     )
     # The lease has to be renewed as well.
@@ -27,13 +28,13 @@ async def test_no_lane_has_more_workers_than_it_has_connections():
         FakeApi(),
         on_outcome=lambda _: None,
         may_write=lambda: True,
-        workers=MOST_WORKERS + 1,
+        workers=MOST_PARALLELISM + 1,
         call_timeout_seconds=1.0,
     )
-    assert lane._workers == MOST_WORKERS
+    assert lane._workers == MOST_PARALLELISM
     async with running(lane.run()):
         await asyncio.sleep(0)
         lane.resize(10_000)
-        assert lane._workers == MOST_WORKERS
+        assert lane._workers == MOST_PARALLELISM
         lane.resize(3)
         assert lane._workers == 3

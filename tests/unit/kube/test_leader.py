@@ -296,10 +296,7 @@ class TestHold:
     async def test_other_holder_ends_it_at_the_next_renewal(self) -> None:
         seat = Seat()
         await seat.elector.acquire()
-        lease = seat.api.object(LEASE)
-        assert lease is not None
-        lease["spec"]["holderIdentity"] = "other"
-        seat.api.update(LEASE, lease)
+        seat.lose_to("other")
         await seat.elector.hold()
         assert loop_clock()() == 2.0
         assert not seat.elector.may_write()

@@ -36,10 +36,7 @@ class TestTelling:
     async def test_ends_when_another_holder_is_seen(self) -> None:
         seat = Seat()
         await seat.elector.acquire()
-        lease = seat.api.object(LEASE)
-        assert lease is not None
-        lease["spec"]["holderIdentity"] = "other"
-        seat.api.update(LEASE, lease)
+        seat.lose_to("other")
         await seat.elector.hold()
         assert not seat.elector.may_tell()
         assert await seat.elector.release()
@@ -87,10 +84,7 @@ class TestRelease:
     async def test_leaves_the_lease_of_another_alone(self) -> None:
         seat = Seat()
         await seat.elector.acquire()
-        lease = seat.api.object(LEASE)
-        assert lease is not None
-        lease["spec"]["holderIdentity"] = "other"
-        seat.api.update(LEASE, lease)
+        seat.lose_to("other")
         assert await seat.elector.release()
         assert seat.spec()["holderIdentity"] == "other"
 

@@ -314,7 +314,7 @@ class TestBlind:
         seat = Seat()
         hold_by_other(seat.api)
         stream = FakeStream()
-        seat.api.open = lambda _request: stream  # type: ignore[method-assign]
+        seat.api.open = lambda _request: stream
         old = seat.api.object(LEASE)
         async with running(acquire(seat.elector)):
             await asyncio.sleep(1.0)

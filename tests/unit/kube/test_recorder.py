@@ -229,15 +229,6 @@ class TestSeries:
         assert booth.dropped("not_leading") == 1
 
     @virtual_time
-    async def test_what_needs_no_lease_is_written_by_who_does_not_lead(self) -> None:
-        booth = Booth(may_write=lambda: False)
-        booth.recorder.record(note("decision"))
-        booth.recorder.record(note("configuration"), needs_lease=False)
-        assert await booth.drained() == 0
-        assert [event["regarding"]["name"] for event in booth.events()] == ["configuration"]
-        assert booth.dropped("not_leading") == 1
-
-    @virtual_time
     async def test_draining_writes_counts_that_are_not_due(self) -> None:
         booth = Booth()
         async with running(booth.recorder.run()):
@@ -463,7 +454,7 @@ class TestLost:
     @virtual_time
     async def test_news_of_the_process_itself_needs_no_lease(self) -> None:
         booth = Booth(may_write=lambda: False, may_tell=lambda: False)
-        booth.recorder.record(note("p"), needs_lease=False)
+        booth.recorder.record(note("p"), is_own=True)
         booth.recorder.record(note("q"))
         assert await booth.drained() == 0
         assert booth.counts() == {"p": 1}

@@ -43,11 +43,11 @@ def pod(name: str, node: str = "", **fields: object) -> PodSeen:
         "asks": SMALL,
         "scheduled": SCHEDULED if node else ("", "", ""),
     }
-    return PodSeen(**(values | fields))  # type: ignore[arg-type]
+    return PodSeen(**(values | fields))
 
 
 def node(name: str = "n1", **fields: object) -> NodeSeen:
-    return NodeSeen(name=name, **({"has": NODE} | fields))  # type: ignore[arg-type]
+    return NodeSeen(name=name, **({"has": NODE} | fields))
 
 
 class Story:
@@ -115,12 +115,12 @@ class Story:
             "configurations": configurations,
             "metrics": {REPLICA: in_force(last.hash)},
         }
-        return Evidence(**(values | fields))  # type: ignore[arg-type]
+        return Evidence(**(values | fields))
 
     def _of_no_consequence(self) -> Decision:
         """Return a decision for an empty node, of a pod that was gone before anybody saw it."""
         [first, *_] = self.changes
-        return Decision("a", "uid-else", "chaos", "else", first.what.name, 1, first.at, 1, 1)  # type: ignore[union-attr]
+        return Decision("a", "uid-else", "chaos", "else", first.what.name, 1, first.at, 1, 1)
 
 
 def in_force(name: str) -> dict[str, float]:
