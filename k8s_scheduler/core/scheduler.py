@@ -233,7 +233,8 @@ class Scheduler:
         instructions = list(self._handlers[type(message)](message))
         if event:
             self._meter.handled(event, self._perf() - started)
-        instructions.extend(self._attempts.settle(now=message.now))
+        if self._departure.has_spoken:
+            instructions.extend(self._attempts.settle(now=message.now))
         instructions.extend(self._complaints)
         self._complaints.clear()
         return instructions

@@ -1,8 +1,4 @@
-"""Histograms that cost next to nothing to feed: a decision makes more than a dozen observations.
-
-One thread observes, so there is no lock; another may read a page at the same time and gets what
-was observed up to then. On the page they look as those of the client library do.
-"""
+"""Histograms that cost next to nothing to feed: a decision makes more than a dozen observations."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -10,8 +6,9 @@ from itertools import accumulate
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import HistogramMetricFamily
-from prometheus_client.registry import Collector
 from prometheus_client.utils import INF, floatToGoString
+
+from k8s_scheduler.obs.families import Family
 
 
 class Observations:
@@ -36,7 +33,7 @@ class Observations:
         return list(zip(names, map(float, counts), strict=True)), self._sum
 
 
-class Histogram(Collector):
+class Histogram(Family[Observations]):
     """Observations by label values."""
 
     def __init__(
@@ -48,24 +45,8 @@ class Histogram(Collector):
         buckets: Sequence[float],
         registry: CollectorRegistry,
     ) -> None:
-        self._name = name
-        self._text = text
-        self.label_names = tuple(label_names)
         self.buckets = tuple(buckets)
-        self._children: dict[tuple[str, ...], Observations] = {}
-        if not self.label_names:
-            # One that needs no label is on the page from the start.
-            self.labels()
-        registry.register(self)
-
-    def labels(self, *values: str) -> Observations:
-        """Return the observations under these label values; keep them, looking them up costs."""
-        if len(values) != len(self.label_names):
-            raise ValueError(f"{self._name} has the labels {self.label_names}, not {values}")
-        child = self._children.get(values)
-        if child is None:
-            child = self._children[values] = Observations((*self.buckets, INF))
-        return child
+        super().__init__(name, text, label_names, registry)
 
     def observe(self, value: float) -> None:
         """Count a value, where there are no labels."""
@@ -82,3 +63,6 @@ class Histogram(Collector):
             buckets, total = child.shown()
             family.add_metric(values, buckets, total)
         return [family]
+
+    def _make(self) -> Observations:
+        return Observations((*self.buckets, INF))

@@ -57,6 +57,8 @@ class Suspensions:
 
     def interested(self, pod: Pod) -> tuple[str, ...]:
         """Return the extenders that have a say about a pod; those that can fail it go first."""
+        if not self._extenders:
+            return ()
         found = [e for e in self._extenders.values() if e.is_interested(pod)]
         return tuple(e.name for e in sorted(found, key=lambda e: e.ignorable))
 
