@@ -61,7 +61,7 @@ class Arena:
         """
         with self.world:
             self.fill()
-            contestants = [_MAKERS[outcome.contestant](self.world) for outcome in outcomes]
+            contestants = [self._contestant(outcome) for outcome in outcomes]
             # So many placements are looked at that fewer pods of each have to be judged.
             sample = max(1, SAMPLE // repeats)
             for repeat in range(repeats):
@@ -69,6 +69,11 @@ class Arena:
                     name = f"{self._scenario.name}: {outcome.contestant}"
                     label = f"{name}, run {repeat + 1} of {repeats}"
                     self._once(contestant, outcome, label, rate=rate, sample=sample)
+
+    def _contestant(self, outcome: Outcome) -> Contestant:
+        if outcome.batch is not None:
+            return Ours(self.world, batch=outcome.batch)
+        return _MAKERS[outcome.contestant](self.world)
 
     def fill(self) -> None:
         """Create the cluster, once; it is down afterwards."""

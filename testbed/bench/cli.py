@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from testbed.bench.arena import Arena
+from testbed.bench.contestants import BatchChoice
 from testbed.bench.outputs import check_file, check_folder, kept, write_json
 from testbed.bench.plots import write_plots
 from testbed.bench.provenance import provenance
@@ -139,6 +140,7 @@ class Match:
     scenario: Scenario
     counts: Counts
     contestants: tuple[str, ...]
+    batches: tuple[BatchChoice, ...]
     # Pods per second that arrive later.
     rate: float
 
@@ -167,7 +169,7 @@ def _match(scenario: Scenario, options: argparse.Namespace, say: Callable[[str],
     if scenario.evicts:
         # Who only binds has nobody evicted.
         chosen = tuple(contestant for contestant in chosen if contestant != NULL)
-    return Match(scenario, counts, chosen, rate)
+    return Match(scenario, counts, chosen, tuple(options.batch), rate)
 
 
 def _compete(
@@ -182,6 +184,10 @@ def _compete(
         progress = partial(_show, bar, f"[{number}/{len(plan)}]")
         arena = Arena(match.scenario, match.counts, progress)
         found = [Outcome(match.scenario.name, name, match.counts) for name in match.contestants]
+        found += [
+            Outcome(match.scenario.name, batch.contestant, match.counts, batch=batch)
+            for batch in match.batches
+        ]
         outcomes += found
         arena.compete(found, repeats=options.repeats, rate=match.rate)
         save()
@@ -189,6 +195,13 @@ def _compete(
 
 def _show(bar: Bar, place: str, label: str, done: int, total: int) -> None:
     bar.show(f"{place} {label}", done, total)
+
+
+def _batch(text: str) -> BatchChoice:
+    try:
+        return BatchChoice.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -201,6 +214,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pods", type=int, help=f"as many pods; otherwise {PODS}")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", action="append", choices=list(CONTESTANTS))
+    parser.add_argument(
+        "--batch",
+        action="append",
+        default=[],
+        type=_batch,
+        metavar="PODS/MS",
+        help="this scheduler with another `batch` beside; may be given again",
+    )
     parser.add_argument("--rate", type=float, default=50.0, help="pods per second, steady arrival")
     parser.add_argument("--steady-seconds", type=float, default=10.0)
     parser.add_argument("--out", type=Path, help="write everything there as JSON")

@@ -11,11 +11,13 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import yaml
 
+from k8s_scheduler.api.extras import EXTRAS_API_VERSION, EXTRAS_KIND
 from testbed.bench.null_binder import read_status
 from testbed.bench.scenario_pods import BENCH_SCHEDULER, CHURN
 from testbed.bench.world import World
@@ -68,7 +70,33 @@ class Contestant(Protocol):
         ...
 
 
-def configuration(kubeconfig: Path, *, qps: int = 0) -> str:
+@dataclass(frozen=True, slots=True)
+class BatchChoice:
+    """A `batch` of the extras document other than the default."""
+
+    max_pods: int
+    max_milliseconds: int
+
+    @classmethod
+    def parse(cls, text: str) -> "BatchChoice":
+        """Read `64/10`; ValueError if it is something else."""
+        pods, _, milliseconds = text.partition("/")
+        if not (pods.isdecimal() and milliseconds.isdecimal()):
+            raise ValueError(f"{text!r} is no batch; maxPods/maxMilliseconds is, such as 64/10")
+        return cls(int(pods), int(milliseconds))
+
+    @property
+    def contestant(self) -> str:
+        """What the tables call the scheduler that runs with it."""
+        return f"batch {self.max_pods}/{self.max_milliseconds}"
+
+    def document(self) -> dict[str, object]:
+        """Return the extras document that chooses it."""
+        batch = {"maxPods": self.max_pods, "maxMilliseconds": self.max_milliseconds}
+        return {"apiVersion": EXTRAS_API_VERSION, "kind": EXTRAS_KIND, "batch": batch}
+
+
+def configuration(kubeconfig: Path, *, qps: int = 0, batch: BatchChoice | None = None) -> str:
     """Return the configuration that all contestants run with; 0 leaves the limit as it is.
 
     kube-scheduler's is 50 requests per second and has to be lifted, this scheduler has none.
@@ -84,19 +112,21 @@ def configuration(kubeconfig: Path, *, qps: int = 0) -> str:
         "leaderElection": {"leaderElect": False},
         "profiles": [{"schedulerName": BENCH_SCHEDULER}],
     }
-    return yaml.safe_dump(document, sort_keys=False)
+    documents = [document] if batch is None else [document, batch.document()]
+    return yaml.safe_dump_all(documents, sort_keys=False)
 
 
 class Ours:
     """This scheduler, as a user would start it."""
 
-    name = "k8s-scheduler"
-
-    def __init__(self, world: World, *, flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self, world: World, *, flags: Sequence[str] = (), batch: BatchChoice | None = None
+    ) -> None:
+        self.name = "k8s-scheduler" if batch is None else batch.contestant
         self._daemon = Daemon(
             world.bed,
-            name=self.name,
-            configuration=configuration(world.kubeconfig),
+            name=self.name.replace(" ", "-").replace("/", "-"),
+            configuration=configuration(world.kubeconfig, batch=batch),
             kubeconfig=world.kubeconfig,
             flags=flags,
         )

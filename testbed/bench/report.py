@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from testbed.bench.contestants import BatchChoice
 from testbed.bench.meter import SCHEDULER
 from testbed.bench.provenance import CAVEATS
 from testbed.bench.quality import Quality
@@ -29,6 +30,8 @@ class Outcome:
     qualities: list[Quality] = field(default_factory=list)
     # What it did not bring to an end.
     failures: list[str] = field(default_factory=list)
+    # Of this scheduler, if it runs with another than its default.
+    batch: BatchChoice | None = None
 
     def median(self, name: str) -> float:
         """Return the median of one figure of the runs."""
@@ -58,7 +61,7 @@ class Outcome:
         Others than this scheduler may give up and lose events; who places blindly may break rules.
         """
         placed = all(run.bound == run.pods for run in self.runs)
-        if self.contestant == OURS:
+        if self.contestant == OURS or self.batch is not None:
             told = all(run.told == run.pods for run in self.runs)
             placed = placed and told and not self.failures
         return placed and (self.contestant == NULL or not self.broken)

@@ -145,3 +145,17 @@ def test_where_nobody_looks_a_task_has_one_line():
         bar.show("a", done, 2)
     bar.show("b", 0, 2)
     assert out.getvalue() == "a\nb\n"
+
+
+def test_other_batches_compete_as_contestants_of_their_own():
+    (match,), _ = planned("--workload", "basic", "--batch", "1/10", "--batch", "64/20")
+    assert match.contestants == (OURS, UPSTREAM, NULL)
+    assert [batch.contestant for batch in match.batches] == ["batch 1/10", "batch 64/20"]
+
+
+def test_what_is_no_batch_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        planned("--batch", "many")
+    assert (
+        "'many' is no batch; maxPods/maxMilliseconds is, such as 64/10" in capsys.readouterr().err
+    )

@@ -7,7 +7,7 @@ import yaml
 
 from k8s_scheduler.app.configuration import load
 from k8s_scheduler.app.options import ConfigurationFlags
-from testbed.bench.contestants import configuration
+from testbed.bench.contestants import BatchChoice, configuration
 from testbed.bench.scenarios import BENCH_SCHEDULER
 
 
@@ -26,3 +26,10 @@ def test_the_configuration_is_one_profile_with_every_default(
     assert (settings.client_connection.qps, settings.client_connection.burst) == limits
     assert not settings.leader_election.leader_elect
     assert not loaded.warnings
+
+
+def test_another_batch_is_a_document_of_the_configuration(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(configuration(Path("/kubeconfig"), batch=BatchChoice.parse("64/5")))
+    loaded = load(ConfigurationFlags(config_file=path))
+    assert (loaded.extras.batch.max_pods, loaded.extras.batch.max_milliseconds) == (64, 5)
