@@ -12,8 +12,8 @@
     every error, and why the last good one is of no use
 
 Where that place is must be known although the file is broken: from `--last-good-config-map`, which
-nothing in the file can break; or else from the file's SchedulerExtras document, read by itself, as
-long as that one is whole.
+nothing in the file can break; or else from `lastGood` in the file's SchedulerExtras document, which
+is read by itself: whatever else is wrong in the file does not matter.
 
 A server that can't be reached is no mistake of the configuration: it is waited for, and then it is
 a failure (exit code 1), which a supervisor answers with a restart.
@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from k8s_scheduler.api.config import SchedulerConfiguration
-from k8s_scheduler.api.config_documents import whole_extras
+from k8s_scheduler.api.config_documents import kept_in
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
 from k8s_scheduler.api.field_errors import ConfigurationError
 from k8s_scheduler.app.configuration import default, interpret
@@ -145,11 +145,11 @@ def _look(wanted: ConfigMapName, read: ReadConfigMap) -> Offer:
 
 
 def _place_in(text: str, flags: ConfigurationFlags) -> ConfigMapName | None:
-    extras = whole_extras(text)
-    if extras is None or not extras.last_good.config_map:
+    place = kept_in(text)
+    if not place:
         return None
     try:
-        return in_our_namespace(ConfigMapName.parse(extras.last_good.config_map), flags)
+        return in_our_namespace(ConfigMapName.parse(place), flags)
     except StartError:
         return None
 

@@ -116,14 +116,20 @@ class TestLastGood:
     def test_a_good_file_needs_none(self):
         assert self.start(GOOD, saved=BAD).refused is None
 
-    def test_its_place_is_read_from_extras_that_are_whole(self):
-        start = self.start("profiles: [\n" + EXTRAS, saved=GOOD, flag=False)
+    @pytest.mark.parametrize(
+        "text",
+        ["profiles: [\n" + EXTRAS, GOOD + EXTRAS + "nodeOwnership: {nodeSelector: {}}\n"],
+        ids=["beside our own document", "in it"],
+    )
+    def test_its_place_is_read_whatever_else_is_wrong(self, text):
+        start = self.start(text, saved=GOOD, flag=False)
         assert names(start) == ["good"]
+        assert start.refused is not None
 
     @pytest.mark.parametrize(
         "text",
         [BAD, BAD + EXTRAS.replace("lastGood", "lastGod"), BAD + EXTRAS.replace("saved", "S")],
-        ids=["no extras", "broken extras", "a name that cannot be"],
+        ids=["no extras", "misspelt", "a name that cannot be"],
     )
     def test_without_a_place_everything_that_is_wrong_is_told(self, text):
         with pytest.raises(StartError, match="paralellism"):
