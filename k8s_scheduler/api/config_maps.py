@@ -30,6 +30,14 @@ class ConfigMapName:
         place = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{place}:{self.key}" if self.key else place
 
+    def within(self, namespace: str) -> "ConfigMapName":
+        """Return the same with a namespace where it has none."""
+        return ConfigMapName(self.name, self.namespace or namespace, self.key)
+
+    def is_in_same_map(self, other: "ConfigMapName") -> bool:
+        """Return whether both are of one ConfigMap, whatever the key."""
+        return (self.namespace, self.name) == (other.namespace, other.name)
+
     @staticmethod
     def parse(text: str, *, with_key: bool = False) -> "ConfigMapName":
         """Read `[NAMESPACE/]NAME`, or `[NAMESPACE/]NAME[:KEY]`; ValueError says what is wrong."""

@@ -140,6 +140,27 @@ class TestLastGood:
             self.start(BAD + EXTRAS, saved=GOOD, flag=False, namespace="")
 
     @pytest.mark.parametrize(
+        ("place", "namespace", "message"),
+        [
+            (
+                "saved",
+                "",
+                "saved has no namespace, and our own is not known: write NAMESPACE/saved",
+            ),
+            ("own", "ns", "ns/own holds the configuration itself; name another ConfigMap"),
+        ],
+        ids=["nowhere", "where the configuration is"],
+    )
+    def test_a_place_that_it_cannot_be_kept_in_is_an_error_of_the_file(
+        self, place, namespace, message
+    ):
+        """Started with all the same, nothing would ever be saved, or a ConfigMap be spoilt."""
+        text = GOOD + EXTRAS.replace("saved", place)
+        with pytest.raises(StartError, match=f"lastGood.configMap: .*{message}"):
+            self.start(text, saved=GOOD, flag=False, namespace=namespace)
+        assert self.start(text, saved=GOOD, flag=True, namespace=namespace).refused is None
+
+    @pytest.mark.parametrize(
         ("saved", "message"), [(BAD, "last good configuration: ns/saved"), (None, "does not exist")]
     )
     def test_if_that_is_of_no_use_either_both_are_told(self, saved, message):
