@@ -166,6 +166,8 @@ MOUNTS = """\
 30 22 0:40 /volumes/c /etc/directory ro - tmpfs tmpfs rw
 31 22 0:40 /volumes/d /etc/with\\040space.yaml ro - tmpfs tmpfs rw
 32 22 0:41 /volumes/e/..data/c.yaml /etc/alone.yaml ro - tmpfs tmpfs rw
+33 22 0:42 /volumes/f/..2026_01_31_10_00_00.123/sub /etc/sub ro - tmpfs tmpfs rw
+34 33 0:43 / /etc/sub/own rw - tmpfs tmpfs rw
 """
 
 
@@ -176,6 +178,9 @@ MOUNTS = """\
         ("/etc/with space.yaml", True),
         ("/etc/directory/config.yaml", False),
         ("/etc/other.yaml", False),
+        ("/etc/sub/config.yaml", True),
+        ("/etc/sub/deeper/config.yaml", True),
+        ("/etc/sub/own/config.yaml", False),
     ],
 )
 def test_a_file_that_is_mounted_by_itself_is_known(tmp_path, path, alone):
