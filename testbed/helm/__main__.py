@@ -48,6 +48,7 @@ def _checks(helm: checking.Helm) -> Iterator[tuple[str, list[str]]]:
     for name, case in CASES.items():
         yield f"rendered: {name}", checking.rendered(helm, case, defaults)
     yield "rendered: another name", checking.rendered(helm, RENAMED, ())
+    yield "its roles are those of k8s-scheduler rbac", checking.same_rights(helm)
     with Bed(BedOptions(components=())) as bed:
         yield from _releases(helm, bed)
 

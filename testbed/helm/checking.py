@@ -120,6 +120,39 @@ def _configuration(objects: Sequence[dict[str, Any]], folder: Path) -> list[str]
     return [] if done.returncode == 0 else [done.stderr.strip()]
 
 
+def same_rights(helm: Helm) -> list[str]:
+    """Return where the chart's roles and those that `k8s-scheduler rbac` prints differ."""
+    ours = objects_of(helm.render({}))
+    command = [str(PROGRAM), "rbac", f"--name={RELEASE}", f"--namespace={NAMESPACE}"]
+    flags = [f"--config={helm.home / 'config.yaml'}"]
+    flags += [f"--leader-elect-resource-namespace={NAMESPACE}"]
+    if problems := _configuration(ours, helm.home):
+        return problems
+    done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
+    printed = _rights(objects_of(done.stdout))
+    if not printed:
+        return [f"nothing was printed: {done.stderr.strip()}"]
+    # The roles for readers are bound to nobody, and the command knows nothing of them.
+    charted = {key: rules for key, rules in _rights(ours).items() if "-reader" not in key}
+    return [
+        f"{key}: {charted.get(key)} in the chart, {printed.get(key)} printed"
+        for key in sorted(printed.keys() | charted.keys())
+        if charted.get(key) != printed.get(key)
+    ]
+
+
+def _rights(objects: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return what each role allows, and whom each binding binds to what."""
+    found = {}
+    for each in objects:
+        if each["apiVersion"].startswith("rbac."):
+            metadata = each["metadata"]
+            key = f"{each['kind']}/{metadata.get('namespace', '')}/{metadata['name']}"
+            said = each.get("rules") or [each["roleRef"], *each["subjects"]]
+            found[key] = sorted(json.dumps(part, sort_keys=True) for part in said)
+    return found
+
+
 def released(helm: Helm, case: Case, kubeconfig: Path) -> list[str]:
     """Return what is wrong with a release of these values, made of the one before."""
     try:
