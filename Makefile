@@ -16,7 +16,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit shadow-check reloads fuzz chaos clean
+.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit shadow-check helm-check reloads fuzz chaos clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -94,6 +94,9 @@ bench-states: testbed ## many bound pods, many unschedulable ones, many nodes: S
 
 shadow-check: testbed ## k8s-scheduler shadow beside kube-scheduler: NODES, PODS, OUT=file.json
 	$(BIN)/python -m testbed.shadow_check $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(OUT),--out $(OUT))
+
+helm-check: testbed ## the chart with real helm: lint, renderings, releases on a real API server
+	@$(BIN)/python -m testbed.helm
 
 profile: testbed ## a flame graph of the daemon under load: WORKLOAD, NODES, PODS, OUT=file.svg
 	$(BIN)/python -m testbed.bench.profiling $(if $(WORKLOAD),--workload $(WORKLOAD)) $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(OUT),--out $(OUT))

@@ -87,7 +87,7 @@ def build_dir(*, cache: Path | None = None, module_dir: Path = MODULE_DIR) -> Bu
     """Return where the products for this tree's go.mod belong."""
     versions = read_versions(module_dir)
     recipe = (link_flags(versions), *_PACKAGES.values(), *_STAGE_FILES)
-    key = build_key(module_dir, versions, recipe=recipe)
+    key = build_key(module_dir, versions.kubernetes, recipe=recipe)
     return BuildDir(path=(cache or cache_root()) / "testbed" / key)
 
 

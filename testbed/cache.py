@@ -2,6 +2,7 @@
 
     <cache>/testbed/<key>/bin/{controlplane,etcd,kube-apiserver,...,kwok}
     <cache>/testbed/<key>/stages.yaml
+    <cache>/{oracle,e2e,helm}/<key>/      what else is built, by those who build it
     <cache>/go/<requirement>/             the Go toolchain, only where the machine has none
 
 <cache> is $K8S_SCHEDULER_CACHE, or k8s-scheduler under $XDG_CACHE_HOME or ~/.cache. The key is
@@ -16,9 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from testbed.versions import Versions
-
-_KEYED_FILES = ("go.mod", "go.sum", "main.go")
+MODULE_FILES = ("go.mod", "go.sum")
 
 
 def cache_root(environ: Mapping[str, str] | None = None) -> Path:
@@ -31,19 +30,25 @@ def cache_root(environ: Mapping[str, str] | None = None) -> Path:
     return (base if base.is_absolute() else Path.home() / ".cache") / "k8s-scheduler"
 
 
-def build_key(module_dir: Path, versions: Versions, *, recipe: Iterable[str]) -> str:
+def build_key(
+    module_dir: Path,
+    version: str,
+    *,
+    recipe: Iterable[str],
+    files: Iterable[str] = (*MODULE_FILES, "main.go"),
+) -> str:
     """Return the cache key of a build: readable version, then a digest of every input.
 
     `recipe` is how it is built (flags, extracted files): a changed recipe is another build.
     """
     digest = hashlib.sha256()
-    for name in _KEYED_FILES:
+    for name in files:
         content = (module_dir / name).read_bytes()
         digest.update(f"{name} {len(content)}\n".encode())
         digest.update(content)
     for part in (platform.system(), platform.machine(), *recipe):
         digest.update(f"{len(part)} {part}\n".encode())
-    return f"{versions.kubernetes}-{digest.hexdigest()[:12]}"
+    return f"{version}-{digest.hexdigest()[:12]}"
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Self
 
 from testbed.bed import Bed
 from testbed.client import Client, Object
+from testbed.component import READY_SECONDS
 from testbed.errors import ApiError
 from testbed.options import CONTROLLER_MANAGER
 from testbed.waiting import eventually
@@ -30,10 +31,11 @@ class Sandbox:
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}},
         )
         if CONTROLLER_MANAGER in self.bed.options.all_components:
-            # Pods are refused until the controller manager has made their service account.
+            # Pods are refused until the controller manager has made their service account. One
+            # that was just restarted is ready before its controllers are.
             eventually(
                 lambda: self.find(f"{self.path}/serviceaccounts/default"),
-                30.0,
+                READY_SECONDS,
                 f"service account of namespace {self.namespace}",
             )
         return self

@@ -24,6 +24,8 @@ from k8s_scheduler.api.yaml_positions import Document, parse_yaml
 _SEPARATOR: Final = re.compile(r"^---.*$", re.MULTILINE)
 # Comments beside our own document may name it too.
 _MAXIMUM_NAMED: Final = 3
+# Where a mistake makes it doubtful which ConfigMap is meant: in the type, the field, or all of it.
+_PLACE: Final = ((), ("apiVersion",), ("kind",), ("lastGood",))
 _RIGHT: Final = f'"apiVersion: {API_VERSION}" and "kind: {KIND}"'
 _BOTH: Final = f"one {KIND} and at most one {EXTRAS_KIND}"
 
@@ -78,25 +80,26 @@ def parse_documents(text: str) -> Documents:
     return Documents(main, extras[0] if extras else None, errors)
 
 
-def whole_extras(text: str) -> SchedulerExtras | None:
-    """Return what our own document says, whatever is wrong with the one beside it.
+def kept_in(text: str) -> str:
+    """Return what `lastGood.configMap` says, whatever else is wrong with the file; empty: nothing.
 
-    None if there is none, or if it is not whole itself. Documents are told apart by their lines
-    `---`, since a broken one may keep a parser from seeing the next. Only a few are parsed, those
-    that name our kind: each has the whole file's allowance of values, and a file with thousands
-    must not hold up the start.
+    Whoever needs it has a file that is wrong. So nothing but the place itself has to be right: not
+    the document beside ours, and not the other fields of ours. Documents are told apart by their
+    lines `---`, since a broken one may keep a parser from seeing the next. Only a few are parsed,
+    those that name our kind: each has the whole file's allowance of values, and a file with
+    thousands must not hold up the start.
     """
     named = [part for part in _SEPARATOR.split(text) if EXTRAS_KIND in part]
     for part in named[:_MAXIMUM_NAMED]:
         documents, errors = parse_yaml(part)
-        if errors or len(documents) != 1 or not _is_extras(documents[0].value):
-            continue
-        if _type_errors(documents[0], EXTRAS_API_VERSION, EXTRAS_KIND):
+        if len(documents) != 1 or not _is_extras(documents[0].value):
             continue
         extras, wrong = decode(SchedulerExtras, documents[0].value, ())
-        if not wrong and not extras_errors(extras):
-            return extras
-    return None
+        errors += _type_errors(documents[0], EXTRAS_API_VERSION, EXTRAS_KIND)
+        errors += wrong + extras_errors(extras)
+        if not any(error.path[:1] in _PLACE for error in errors):
+            return extras.last_good.config_map
+    return ""
 
 
 def _unusable(*errors: FieldError) -> Documents:

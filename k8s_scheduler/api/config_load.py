@@ -50,12 +50,16 @@ from k8s_scheduler.api.yaml_positions import Document
 
 @dataclass(frozen=True, slots=True)
 class FlagOverride:
-    """A flag that was given and replaces what the file says at `path`, or only fills it in."""
+    """A flag that was given and replaces what the file says at `path`, or only fills it in.
+
+    `warning` is said where the file has something there, and it is lost.
+    """
 
     flag: str
     path: tuple[str, str]
     value: str | bool | int | float
     only_if_unset: bool = False
+    warning: str = ""
 
 
 def load_configuration(
@@ -194,6 +198,9 @@ def _configure(
     if errors:
         raise _located(errors, document, source, flags=tuple(flags.values()))
     warnings = without_effect(settings, document) + ([] if to_run else unsupported)
+    warnings += [
+        FieldError(o.path, o.warning) for o in overrides if o.warning and _is_lost(o, document)
+    ]
     for resolution in resolutions:
         warnings += resolution.warnings
     return SchedulerConfiguration(
@@ -218,6 +225,11 @@ def _extras(document: Document | None) -> tuple[SchedulerExtras, list[FieldError
     wrong += not_covered(ownership_errors(extras.node_ownership, ("nodeOwnership",)), wrong)
     wrong += extras_errors(extras)
     return extras, [replace(e, line=e.line or document.line_of(e.path)) for e in wrong]
+
+
+def _is_lost(override: FlagOverride, document: Document) -> bool:
+    section, field = override.path
+    return document.has(override.path) and document.value[section][field] != override.value
 
 
 def _override(

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import msgspec
 
 from k8s_scheduler.api.meta import ObjectMeta, Wire
-from k8s_scheduler.api.names import is_subdomain
+from k8s_scheduler.api.names import is_namespace, is_subdomain
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
-_LABEL_CHARACTERS = 63
 
 
 class ConfigMap(Wire, frozen=True, gc=False):
@@ -31,6 +30,14 @@ class ConfigMapName:
         place = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{place}:{self.key}" if self.key else place
 
+    def within(self, namespace: str) -> "ConfigMapName":
+        """Return the same with a namespace where it has none."""
+        return ConfigMapName(self.name, self.namespace or namespace, self.key)
+
+    def is_in_same_map(self, other: "ConfigMapName") -> bool:
+        """Return whether both are of one ConfigMap, whatever the key."""
+        return (self.namespace, self.name) == (other.namespace, other.name)
+
     @staticmethod
     def parse(text: str, *, with_key: bool = False) -> "ConfigMapName":
         """Read `[NAMESPACE/]NAME`, or `[NAMESPACE/]NAME[:KEY]`; ValueError says what is wrong."""
@@ -40,7 +47,7 @@ class ConfigMapName:
         if colon and not _KEY.fullmatch(key):
             raise ValueError(f'"{key}" cannot be a key of a ConfigMap')
         namespace, slash, name = place.rpartition("/")
-        if slash and not (is_subdomain(namespace) and len(namespace) <= _LABEL_CHARACTERS):
+        if slash and not is_namespace(namespace):
             raise ValueError(f'"{namespace}" cannot be a namespace; NAMESPACE/NAME is expected')
         if not is_subdomain(name):
             raise ValueError(f'"{name}" cannot be the name of a ConfigMap')

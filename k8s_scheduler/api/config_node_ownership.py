@@ -43,3 +43,13 @@ def within_own_nodes(profile: ResolvedProfile, ownership: NodeOwnership) -> Reso
         points={**profile.points, **first},
         plugin_args={**profile.plugin_args, NODE_OWNERSHIP: encode(ownership)},
     )
+
+
+def without_own_nodes(profile: ResolvedProfile) -> ResolvedProfile:
+    """Return the profile with all nodes as candidates again: for who judges somebody else."""
+    others = {
+        point: tuple(use for use in uses if use.name != NODE_OWNERSHIP)
+        for point, uses in profile.points.items()
+    }
+    args = {name: args for name, args in profile.plugin_args.items() if name != NODE_OWNERSHIP}
+    return replace(profile, points=others, plugin_args=args)

@@ -17,6 +17,7 @@ from k8s_scheduler.api.config import (
 from k8s_scheduler.api.config_extenders import validate_extenders
 from k8s_scheduler.api.durations import format_duration
 from k8s_scheduler.api.field_errors import FieldError, FieldPath, duplicate, invalid, required
+from k8s_scheduler.api.names import is_namespace, is_subdomain
 
 # Retries are stretched by up to this factor, and one must fit before the deadline.
 _RETRY_JITTER = 1.2
@@ -66,10 +67,14 @@ def _leader_election(election: LeaderElection) -> list[FieldError]:
         detail = 'resourceLock value must be "leases"'
         errors.append(invalid((path, "resourceLock"), election.resource_lock, detail))
     names = {
-        "resourceName": election.resource_name,
-        "resourceNamespace": election.resource_namespace,
+        "resourceName": (election.resource_name, is_subdomain, "cannot be the name of a Lease"),
+        "resourceNamespace": (election.resource_namespace, is_namespace, "cannot be a namespace"),
     }
-    errors += [required((path, name)) for name, value in names.items() if not value]
+    for name, (value, can_be, detail) in names.items():
+        if not value:
+            errors.append(required((path, name)))
+        elif not can_be(value):
+            errors.append(invalid((path, name), value, detail))
     return errors
 
 

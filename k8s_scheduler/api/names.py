@@ -25,6 +25,11 @@ def is_subdomain(text: str) -> bool:
     return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None
 
 
+def is_namespace(text: str) -> bool:
+    """Return whether the text can be the name of a namespace: one label of a DNS name."""
+    return len(text) <= 63 and "." not in text and is_subdomain(text)
+
+
 def is_label_value(text: str) -> bool:
     """Return whether the text can be the value of a label; an empty one can."""
     return not text or (len(text) <= 63 and _NAME.fullmatch(text) is not None)

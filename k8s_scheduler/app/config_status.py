@@ -84,17 +84,21 @@ class ConfigStatus:
         self, configuration: SchedulerConfiguration, name: str, restart_needed: tuple[str, ...]
     ) -> None:
         """Take note of a configuration that is in force from now on."""
-        self.in_force = configuration
         self.since = self._wall_clock()
         self._metrics.offered(ReloadResult.APPLIED)
-        self._accepted(name, restart_needed)
+        self._accepted(configuration, name, restart_needed)
 
-    def unchanged(self, name: str, restart_needed: tuple[str, ...]) -> None:
-        """Take note of a text that means what is in force already."""
+    def unchanged(
+        self, configuration: SchedulerConfiguration, name: str, restart_needed: tuple[str, ...]
+    ) -> None:
+        """Take note of one that means what is in force already, but may come from elsewhere."""
         self._metrics.offered(ReloadResult.UNCHANGED)
-        self._accepted(name, restart_needed)
+        self._accepted(configuration, name, restart_needed)
 
-    def _accepted(self, name: str, restart_needed: tuple[str, ...]) -> None:
+    def _accepted(
+        self, configuration: SchedulerConfiguration, name: str, restart_needed: tuple[str, ...]
+    ) -> None:
+        self.in_force = configuration
         self.hash = name
         self.is_last_refused = False
         self.restart_needed = restart_needed

@@ -16,11 +16,15 @@ from k8s_scheduler.api.config_load import (
     configuration_from_text,
     default_configuration,
 )
+from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.field_errors import ConfigurationError, FieldError
 from k8s_scheduler.app.offers import Offer, read_file
 from k8s_scheduler.app.options import ConfigurationFlags
 
 _CONNECTION = "clientConnection"
+_SAME_LOGIN = (
+    "the login that read the ConfigMap, of --kubeconfig or of the pod, stays; it has no effect"
+)
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +74,7 @@ def _overrides(flags: ConfigurationFlags) -> tuple[FlagOverride, ...]:
     path = (_CONNECTION, "kubeconfig")
     if flags.config_map is not None:
         # Whoever reads it through the API server goes on as they came.
-        same = FlagOverride("--config-map", path, flags.kubeconfig or "")
+        same = FlagOverride("--config-map", path, flags.kubeconfig or "", warning=_SAME_LOGIN)
         return (*flags.leader_election, same)
     if flags.kubeconfig:
         fallback = FlagOverride("--kubeconfig", path, flags.kubeconfig, only_if_unset=True)
@@ -102,18 +106,23 @@ def _connection_flags(flags: ConfigurationFlags) -> list[FlagOverride]:
 
 
 def _ignored_flags(configuration: SchedulerConfiguration, flags: ConfigurationFlags) -> list[str]:
+    """Return what was asked for twice, or in a place where it does not count."""
+    connection = configuration.settings.client_connection
     if flags.config_file is None and flags.config_map is None:
-        if flags.kube_api_burst is not None and configuration.settings.client_connection.qps <= 0:
+        if flags.kube_api_burst is not None and connection.qps <= 0:
             return ["--kube-api-burst: there is no limit unless --kube-api-qps is set"]
         return []
-    connection = configuration.settings.client_connection
+    given = "file given by --config" if flags.config_map is None else "ConfigMap of --config-map"
     ignored = []
     if flags.kube_api_qps is not None:
-        ignored.append("--kube-api-qps: set clientConnection.qps in the file given by --config")
+        ignored.append(f"--kube-api-qps: set clientConnection.qps in the {given}")
     if flags.kube_api_burst is not None:
-        ignored.append("--kube-api-burst: set clientConnection.burst in the file given by --config")
+        ignored.append(f"--kube-api-burst: set clientConnection.burst in the {given}")
     if flags.kubeconfig and connection.kubeconfig != flags.kubeconfig:
-        ignored.append(
-            f"--kubeconfig: the file given by --config names {connection.kubeconfig} instead"
-        )
+        ignored.append(f"--kubeconfig: the {given} names {connection.kubeconfig} instead")
+    place = configuration.extras.last_good.config_map
+    if flags.last_good is not None and place:
+        named = ConfigMapName.parse(place)
+        if not flags.last_good.is_in_same_map(named.within(flags.pod_namespace)):
+            ignored.append(f"lastGood.configMap: --last-good-config-map={flags.last_good} wins")
     return ignored

@@ -6,9 +6,11 @@
 
 Only who may write for pods writes here too: of several replicas, the leader. That is asked once
 more when the PATCH is about to leave, because the ConfigMap is read before, and the PATCH may take
-no longer than any other write of a leader. The ConfigMap has to exist, so that the right to write
-can be limited to its name. Nothing waits for it: a configuration that can't be saved is in force
-all the same, and that is said and shown by a metric.
+no longer than any other write of a leader. It names the version that was read, so that one which
+arrives after the next leader's changes nothing; and who stops sees it to its end before the Lease
+is given back. The ConfigMap has to exist, so that the right to write can be limited to its name. No
+decision waits for it: a configuration that can't be saved is in force all the same, and that is
+said and shown by a metric.
 """
 
 import asyncio
@@ -22,7 +24,7 @@ from k8s_scheduler.kube.config_maps import read_config_map, write_config_map
 from k8s_scheduler.kube.errors import KubeError, NotFound
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.permissions import missing_permission
-from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.kube.waiting import Sleep, wait_within
 from k8s_scheduler.obs.config_metrics import ConfigMetrics
 
 logger = logging.getLogger(__name__)
@@ -51,6 +53,10 @@ class LastGoodKeeper:
         self._sleep = sleep
         self._owed: tuple[ConfigMapName, str] | None = None
         self._wake = asyncio.Event()
+        self._is_ending = False
+        # Set while no PATCH is under way.
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def keep(self, where: ConfigMapName | None, text: str) -> None:
         """Save a text there; None: nowhere any more."""
@@ -58,13 +64,18 @@ class LastGoodKeeper:
         self._saved.set(0)
         self._wake.set()
 
+    async def drain(self, timeout_seconds: float) -> int:
+        """Begin no more, and wait for the PATCH under way; return how many have no end yet."""
+        self._is_ending = True
+        return 0 if await wait_within(self._idle, timeout_seconds, sleep=self._sleep) else 1
+
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
             while (owed := self._owed) is not None:
-                if not self._may_write():
+                if not self._may_begin():
                     await self._sleep(_ROLE_SECONDS)
                 elif await self._write(*owed):
                     if self._owed is owed:
@@ -78,15 +89,11 @@ class LastGoodKeeper:
         try:
             found = await read_config_map(self._transport, where)
             if (found.data or {}).get(USUAL_KEY) != text:
-                await write_config_map(
-                    self._transport,
-                    where,
-                    {USUAL_KEY: text},
-                    {HASH: name},
-                    may_send=self._may_write,
-                    timeout_seconds=self._call_timeout_seconds,
-                )
+                await self._patch(where, text, version=found.metadata.resource_version)
         except KubeError as error:
+            if self._is_ending:
+                # The next one to lead saves what is in force with it.
+                return False
             missing = missing_permission(error, "configmaps", namespace=where.namespace)
             fields = {
                 "config_map": str(where),
@@ -99,6 +106,24 @@ class LastGoodKeeper:
         fields = {"config_map": str(where), "hash": name}
         logger.info("The last good configuration is saved", extra={"fields": fields})
         return True
+
+    async def _patch(self, where: ConfigMapName, text: str, *, version: str) -> None:
+        self._idle.clear()
+        try:
+            await write_config_map(
+                self._transport,
+                where,
+                {USUAL_KEY: text},
+                {HASH: hash_of(text)},
+                version=version,
+                may_send=self._may_begin,
+                timeout_seconds=self._call_timeout_seconds,
+            )
+        finally:
+            self._idle.set()
+
+    def _may_begin(self) -> bool:
+        return not self._is_ending and self._may_write()
 
 
 def _advice(error: KubeError, *, is_right_missing: bool) -> str:

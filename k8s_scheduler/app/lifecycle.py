@@ -3,10 +3,11 @@
 Start: serve health, watch nodes and whatever else decisions depend on, then pods (also as a
 standby, unless told to wait), become the leader, catch up with everything the last one wrote,
 decide. Stop: decide nothing more, see the writes under way to their end while the lease is still
-held (bindings, and in the same time the evictions and volumes that pods wait for), give the lease
-back, write the last events: they tell what has happened, and nobody has to wait for them. A lease
-under which a write may still be under way is not given back, but runs out. A lost lease ends the
-process at once: it can't know what it has missed, and nothing it has started can outlast the lease.
+held (bindings, and in the same time the evictions and volumes that pods wait for, and the last good
+configuration), give the lease back, write the last events: they tell what has happened, and nobody
+has to wait for them. A lease under which a write may still be under way is not given back, but runs
+out. A lost lease ends the process at once: it can't know what it has missed, and nothing it has
+started can outlast the lease.
 """
 
 import asyncio
@@ -247,9 +248,12 @@ class Daemon:
         graph = self._graph
         graph.pump.forbid()
         graph.dispatcher.stop_accepting()
-        unresolved, unwritten = await asyncio.gather(
-            graph.dispatcher.drain(DRAIN_SECONDS), graph.writes.drain(DRAIN_SECONDS)
+        unresolved, *others = await asyncio.gather(
+            graph.dispatcher.drain(DRAIN_SECONDS),
+            graph.writes.drain(DRAIN_SECONDS),
+            graph.reload.keeper.drain(DRAIN_SECONDS),
         )
+        unwritten = sum(others)
         if unresolved:
             logger.error(
                 "Stopping with bindings whose outcome is unknown",

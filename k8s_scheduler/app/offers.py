@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
 from k8s_scheduler.api.meta import ObjectReference
 
@@ -53,15 +55,13 @@ def read_file(path: Path) -> Offer:
 def offer_of(wanted: ConfigMapName, found: ConfigMap | None) -> Offer:
     """Return what a ConfigMap holds under the wanted key, or else its only or the usual one."""
     place = f"{wanted.namespace}/{wanted.name}"
+    regarding = ObjectReference(kind="ConfigMap", name=wanted.name, namespace=wanted.namespace)
     if found is None:
-        return Offer(place, problem=f"ConfigMap {place} does not exist")
+        # Events can be about what is missing, too.
+        return Offer(place, problem=f"ConfigMap {place} does not exist", regarding=regarding)
     metadata = found.metadata
-    regarding = ObjectReference(
-        kind="ConfigMap",
-        name=wanted.name,
-        namespace=wanted.namespace,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
+    regarding = msgspec.structs.replace(
+        regarding, uid=metadata.uid, resource_version=metadata.resource_version
     )
     data = found.data or {}
     key = wanted.key or (next(iter(data)) if len(data) == 1 else USUAL_KEY)

@@ -17,7 +17,6 @@ What can't change without a restart is left as it was, and said; the rest of the
 """
 
 import asyncio
-import contextlib
 import logging
 import math
 import time
@@ -139,7 +138,7 @@ class Reload:
         status = self._parts.status
         fields = {"source": offer.source, "hash": offer.hash}
         if mean_the_same(in_force, status.in_force):
-            status.unchanged(offer.hash, restart_needed)
+            status.unchanged(in_force, offer.hash, restart_needed)
             logger.info("Configuration means the same as before", extra={"fields": fields})
         else:
             await self._swap.to(in_force)
@@ -176,6 +175,5 @@ class Reload:
         """Have the configuration in force kept, where that is wanted."""
         if text is None:
             return
-        with contextlib.suppress(StartError):
-            where = place_to_keep(self._flags, self._parts.status.in_force)
-            self._parts.keeper.keep(where, text)
+        where = place_to_keep(self._flags, self._parts.status.in_force)
+        self._parts.keeper.keep(where, text)

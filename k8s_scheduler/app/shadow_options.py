@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from k8s_scheduler.api.config import ResolvedProfile, SchedulerConfiguration
+from k8s_scheduler.api.config_node_ownership import without_own_nodes
 from k8s_scheduler.app.options import RunOptions
 
 
@@ -37,7 +38,8 @@ def following_profiles(
     """Return the profiles under the names of the schedulers to follow.
 
     `wanted` holds NAME, or NAME=PROFILE where the profile that judges has another name. Without
-    any, every profile follows the scheduler of its own name.
+    any, every profile follows the scheduler of its own name. `nodeOwnership` counts for schedulers
+    whose name is a profile's own, and for no others.
     """
     profiles = {profile.scheduler_name: profile for profile in configuration.profiles}
     if not wanted:
@@ -47,6 +49,9 @@ def following_profiles(
         name, profile = _chosen(text, profiles)
         if name in found:
             raise UnknownProfileError(f'"{name}" is to be followed twice')
+        if name not in profiles:
+            # Which nodes are ours alone says nothing about where somebody else may go.
+            profile = without_own_nodes(profile)
         found[name] = replace(profile, scheduler_name=name)
     return tuple(found.values())
 

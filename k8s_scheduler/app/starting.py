@@ -12,8 +12,8 @@
     every error, and why the last good one is of no use
 
 Where that place is must be known although the file is broken: from `--last-good-config-map`, which
-nothing in the file can break; or else from the file's SchedulerExtras document, read by itself, as
-long as that one is whole.
+nothing in the file can break; or else from `lastGood` in the file's SchedulerExtras document, which
+is read by itself: whatever else is wrong in the file does not matter.
 
 A server that can't be reached is no mistake of the configuration: it is waited for, and then it is
 a failure (exit code 1), which a supervisor answers with a restart.
@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from k8s_scheduler.api.config import SchedulerConfiguration
-from k8s_scheduler.api.config_documents import whole_extras
+from k8s_scheduler.api.config_documents import kept_in
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
 from k8s_scheduler.api.field_errors import ConfigurationError
 from k8s_scheduler.app.configuration import default, interpret
@@ -71,7 +71,9 @@ def load_start(flags: ConfigurationFlags, *, read: ReadConfigMap | None = None) 
     if offer is None:
         return Start(default(flags))
     try:
-        return Start(interpret(flags, offer), offer.text)
+        configuration = interpret(flags, offer)
+        place_to_keep(flags, configuration)
+        return Start(configuration, offer.text)
     except (ConfigurationError, StartError) as error:
         refusal = Refusal(offer.hash, offer.source, time.time(), _lines(error))
     where = flags.last_good or _place_in(offer.text, flags)
@@ -80,6 +82,7 @@ def load_start(flags: ConfigurationFlags, *, read: ReadConfigMap | None = None) 
     try:
         last = _look(where, read)
         configuration = interpret(flags, last)
+        place_to_keep(flags, configuration)
     except (ConfigurationError, StartError) as error:
         problems = [f"last good configuration: {line}" for line in _lines(error)]
         raise StartError("\n".join([*refusal.errors, *problems])) from error
@@ -96,11 +99,27 @@ def load_start(flags: ConfigurationFlags, *, read: ReadConfigMap | None = None) 
 def place_to_keep(
     flags: ConfigurationFlags, configuration: SchedulerConfiguration
 ) -> ConfigMapName | None:
-    """Return where the last good configuration is to be kept; the flag wins over the file."""
+    """Return where the last good configuration is to be kept; the flag wins over the file.
+
+    StartError where the file names a place that can't be one.
+    """
     if flags.last_good is not None:
         return flags.last_good
     text = configuration.extras.last_good.config_map
-    return in_our_namespace(ConfigMapName.parse(text), flags) if text else None
+    return _place(text, flags) if text else None
+
+
+def _place(text: str, flags: ConfigurationFlags) -> ConfigMapName:
+    """Return which ConfigMap the file means; it can't be the one that is read."""
+    try:
+        found = in_our_namespace(ConfigMapName.parse(text), flags)
+    except StartError as error:
+        raise StartError(f"lastGood.configMap: {error}") from error
+    if flags.config_map is not None and flags.config_map.is_in_same_map(found):
+        raise StartError(
+            f"lastGood.configMap: {found} holds the configuration itself; name another ConfigMap"
+        )
+    return found
 
 
 def in_our_namespace(name: ConfigMapName, flags: ConfigurationFlags) -> ConfigMapName:
@@ -112,7 +131,7 @@ def in_our_namespace(name: ConfigMapName, flags: ConfigurationFlags) -> ConfigMa
             f"ConfigMap {name} has no namespace, and our own is not known: "
             f"write NAMESPACE/{name}, or set POD_NAMESPACE"
         )
-    return ConfigMapName(name.name, flags.pod_namespace, name.key)
+    return name.within(flags.pod_namespace)
 
 
 def _offered(flags: ConfigurationFlags, read: ReadConfigMap) -> Offer | None:
@@ -145,11 +164,11 @@ def _look(wanted: ConfigMapName, read: ReadConfigMap) -> Offer:
 
 
 def _place_in(text: str, flags: ConfigurationFlags) -> ConfigMapName | None:
-    extras = whole_extras(text)
-    if extras is None or not extras.last_good.config_map:
+    place = kept_in(text)
+    if not place:
         return None
     try:
-        return in_our_namespace(ConfigMapName.parse(extras.last_good.config_map), flags)
+        return _place(place, flags)
     except StartError:
         return None
 

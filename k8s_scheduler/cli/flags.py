@@ -12,6 +12,7 @@ import click
 
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.durations import parse_duration
+from k8s_scheduler.api.names import is_namespace, is_subdomain
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
@@ -76,6 +77,30 @@ class IpAddress(click.ParamType[str]):
             return str(ipaddress.ip_address(value))
         except ValueError:
             self.fail(f'"{value}" is not an IP address', param, ctx)
+
+
+class ObjectName(click.ParamType[str]):
+    """A name that the API server takes for an object."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name."""
+        if not is_subdomain(value):
+            self.fail(f'"{value}" cannot be a name in Kubernetes', param, ctx)
+        return str(value)
+
+
+class Namespace(click.ParamType[str]):
+    """A name that the API server takes for a namespace."""
+
+    name = "namespace"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name."""
+        if not is_namespace(value):
+            self.fail(f'"{value}" cannot be a namespace', param, ctx)
+        return str(value)
 
 
 class ConfigMapReference(click.ParamType[ConfigMapName]):

@@ -11,7 +11,7 @@ from k8s_scheduler.api.field_errors import ConfigurationError
 from k8s_scheduler.app.configuration import load
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import DEFAULT_SECURE_PORT, ConfigurationFlags
-from k8s_scheduler.cli.flags import ConfigMapReference
+from k8s_scheduler.cli.flags import ConfigMapReference, Namespace, ObjectName
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
 
 
@@ -19,12 +19,14 @@ from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_
 @click.option("--config", "config_file", help="Configuration file (KubeSchedulerConfiguration).")
 @click.option(
     "--namespace",
+    type=Namespace(),
     default="kube-system",
     show_default=True,
     help="Namespace of the service account.",
 )
 @click.option(
     "--name",
+    type=ObjectName(),
     default="k8s-scheduler",
     show_default=True,
     help="Name of the service account, the roles and the bindings.",
@@ -45,7 +47,7 @@ from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_
 @click.option(
     "--last-good-config-map",
     type=ConfigMapReference(with_key=False),
-    show_default="the service account's name with -last-good",
+    show_default="lastGood.configMap of the file, or the service account's name with -last-good",
     help="As for run.",
 )
 @leader_election_options
@@ -66,13 +68,13 @@ def rbac(**parameters: Any) -> None:
     )
     owner = Owner(parameters["name"], parameters["namespace"])
     try:
+        configuration = load(flags)
+        in_file = configuration.extras.last_good.config_map or f"{owner.name}-last-good"
         needs = needs_of(
-            load(flags),
+            configuration,
             serves=parameters["secure_port"] != 0,
             config_map=_located(parameters["config_map"], owner.name, owner.namespace),
-            last_good=_located(
-                parameters["last_good_config_map"], f"{owner.name}-last-good", owner.namespace
-            ),
+            last_good=_located(parameters["last_good_config_map"], in_file, owner.namespace),
         )
     except (ConfigurationError, ProfileError) as error:
         click.echo(str(error), err=True)
@@ -82,5 +84,5 @@ def rbac(**parameters: Any) -> None:
 
 def _located(given: ConfigMapName | None, usual: str, namespace: str) -> ConfigMapName:
     """Return which ConfigMap is meant, and where it is."""
-    found = given or ConfigMapName(usual)
+    found = given or ConfigMapName.parse(usual)
     return ConfigMapName(found.name, found.namespace or namespace)

@@ -117,6 +117,9 @@ def run(**parameters: Any) -> None:
     """Schedule pods until told to stop."""
     # Nothing is under way yet; in a container there is no default that would end us.
     signal.signal(signal.SIGTERM, _end_at_once)
+    # What these ask for is done at a start anyway; their default would end us.
+    for number in (signal.SIGHUP, signal.SIGUSR2):
+        signal.signal(number, _take_no_notice)
     _check(parameters)
     flags = ConfigurationFlags(
         config_file=_path(parameters.pop("config_file")),
@@ -129,6 +132,8 @@ def run(**parameters: Any) -> None:
         kube_api_burst=parameters.pop("kube_api_burst"),
         leader_election=take_leader_election(parameters),
     )
+    if flags.config_map and flags.last_good and flags.config_map.is_in_same_map(flags.last_good):
+        raise click.UsageError("--config-map and --last-good-config-map name the same ConfigMap")
     access = take_access(parameters)
     logs.configure(parameters["logging_format"], parameters["verbosity"])
     start = _start(flags)
@@ -167,6 +172,10 @@ def _end_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
     sys.exit(ExitCode.OK)
 
 
+def _take_no_notice(_number: int, _frame: FrameType | None) -> None:
+    """Go on with the start."""
+
+
 def _check(parameters: dict[str, Any]) -> None:
     """Refuse flags that make sense only together, and put the defaults of the others in."""
     if parameters["config_file"] and parameters["config_map"]:
@@ -185,7 +194,7 @@ def _placed(name: ConfigMapName | None, flag: str) -> ConfigMapName | None:
     own = os.environ.get("POD_NAMESPACE", "")
     if not own:
         raise click.UsageError(f'{flag}: "{name}" has no namespace, and POD_NAMESPACE is not set')
-    return ConfigMapName(name.name, own, name.key)
+    return name.within(own)
 
 
 def _path(text: str | None) -> Path | None:

@@ -1,13 +1,17 @@
 """`k8s-scheduler shadow`: how another scheduler's bindings look to this one. Binds nothing."""
 
+import logging
+import os
 import signal
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
+from k8s_scheduler.api.config import ResolvedProfile, SchedulerConfiguration
 from k8s_scheduler.api.field_errors import ConfigurationError
 from k8s_scheduler.app.configuration import load, log_warnings
 from k8s_scheduler.app.exit_codes import ExitCode
@@ -17,6 +21,8 @@ from k8s_scheduler.cli.access_flags import take_access
 from k8s_scheduler.cli.flags import GoDuration
 from k8s_scheduler.cli.serving_flags import check_serving, serving_options
 from k8s_scheduler.obs import logging as logs
+
+logger = logging.getLogger(__name__)
 
 _FILE = click.Path(path_type=Path)
 
@@ -98,6 +104,8 @@ def shadow(**parameters: Any) -> None:
     except UnknownProfileError as error:
         _refuse(f"--scheduler-name: {error}")
     log_warnings(configuration, flags)
+    if configuration.extras.node_ownership.node_selector is not None:
+        _tell_of_ownership(configuration, following)
     served = ("bind_address", "secure_port", "tls_cert_file", "tls_private_key_file")
     common = (*served, "verbosity", "logging_format")
     run_options = RunOptions(
@@ -119,6 +127,31 @@ def _check(parameters: dict[str, Any]) -> None:
     check_serving(parameters)
     if not parameters["report_seconds"]:
         raise click.UsageError("--report-every needs a time above 0")
+    out = parameters["out"]
+    # Not at the end, when hours of watching would be lost.
+    if out is not None and (problem := _problem_with(out)):
+        raise click.UsageError(f"--out {out}: {problem}")
+
+
+def _problem_with(out: Path) -> str:
+    """Return why a report could not be written there; empty if it can."""
+    if out.is_dir():
+        return "is a directory"
+    if not out.parent.is_dir():
+        return f"there is no directory {out.parent}"
+    if not os.access(out if out.exists() else out.parent, os.W_OK):
+        return "may not be written"
+    return ""
+
+
+def _tell_of_ownership(
+    configuration: SchedulerConfiguration, following: Iterable[ResolvedProfile]
+) -> None:
+    ours = {profile.scheduler_name for profile in configuration.profiles}
+    others = [profile.scheduler_name for profile in following if profile.scheduler_name not in ours]
+    if others:
+        fields = {"schedulers": others}
+        logger.info("nodeOwnership is ours and not counted for others", extra={"fields": fields})
 
 
 def _refuse(text: str) -> NoReturn:

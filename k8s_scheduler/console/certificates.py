@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, Final, TypeAlias
+from typing import IO, Final, NoReturn, TypeAlias
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -112,12 +112,18 @@ class CertificateFiles:
         aside = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         for context in (aside, self.context):
             try:
-                context.load_cert_chain(self._cert_file, self._key_file)
+                context.load_cert_chain(
+                    self._cert_file, self._key_file, password=self._refuse_password
+                )
             except (OSError, ValueError) as error:
                 raise CertificateError(
                     f"{self._cert_file} and {self._key_file} are no certificate with its key: "
                     f"{error}"
                 ) from error
+
+    def _refuse_password(self) -> NoReturn:
+        # Without this OpenSSL would ask on the terminal and wait for ever.
+        raise CertificateError(f"{self._key_file}: is encrypted; give a key without a password")
 
 
 class SelfSigned:

@@ -34,6 +34,7 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.console.gate import Gate, HealthOnly
 from k8s_scheduler.console.guarding import guarded_by
 from k8s_scheduler.console.health import Check, health_page
+from k8s_scheduler.console.listening import listen
 from k8s_scheduler.console.pod_resources import resource_page
 from k8s_scheduler.console.slis import HealthSlis
 from k8s_scheduler.lib.slices import SliceMeter, silent_meter
@@ -141,9 +142,9 @@ async def serve(
         shutdown_timeout=_CLOSE_SECONDS,
     )
     await runner.setup()
-    site = web.TCPSite(runner, bind_address, port or 0, ssl_context=certificate.context)
     try:
-        await site.start()
+        listening = listen(bind_address, port or 0)
+        await web.SockSite(runner, listening, ssl_context=certificate.context).start()
     except OSError as error:
         await runner.cleanup()
         host = f"[{bind_address}]" if ":" in bind_address else bind_address

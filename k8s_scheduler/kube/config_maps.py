@@ -81,14 +81,17 @@ async def write_config_map(
     data: dict[str, str],
     annotations: dict[str, str],
     *,
+    version: str,
     may_send: Callable[[], bool],
     timeout_seconds: float,
 ) -> None:
-    """Put texts into a ConfigMap that exists; raises KubeError.
+    """Put texts into a ConfigMap that is still as it was read; raises KubeError, Conflict if not.
 
-    Of several replicas one writes: `may_send` is asked when the first byte is about to leave.
+    Of several replicas one writes: `may_send` is asked when the first byte is about to leave. One
+    that arrives late, after somebody else has written, changes nothing: `version` is another then.
     """
-    body = msgspec.json.encode({"metadata": {"annotations": annotations}, "data": data})
+    metadata = {"resourceVersion": version, "annotations": annotations}
+    body = msgspec.json.encode({"metadata": metadata, "data": data})
     response = await transport.request(
         "PATCH",
         _path(wanted),

@@ -28,7 +28,7 @@ def ensure_suite(
     # The suite has to be of the bed's version; a test sees that both go.mod files agree.
     versions = read_versions()
     flags = ("-trimpath", "-buildvcs=false", "-ldflags", link_flags(versions))
-    home = cache / "e2e" / build_key(module_dir, versions, recipe=flags)
+    home = cache / "e2e" / build_key(module_dir, versions.kubernetes, recipe=flags)
     program = home / PROGRAM
     if program.exists():
         return program

@@ -52,7 +52,7 @@ def test_loading_and_starting_that_disagree_are_noticed(monkeypatch, tmp_path):
     """A daemon that refuses what can be loaded, or does not find its extras in a broken file."""
     path = tmp_path / "config.yaml"
     both = "\n---\n".join(map(json.dumps, (configs.HEAD, configs.EXTRAS)))
-    monkeypatch.setattr(trying, "whole_extras", lambda _: None)
+    monkeypatch.setattr(trying, "kept_in", lambda _: "")
     assert "and read alone" in tried(both, path).problem
     monkeypatch.setattr(trying, "load_start", refuse)
     assert tried(both, path).problem == "loads, and can't be started with: no"

@@ -3,7 +3,7 @@
 Promise: loading gives a configuration from which a core can be built, or a ConfigurationError
 whose every error has a message and the name of the file; never anything else, and soon. A daemon
 starts with the same. Where loading refuses the text it starts with the last good one, if our own
-document is whole and says where that is, or else says everything that is wrong.
+document says where that is, or else says everything that is wrong.
 """
 
 import time
@@ -12,11 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_scheduler.api.config_documents import whole_extras
+from k8s_scheduler.api.config_documents import kept_in
 from k8s_scheduler.api.config_load import load_configuration
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
 from k8s_scheduler.api.config_summary import summary
-from k8s_scheduler.api.extras import SchedulerExtras
 from k8s_scheduler.api.field_errors import ConfigurationError
 from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.app.starting import Start, StartError, load_start, place_to_keep
@@ -114,6 +113,6 @@ def _kept(_wanted: ConfigMapName) -> ConfigMap:
 def _look_at_extras(start: Start, flags: ConfigurationFlags) -> None:
     """What stands in a right file is found as well once the document beside it is wrong."""
     place_to_keep(flags, start.configuration)
-    alone = whole_extras(start.text or "") or SchedulerExtras()
-    if alone != start.configuration.extras:
-        raise BrokenPromiseError(f"{start.configuration.extras}, and read alone {alone}")
+    alone, together = kept_in(start.text or ""), start.configuration.extras.last_good.config_map
+    if alone != together:
+        raise BrokenPromiseError(f"{together!r} is where it is kept, and read alone {alone!r}")

@@ -26,11 +26,9 @@ from k8s_scheduler.kube.errors import OutcomeUnknown
 from k8s_scheduler.kube.http import Response
 from k8s_scheduler.kube.transport import ApiTransport
 from k8s_scheduler.obs.metrics import Metrics
-from testbed.installation import create_objects
+from testbed.installation import create_objects, wait_granted
 from testbed.sandbox import Sandbox
-from testbed.waiting import eventually
 
-REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _numbers = itertools.count()
 
 
@@ -59,12 +57,11 @@ class Account:
         self.name = name
         self.user = f"system:serviceaccount:{sandbox.namespace}:{name}"
         self._sandbox = sandbox
-        self._roles = tuple(roles)
         # Roles for the whole cluster have names that nobody else uses.
-        manifest = rights_manifest(self._roles, Owner(name, sandbox.namespace))
-        documents = list(yaml.safe_load_all(manifest))
-        create_objects(sandbox.bed, documents)
-        for document in documents:
+        manifest = rights_manifest(tuple(roles), Owner(name, sandbox.namespace))
+        self._objects = list(yaml.safe_load_all(manifest))
+        create_objects(sandbox.bed, self._objects)
+        for document in self._objects:
             if document["kind"].startswith("Cluster"):
                 plural = f"{document['kind'].lower()}s"
                 path = f"/apis/rbac.authorization.k8s.io/v1/{plural}/{name}"
@@ -72,29 +69,7 @@ class Account:
 
     def wait_granted(self) -> None:
         """Wait until the API server goes by the roles; a new one takes it a moment."""
-        for role in self._roles:
-            for rule in role.rules:
-                if rule.paths:
-                    continue
-                resource, _, subresource = rule.resources[0].partition("/")
-                attributes = {
-                    "verb": rule.verbs[0],
-                    "group": rule.group,
-                    "resource": resource,
-                    "subresource": subresource,
-                    "namespace": role.namespace,
-                    "name": rule.names[0] if rule.names else "",
-                }
-                spec = {"user": self.user, "resourceAttributes": attributes}
-                body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-                eventually(
-                    lambda review=body | {"spec": spec}: self._sandbox.client.create(
-                        REVIEWS, review
-                    )["status"]["allowed"],
-                    10,
-                    f"{self.user} may {attributes}",
-                    interval_seconds=0.02,
-                )
+        wait_granted(self._sandbox.bed, self._objects)
 
     def log_in(self) -> Path:
         """Write a kubeconfig with a token of the account."""

@@ -61,3 +61,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 --config=/etc/kubernetes/k8s-scheduler/config.yaml
 {{- end -}}
 {{- end -}}
+
+{{/* Where the serving certificate is mounted. */}}
+{{- define "k8s-scheduler.tlsPath" -}}
+/etc/kubernetes/k8s-scheduler-tls
+{{- end -}}

@@ -53,6 +53,19 @@ leaderElection:
             )
         ],
     ),
+    "names that no Lease and no namespace can have": (
+        "leaderElection: {resourceName: a/../b, resourceNamespace: kube.system}\n",
+        [
+            (
+                'config.yaml:3: leaderElection.resourceName: Invalid value: "a/../b": cannot be '
+                "the name of a Lease"
+            ),
+            (
+                "config.yaml:3: leaderElection.resourceNamespace: Invalid value: "
+                '"kube.system": cannot be a namespace'
+            ),
+        ],
+    ),
     "negative burst": (
         "clientConnection: {burst: -1}\n",
         ["config.yaml:3: clientConnection.burst: Invalid value: -1: must be non-negative"],

@@ -3,7 +3,7 @@
 import pytest
 
 from k8s_scheduler.api import config_documents
-from k8s_scheduler.api.config_documents import whole_extras
+from k8s_scheduler.api.config_documents import kept_in
 from k8s_scheduler.api.config_load import configuration_from_text
 from k8s_scheduler.api.config_summary import summary
 from k8s_scheduler.api.field_errors import ConfigurationError
@@ -50,26 +50,58 @@ def test_a_name_that_cannot_be_is_an_error_with_its_line(name, message):
     ],
     ids=["all is well", "broken after it", "broken before it", "something else around it"],
 )
-def test_whole_extras_are_found_beside_anything(text):
-    extras = whole_extras(text)
-    assert extras is not None
-    assert extras.last_good.config_map == "a/b"
+def test_the_place_is_found_beside_anything(text):
+    assert kept_in(text) == "a/b"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "nodeOwnership: {nodeSelector: {nodeSelectorTerms: []}}",
+        "nodeOwnership: {nodeSelector: {nodeSelectorTerms: [{}]}}",
+        "batch: {maxPods: 0}",
+        "batch: []",
+        "bach: {}",
+        "batch: {}\nbatch: {}",
+    ],
+    ids=["no terms", "an empty term", "a number", "a type", "a name", "twice"],
+)
+def test_what_is_wrong_elsewhere_in_our_own_document_does_not_hide_the_place(field):
+    text = f"{MAIN}---\n{HEAD}{field}\nlastGood: {{configMap: a/b}}\n"
+    with pytest.raises(ConfigurationError):
+        configuration_from_text(text, known_plugins(), source="f.yaml")
+    assert kept_in(text) == "a/b"
 
 
 @pytest.mark.parametrize(
     "text",
     [
         MAIN,
-        f"{HEAD}lastGod: {{}}\n",
+        HEAD,
+        f"{HEAD}lastGod: {{configMap: a/b}}\n",
         f"{HEAD}lastGood: {{configMap: A}}\n",
+        f"{HEAD}lastGood: {{configMap: a/b, key: c}}\n",
+        f"{HEAD}lastGood: {{configMap: a/b}}\nlastGood: {{configMap: c/d}}\n",
+        f"{HEAD}lastGood: {{configMap: 1}}\n",
         f"{HEAD}lastGood: [\n",
-        HEAD.replace("v1alpha1", "v2"),
+        HEAD.replace("v1alpha1", "v2") + "lastGood: {configMap: a/b}\n",
         "",
     ],
-    ids=["none", "unknown field", "wrong name", "no YAML", "another version", "nothing"],
+    ids=[
+        "no extras",
+        "not set",
+        "misspelt",
+        "no name",
+        "with something unknown",
+        "two places",
+        "no text",
+        "no YAML",
+        "another version",
+        "nothing",
+    ],
 )
-def test_extras_that_are_not_whole_say_nothing(text):
-    assert whole_extras(text) is None
+def test_a_place_that_is_doubtful_itself_is_none(text):
+    assert not kept_in(text)
 
 
 @pytest.mark.parametrize("part", ["- a\n", "# SchedulerExtras\n- a\n"], ids=["others", "named"])
@@ -81,5 +113,5 @@ def test_a_file_of_many_documents_is_not_parsed_one_by_one(monkeypatch, part):
         return [], []
 
     monkeypatch.setattr(config_documents, "parse_yaml", parse)
-    whole_extras("---\n".join([part] * 1000))
+    kept_in("---\n".join([part] * 1000))
     assert len(parsed) <= 3

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.app.config_origin import FileOrigin
 from k8s_scheduler.app.config_status import ConfigStatus, mean_the_same, settle
-from k8s_scheduler.app.configuration import interpret
+from k8s_scheduler.app.configuration import interpret, log_warnings
 from k8s_scheduler.app.mounts import is_mounted_alone
 from k8s_scheduler.app.offers import Offer, Refusal
 from k8s_scheduler.app.options import ConfigurationFlags
@@ -61,6 +62,41 @@ class TestSettle:
         assert mean_the_same(meaning(), meaning("# remark\n"))
 
 
+class TestWarnings:
+    """What is asked for in a place where it does not count is said."""
+
+    EXTRAS = (
+        "---\napiVersion: k8s-scheduler.io/v1alpha1\nkind: SchedulerExtras\n"
+        "lastGood: {configMap: kept}\n"
+    )
+
+    def said(self, text, caplog, **options):
+        flags = ConfigurationFlags(**options)
+        log_warnings(interpret(flags, Offer("f.yaml", HEAD + text)), flags)
+        return [record.fields["reason"] for record in caplog.records]
+
+    def test_a_login_in_a_config_map_that_is_read_through_the_api(self, caplog):
+        named = {"config_map": ConfigMapName("m", "ns"), "kubeconfig": "/f"}
+        (reason,) = self.said("clientConnection: {kubeconfig: /other}\n", caplog, **named)
+        assert reason.startswith("f.yaml:3: clientConnection.kubeconfig: the login that read")
+        caplog.clear()
+        assert self.said("clientConnection: {kubeconfig: /f}\n", caplog, **named) == []
+
+    def test_a_flag_about_the_connection_names_where_it_belongs(self, caplog):
+        named = {"config_map": ConfigMapName("m", "ns"), "kube_api_qps": 5.0}
+        (reason,) = self.said("", caplog, **named)
+        assert reason == "--kube-api-qps: set clientConnection.qps in the ConfigMap of --config-map"
+
+    @pytest.mark.parametrize(
+        ("flag", "said"),
+        [("ns/kept", []), ("ns/x", ["lastGood.configMap: --last-good-config-map=ns/x wins"])],
+    )
+    def test_a_place_for_the_last_good_one_that_the_flag_overrules(self, caplog, flag, said):
+        named = {"config_file": Path("f"), "pod_namespace": "ns"}
+        last_good = ConfigMapName.parse(flag)
+        assert self.said(self.EXTRAS, caplog, last_good=last_good, **named) == said
+
+
 class TestPage:
     def test_upstreams_part_and_ours(self):
         page = status("parallelism: 4\n").page()
@@ -69,6 +105,14 @@ class TestPage:
         assert (ours["hash"], ours["since"]) == ("h", "1970-01-01T00:00:00Z")
         assert ours["source"] == "f.yaml"
         assert ours["extras"]["batch"]["maxPods"] == 16
+
+    def test_source_and_hash_are_those_of_one_text_also_where_it_means_the_same(self):
+        """As when the last good one was started with, and then the file was put right."""
+        shown = status()
+        repaired = interpret(ConfigurationFlags(), Offer("repaired.yaml", HEAD + "# remark\n"))
+        shown.unchanged(repaired, "other", ())
+        ours = shown.page()["k8s-scheduler.io"]
+        assert (ours["hash"], ours["source"]) == ("other", "repaired.yaml")
 
     def test_private_keys_are_not_shown(self):
         page = str(status(EXTENDER).page())
@@ -122,6 +166,8 @@ MOUNTS = """\
 30 22 0:40 /volumes/c /etc/directory ro - tmpfs tmpfs rw
 31 22 0:40 /volumes/d /etc/with\\040space.yaml ro - tmpfs tmpfs rw
 32 22 0:41 /volumes/e/..data/c.yaml /etc/alone.yaml ro - tmpfs tmpfs rw
+33 22 0:42 /volumes/f/..2026_01_31_10_00_00.123/sub /etc/sub ro - tmpfs tmpfs rw
+34 33 0:43 / /etc/sub/own rw - tmpfs tmpfs rw
 """
 
 
@@ -132,6 +178,9 @@ MOUNTS = """\
         ("/etc/with space.yaml", True),
         ("/etc/directory/config.yaml", False),
         ("/etc/other.yaml", False),
+        ("/etc/sub/config.yaml", True),
+        ("/etc/sub/deeper/config.yaml", True),
+        ("/etc/sub/own/config.yaml", False),
     ],
 )
 def test_a_file_that_is_mounted_by_itself_is_known(tmp_path, path, alone):

@@ -10,12 +10,12 @@ from k8s_scheduler.app.last_good import LastGoodKeeper
 from k8s_scheduler.kube.http import Response
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.clock import settle, virtual_time
-from tests.fakes.transport import FakeTransport, status
+from tests.fakes.transport import FakeTransport, Lost, status
 from tests.unit.kube.write_fakes import running
 
 NAME = ConfigMapName("m", "ns")
 PATH = "/api/v1/namespaces/ns/configmaps/m"
-EMPTY = Response(200, json.dumps({"metadata": {"uid": "u"}}).encode())
+EMPTY = Response(200, json.dumps({"metadata": {"uid": "u", "resourceVersion": "7"}}).encode())
 
 
 class Keeping:
@@ -66,6 +66,70 @@ async def test_who_is_replaced_while_it_reads_does_not_write():
         await settle()
     assert scene.methods() == ["GET"]
     assert scene.saved() == 0
+
+
+@virtual_time
+async def test_it_replaces_nothing_but_what_was_read():
+    """One that arrives late, after the next leader's, must not bring the old one back."""
+    scene = Keeping()
+    scene.api.script("GET", PATH, EMPTY)
+    scene.api.script("PATCH", PATH, status(409, "Conflict"))
+    scene.keeper.keep(NAME, "text")
+    async with running(scene.keeper.run()):
+        await settle()
+        assert scene.api.requests[1].json()["metadata"]["resourceVersion"] == "7"
+        assert scene.saved() == 0
+        # What stands there now is looked at before the next try.
+        scene.api.script("GET", PATH, EMPTY)
+        scene.api.script("PATCH", PATH, Response(200))
+        await asyncio.sleep(20)
+    assert scene.methods() == ["GET", "PATCH"] * 2
+    assert scene.saved() == 1
+
+
+class TestDrain:
+    """Whoever stops sees to its end what may still arrive, and begins nothing more."""
+
+    @virtual_time
+    async def test_a_patch_under_way_is_waited_for(self):
+        scene, time = Keeping(), asyncio.get_running_loop().time
+        scene.api.script("GET", PATH, EMPTY)
+        scene.api.script("PATCH", PATH, Lost(after_seconds=2.0))
+        scene.keeper.keep(NAME, "text")
+        async with running(scene.keeper.run()):
+            await settle()
+            began = time()
+            assert await scene.keeper.drain(30.0) == 0
+            assert time() - began == pytest.approx(2.0)
+            await asyncio.sleep(60)
+        assert scene.methods() == ["GET", "PATCH"]
+
+    @virtual_time
+    async def test_but_not_for_ever(self):
+        scene = Keeping()
+        scene.api.script("GET", PATH, EMPTY)
+        scene.api.script("PATCH", PATH, Lost(after_seconds=2.0))
+        scene.keeper.keep(NAME, "text")
+        async with running(scene.keeper.run()):
+            await settle()
+            assert await scene.keeper.drain(1.0) == 1
+
+    @virtual_time
+    async def test_what_was_only_read_by_then_is_not_written(self, caplog):
+        scene = Keeping()
+        scene.api.script("GET", PATH, EMPTY)
+        scene.api.connecting_seconds = 1.0
+        scene.keeper.keep(NAME, "text")
+        async with running(scene.keeper.run()):
+            await settle()
+            assert await scene.keeper.drain(30.0) == 0
+            await asyncio.sleep(60)
+        assert scene.methods() == ["GET"]
+        assert caplog.text == ""
+
+    @virtual_time
+    async def test_without_anything_to_save_nobody_waits(self):
+        assert await Keeping().keeper.drain(30.0) == 0
 
 
 def refused(verb):

@@ -79,7 +79,7 @@ class Writer:
 
 
 class Scene:
-    def __init__(self, *, elect=True, delay=False, left=0, unwritten=0, others=()):
+    def __init__(self, *, elect=True, delay=False, left=0, unwritten=0, unkept=0, others=()):
         self.log = []
         self.nodes, self.pods = Informer(self.log, "nodes"), Informer(self.log, "pods")
         self.others = tuple(Informer(self.log, name) for name in others)
@@ -97,6 +97,7 @@ class Scene:
             reader=Writer(self.log, "reader"),
             check=Writer(self.log, "check"),
             recording=None,
+            reload=SimpleNamespace(keeper=Writer(self.log, "last good", unkept)),
             elector=self.elector,
         )
         settings = SimpleNamespace(delay_cache_until_active=delay)
@@ -273,6 +274,7 @@ async def test_stopping_drains_while_the_lease_is_held_and_then_gives_it_back():
         "dispatcher stop accepting",
         "dispatcher drain",
         "writes drain",
+        "last good drain",
         "release",
         "recorder drain",
         "forbid",
@@ -314,6 +316,15 @@ async def test_a_lease_under_which_a_write_may_still_arrive_is_left_to_run_out()
     assert await scene.running == ExitCode.DRAIN_TIMED_OUT
     assert "release" not in scene.log
     assert not scene.elector.is_leading
+
+
+async def test_a_lease_under_which_the_last_good_configuration_may_arrive_is_left_to_run_out():
+    scene = Scene(unkept=1)
+    scene.elector.acquired.set()
+    await scene.sync()
+    scene.stop.set()
+    assert await scene.running == ExitCode.DRAIN_TIMED_OUT
+    assert "release" not in scene.log
 
 
 async def test_a_drain_that_leaves_evictions_or_volumes_unwritten_says_so(caplog):

@@ -201,6 +201,10 @@ async def test_a_config_map_that_goes_away_is_refused_and_missed():
         await scene.look()
         assert scene.status.refused.errors == ("ConfigMap ns/own does not exist",)
         assert scene.graph.pump._core.scheduler_names == {"ours"}
+        (event,) = scene.api.objects("/apis/events.k8s.io/v1/events").values()
+        assert "ConfigMap ns/own does not exist" in event["note"]
+        regarding = event["regarding"]
+        assert (regarding["kind"], regarding["name"]) == ("ConfigMap", "own")
 
 
 @virtual_time

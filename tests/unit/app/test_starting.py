@@ -116,14 +116,20 @@ class TestLastGood:
     def test_a_good_file_needs_none(self):
         assert self.start(GOOD, saved=BAD).refused is None
 
-    def test_its_place_is_read_from_extras_that_are_whole(self):
-        start = self.start("profiles: [\n" + EXTRAS, saved=GOOD, flag=False)
+    @pytest.mark.parametrize(
+        "text",
+        ["profiles: [\n" + EXTRAS, GOOD + EXTRAS + "nodeOwnership: {nodeSelector: {}}\n"],
+        ids=["beside our own document", "in it"],
+    )
+    def test_its_place_is_read_whatever_else_is_wrong(self, text):
+        start = self.start(text, saved=GOOD, flag=False)
         assert names(start) == ["good"]
+        assert start.refused is not None
 
     @pytest.mark.parametrize(
         "text",
         [BAD, BAD + EXTRAS.replace("lastGood", "lastGod"), BAD + EXTRAS.replace("saved", "S")],
-        ids=["no extras", "broken extras", "a name that cannot be"],
+        ids=["no extras", "misspelt", "a name that cannot be"],
     )
     def test_without_a_place_everything_that_is_wrong_is_told(self, text):
         with pytest.raises(StartError, match="paralellism"):
@@ -132,6 +138,27 @@ class TestLastGood:
     def test_a_place_without_a_namespace_is_none_where_ours_is_not_known(self):
         with pytest.raises(StartError, match="paralellism"):
             self.start(BAD + EXTRAS, saved=GOOD, flag=False, namespace="")
+
+    @pytest.mark.parametrize(
+        ("place", "namespace", "message"),
+        [
+            (
+                "saved",
+                "",
+                "saved has no namespace, and our own is not known: write NAMESPACE/saved",
+            ),
+            ("own", "ns", "ns/own holds the configuration itself; name another ConfigMap"),
+        ],
+        ids=["nowhere", "where the configuration is"],
+    )
+    def test_a_place_that_it_cannot_be_kept_in_is_an_error_of_the_file(
+        self, place, namespace, message
+    ):
+        """Started with all the same, nothing would ever be saved, or a ConfigMap be spoilt."""
+        text = GOOD + EXTRAS.replace("saved", place)
+        with pytest.raises(StartError, match=f"lastGood.configMap: .*{message}"):
+            self.start(text, saved=GOOD, flag=False, namespace=namespace)
+        assert self.start(text, saved=GOOD, flag=True, namespace=namespace).refused is None
 
     @pytest.mark.parametrize(
         ("saved", "message"), [(BAD, "last good configuration: ns/saved"), (None, "does not exist")]

@@ -1,5 +1,6 @@
 """`k8s-scheduler rbac` prints what `run` needs with the same flags."""
 
+import pytest
 import yaml
 from click.testing import CliRunner
 
@@ -64,6 +65,41 @@ def test_config_maps_in_two_namespaces_get_a_role_in_each():
     roles = {d["metadata"]["namespace"]: d["rules"] for d in documents if d["kind"] == "Role"}
     assert [rule["resourceNames"] for rule in roles["a"]] == [["mine"]]
     assert [rule["verbs"] for rule in roles["b"]] == [["get", "patch"]]
+
+
+@pytest.mark.parametrize(
+    ("flags", "place"),
+    [
+        (["--namespace=a"], ("b", "kept")),
+        (["--namespace=a", "--last-good-config-map=other"], ("a", "other")),
+    ],
+    ids=["the file's", "the flag wins"],
+)
+def test_the_last_good_configuration_is_kept_where_the_file_says(tmp_path, flags, place):
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n---\n"
+        "apiVersion: k8s-scheduler.io/v1alpha1\nkind: SchedulerExtras\n"
+        "lastGood: {configMap: b/kept}\n"
+    )
+    documents = printed(f"--config={file}", *flags)
+    allowed = [
+        (d["metadata"]["namespace"], *rule["resourceNames"])
+        for d in documents
+        for rule in d.get("rules", ())
+        if "patch" in rule["verbs"] and rule.get("resources") == ["configmaps"]
+    ]
+    assert allowed == [place]
+
+
+@pytest.mark.parametrize(
+    "flag", ["--name=Mine", "--name=", "--namespace=a b", f"--namespace={'n' * 64}"]
+)
+def test_a_name_that_cannot_be_is_refused(flag):
+    result = CliRunner().invoke(main, ["rbac", flag])
+    assert result.exit_code == ExitCode.USAGE
+    assert f"Invalid value for '{flag.partition('=')[0]}'" in result.output
+    assert '" cannot be a name' in result.output
 
 
 def test_a_wrong_file_is_refused_with_its_errors(tmp_path):

@@ -1,5 +1,7 @@
 """`run` turns kube-scheduler's flags into RunOptions, and ends with the daemon's exit code."""
 
+import os
+import signal
 import sys
 import types
 from pathlib import Path
@@ -8,8 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from k8s_scheduler import __version__
+from k8s_scheduler.app import starting
+from k8s_scheduler.app.configuration import default
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import AccessOptions, Evaluation, RunOptions
+from k8s_scheduler.app.starting import Start
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.obs import logging as logs
 
@@ -301,6 +306,28 @@ def test_a_config_map_that_cannot_be_is_refused(daemon, monkeypatch, flag, messa
     assert result.exit_code == 2
     assert message in result.output.replace("\n", " ")
     assert daemon.options is None
+
+
+def test_the_last_good_one_cannot_be_kept_where_the_configuration_is(daemon):
+    result = run("--config-map=ns/m:a.yaml", "--last-good-config-map=ns/m")
+    assert result.exit_code == ExitCode.USAGE
+    assert "name the same ConfigMap" in result.output
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR2])
+def test_signals_for_a_running_daemon_do_not_end_one_that_is_starting(daemon, monkeypatch, number):
+    def start(flags):
+        # Nothing but this has set a handler by then.
+        assert callable(signal.getsignal(number))
+        os.kill(os.getpid(), number)
+        return Start(default(flags))
+
+    before = signal.signal(number, signal.SIG_DFL)
+    monkeypatch.setattr(starting, "load_start", start)
+    try:
+        assert run().exit_code == 0
+    finally:
+        signal.signal(number, before)
 
 
 def test_the_pods_own_namespace_is_filled_in(daemon, monkeypatch, tmp_path):

@@ -67,6 +67,23 @@ class TestWhoIsFollowed:
         assert str(error.value).startswith(message)
 
 
+def test_nodes_of_our_own_are_no_limit_for_other_schedulers(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        f"{HEADER}profiles: [{{schedulerName: ours}}]\n---\n"
+        "apiVersion: k8s-scheduler.io/v1alpha1\nkind: SchedulerExtras\n"
+        "nodeOwnership: {nodeSelector: {nodeSelectorTerms: [{matchExpressions: "
+        "[{key: a, operator: Exists}]}]}}\n"
+    )
+    loaded = load_configuration(file, known_plugins())
+    ours, theirs = following_profiles(loaded, ["ours", "default-scheduler"])
+    assert ours.points["filter"][0].name == "NodeOwnership"
+    assert not any(u.name == "NodeOwnership" for uses in theirs.points.values() for u in uses)
+    assert "NodeOwnership" not in theirs.plugin_args
+    file.write_text(f"{HEADER}profiles: [{{schedulerName: default-scheduler}}]\n")
+    assert theirs.points == load_configuration(file, known_plugins()).profiles[0].points
+
+
 @pytest.fixture
 def started(monkeypatch):
     """Return the options that a command line comes to, instead of running."""
@@ -95,6 +112,8 @@ def test_flags_reach_the_options(started):
         ("--tls-cert-file c", "--tls-cert-file and --tls-private-key-file go together"),
         ("--report-every 0s", "--report-every needs a time above 0"),
         ("--config /does/not/exist", "/does/not/exist"),
+        ("--out /does/not/exist.json", "--out /does/not/exist.json: there is no directory"),
+        ("--out /", "--out /: is a directory"),
     ],
 )
 def test_mistakes_are_told_without_a_traceback(started, line, message):

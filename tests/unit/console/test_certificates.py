@@ -165,3 +165,29 @@ class TestFiles:
         write(b"no", b"pair")
         with pytest.raises(CertificateError, match="are no certificate with its key"):
             CertificateFiles(*files)
+
+    def test_a_key_that_is_encrypted_is_named_and_nobody_is_asked_for_its_password(self, pair):
+        write, *files = pair
+        certificate, key = make_pair()
+        write(certificate, encrypted(key))
+        with pytest.raises(CertificateError) as caught:
+            CertificateFiles(*files)
+        assert str(caught.value) == f"{files[1]}: is encrypted; give a key without a password"
+
+    def test_a_renewed_one_that_is_encrypted_leaves_the_old_pair(self, pair, caplog):
+        write, *files = pair
+        first = make_pair()
+        write(*first)
+        served = CertificateFiles(*files)
+        write(first[0], encrypted(first[1]))
+        assert served.refresh() is False
+        handshake(served.context, first[0])
+        assert "is encrypted" in caplog.records[-1].fields["error"]
+
+
+def encrypted(key):
+    return serialization.load_pem_private_key(key, None).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"secret"),
+    )

@@ -212,6 +212,22 @@ class TestRest:
         assert f"cannot serve health and metrics on https://127.0.0.1:{port}: " in str(caught.value)
         assert "--secure-port" in str(caught.value)
 
+    @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+    @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+    async def test_the_default_address_answers_probes_of_both_kinds(self, host):
+        server = await serve(
+            Endpoints(registry=CollectorRegistry()), CERTIFICATE, bind_address="0.0.0.0", port=None
+        )
+        trusting = ssl.create_default_context(cadata=CERTIFICATE.certificate_pem.decode())
+        try:
+            async with (
+                aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting)) as session,
+                session.get(f"https://{host}:{server.port}/livez") as response,
+            ):
+                assert await response.text() == "ok"
+        finally:
+            await server.close()
+
     async def test_port_0_is_refused_because_it_means_off(self):
         endpoints = Endpoints(registry=CollectorRegistry())
         with pytest.raises(ValueError, match="use None for any free port"):

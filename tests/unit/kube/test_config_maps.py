@@ -73,11 +73,14 @@ async def test_writing_changes_only_what_is_named():
     api = FakeTransport()
     api.script("PATCH", PATH, Response(200))
     await write_config_map(
-        api, NAME, {"k": "v"}, {"a": "b"}, may_send=lambda: True, timeout_seconds=4.0
+        api, NAME, {"k": "v"}, {"a": "b"}, version="7", may_send=lambda: True, timeout_seconds=4.0
     )
     (request,) = api.requests
     assert request.content_type == MERGE_PATCH
-    assert request.json() == {"metadata": {"annotations": {"a": "b"}}, "data": {"k": "v"}}
+    assert request.json() == {
+        "metadata": {"resourceVersion": "7", "annotations": {"a": "b"}},
+        "data": {"k": "v"},
+    }
 
 
 @pytest.mark.parametrize(

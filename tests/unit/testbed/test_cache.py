@@ -27,7 +27,7 @@ class TestBuildKey:
     """Same inputs, same key; any other input, another key."""
 
     def key(self, module_dir, *recipe: str) -> str:
-        return build_key(module_dir, read_versions(module_dir), recipe=recipe)
+        return build_key(module_dir, read_versions(module_dir).kubernetes, recipe=recipe)
 
     def test_names_the_version(self, module_dir):
         assert self.key(module_dir).startswith("v1.37.1-")
