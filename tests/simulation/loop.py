@@ -87,7 +87,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def at(self, when: float, callback: Callable[..., Any], *args: Any) -> asyncio.TimerHandle:
         """Call back at a time, whatever happens to the process that asks."""
         now = self.now
-        due = when if when > now else now
+        due = max(now, when)
         timer = _Timer(callback, args, self.outside, False, self, due)  # noqa: FBT003
         heapq.heappush(self._timers, (due, timer))
         return timer
@@ -160,7 +160,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 try:
                     handle.context.run(handle.callback, *handle.args)
                 except Exception as error:
-                    self.call_exception_handler({"message": "a callback failed", "exception": error})
+                    self.call_exception_handler(
+                        {"message": "a callback failed", "exception": error}
+                    )
             if self._stopping:
                 return
 
