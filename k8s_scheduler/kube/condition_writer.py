@@ -10,8 +10,6 @@ import random
 import time
 from collections.abc import Callable
 
-from prometheus_client import Counter
-
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.conditions import (
@@ -26,6 +24,7 @@ from k8s_scheduler.kube.throttle import Admit
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.lib.backoff import Backoff
 from k8s_scheduler.lib.crew import Crew
+from k8s_scheduler.obs.counters import Counter
 
 log = logging.getLogger(__name__)
 

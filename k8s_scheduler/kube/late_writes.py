@@ -8,9 +8,8 @@ them (409: somebody else has bound the pod); every one is counted, and named in 
 import logging
 from typing import Final
 
-from prometheus_client import Counter
-
 from k8s_scheduler.kube.attempts import Call
+from k8s_scheduler.obs.counters import Counter
 
 log = logging.getLogger(__name__)
 

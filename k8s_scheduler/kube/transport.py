@@ -22,7 +22,6 @@ from typing import Final, Self
 from urllib.parse import urlencode
 
 import aiohttp
-from prometheus_client import Counter
 from yarl import URL
 
 from k8s_scheduler.kube.attempts import (
@@ -42,6 +41,7 @@ from k8s_scheduler.kube.late_writes import LateWrites
 from k8s_scheduler.kube.request_headers import RequestHeaders
 from k8s_scheduler.kube.sessions import Pair, Sessions
 from k8s_scheduler.kube.wires import Answer, WirePool
+from k8s_scheduler.obs.counters import Count
 from k8s_scheduler.obs.histograms import Observations
 from k8s_scheduler.obs.metrics import KubeMetrics
 
@@ -62,7 +62,7 @@ class ApiTransport:
         self._headers = RequestHeaders()
         self._metrics = metrics
         self._late = LateWrites(metrics.late_writes)
-        self._counters: dict[tuple[str, str], Counter] = {}
+        self._counters: dict[tuple[str, str], Count] = {}
         # By method: time, size of the request, size of the answer.
         self._sizes: dict[str, tuple[Observations, Observations, Observations]] = {}
         self._keeper: asyncio.Task[None] | None = None

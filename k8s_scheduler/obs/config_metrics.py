@@ -4,7 +4,9 @@ import enum
 import time
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Info
+from prometheus_client import CollectorRegistry, Info
+
+from k8s_scheduler.obs.counters import Counter, Gauge
 
 
 class ReloadResult(enum.StrEnum):

@@ -7,13 +7,14 @@ bound where they are used, once: a label lookup costs more than the observation 
 from collections.abc import Iterable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Info, disable_created_metrics
+from prometheus_client import CollectorRegistry, Info, disable_created_metrics
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from k8s_scheduler import __version__
 from k8s_scheduler.obs.config_metrics import ConfigMetrics
+from k8s_scheduler.obs.counters import Counter, Gauge
 from k8s_scheduler.obs.histograms import Histogram
 from k8s_scheduler.obs.kube_metrics import KubeMetrics
 from k8s_scheduler.obs.scheduler_metrics import SchedulerMetrics

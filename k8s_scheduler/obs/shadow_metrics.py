@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
+from k8s_scheduler.obs.counters import Counter
 from k8s_scheduler.obs.histograms import Histogram
 
 _REGRETS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)

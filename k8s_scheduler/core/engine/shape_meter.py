@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from prometheus_client import Counter
-
 from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
+from k8s_scheduler.obs.counters import Counter
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 
