@@ -159,10 +159,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     continue
                 try:
                     handle.context.run(handle.callback, *handle.args)
-                except Exception as error:
-                    self.call_exception_handler(
-                        {"message": "a callback failed", "exception": error}
-                    )
+                except Exception as error:  # noqa: BLE001  it is told, and the loop goes on
+                    failure = {"message": "a callback failed", "exception": error}
+                    self.call_exception_handler(failure)
             if self._stopping:
                 return
 
