@@ -61,7 +61,10 @@ class Scene:
     _bodies: dict[int, Any] = field(default_factory=dict)
 
     def view(self, client: str) -> View:
-        return self.views.setdefault(client, View())
+        found = self.views.get(client)
+        if found is None:
+            found = self.views[client] = View()
+        return found
 
     def body(self, call: Call) -> Any:
         """Return what a call brought along."""
@@ -136,7 +139,9 @@ class Audience:
         self._happened = _listening(checks, "happened")
 
     def tell(self, entry: Entry) -> None:
-        """Pass an entry on."""
+        """Pass an entry on; most are what was shown, which is nobody's business but the scene's."""
+        if isinstance(entry, Shown | Changed):
+            return
         if isinstance(entry, Sent):
             for check in self._sent:
                 check(entry.call)
