@@ -152,7 +152,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
         while True:
             if timers and (timers[0][1].is_cancelled or self.dead_timers > _DEAD_TIMERS):
                 self._drop_dead_timers()
-            self._move_time()
+            if not ready:
+                self._jump()
+            self._turns += 1
+            if self._turns > _TURNS_WITHOUT_TIME:
+                self._turns = 0
+                raise StandstillError(f"{_TURNS_WITHOUT_TIME} turns at {self.now:.3f} s")
+            if timers and timers[0][0] <= self.now:
+                self._take_due()
             for _ in range(len(ready)):
                 handle = ready.popleft()
                 if handle.is_cancelled or (held and self._is_held(handle)):
@@ -165,26 +172,24 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if self._stopping:
                 return
 
-    def _move_time(self) -> None:
-        """Make ready what is due now; if nothing is, go to where something is."""
-        ready, timers = self._ready, self._timers
-        if not ready:
-            if not timers:
-                raise StandstillError("every task waits and no timer is set")
-            if timers[0][0] > self.now:
-                self.now, self._turns = timers[0][0], 0
-        self._turns += 1
-        if self._turns > _TURNS_WITHOUT_TIME:
-            self._turns = 0
-            raise StandstillError(f"{_TURNS_WITHOUT_TIME} turns at {self.now:.3f} s")
-        now = self.now
+    def _jump(self) -> None:
+        """Go to where something is due."""
+        timers = self._timers
+        if not timers:
+            raise StandstillError("every task waits and no timer is set")
+        if timers[0][0] > self.now:
+            self.now, self._turns = timers[0][0], 0
+
+    def _take_due(self) -> None:
+        """Make ready what is due now."""
+        timers, now = self._timers, self.now
         while timers and timers[0][0] <= now:
             timer = heapq.heappop(timers)[1]
             timer.is_scheduled = False
             if timer.is_cancelled:
                 self.dead_timers -= 1
             else:
-                ready.append(timer)
+                self._ready.append(timer)
 
     def _is_held(self, handle: _Handle) -> bool:
         """Put aside what belongs to a frozen owner."""
