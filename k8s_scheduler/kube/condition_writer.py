@@ -23,6 +23,7 @@ from k8s_scheduler.kube.http import STRATEGIC_MERGE_PATCH, Response, Transport
 from k8s_scheduler.kube.throttle import Admit
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.lib.backoff import Backoff
+from k8s_scheduler.lib.crew import Crew
 from k8s_scheduler.obs.counters import Counter
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class ConditionWriter:
         admit: Admit,
         on_done: Callable[[PodUid], None],
         limit: int,
+        workers: int,
         call_timeout_seconds: float,
         clock: Callable[[], float] = time.monotonic,
         wall_clock_ns: Callable[[], int] = time.time_ns,
@@ -58,6 +60,7 @@ class ConditionWriter:
         self._sleep = sleep
         self._uniform = uniform
         self._queue = ConditionQueue(limit)
+        self._writers = Crew(workers, self._queue.take, self._work_off)
         self._overtaken: set[PodUid] = set()
         self._log = BoundedLog(log, clock)
 
@@ -67,6 +70,7 @@ class ConditionWriter:
     def put(self, patch: ConditionPatch) -> None:
         """Take a patch; the oldest waiting one goes when there is no room."""
         oldest = self._queue.put(patch)
+        self._writers.call()
         if oldest is not None:
             self._drop("queue", "too many conditions wait, the oldest is dropped: %s/%s", oldest)
 
@@ -78,16 +82,18 @@ class ConditionWriter:
         self._overtaken.add(uid)
         return False
 
-    async def work(self) -> None:
+    async def run(self) -> None:
         """Write patches until cancelled."""
-        while True:
-            patch = await self._queue.take()
-            try:
-                await self._write(patch)
-            finally:
-                self._queue.done(patch.uid)
-                self._overtaken.discard(patch.uid)
-                self._on_done(patch.uid)
+        await self._writers.run()
+
+    async def _work_off(self, patch: ConditionPatch) -> None:
+        try:
+            await self._write(patch)
+        finally:
+            # A newer patch of the same pod can be taken now, and whoever wrote this one is free.
+            self._queue.done(patch.uid)
+            self._overtaken.discard(patch.uid)
+            self._on_done(patch.uid)
 
     async def _write(self, patch: ConditionPatch) -> None:
         backoff = Backoff(0.2, 5.0, uniform=self._uniform)

@@ -14,7 +14,6 @@ as it stands, so the next failed attempt writes it again.
 Invariant: at most one patch per pod is BUSY, so two of them never overtake each other.
 """
 
-import asyncio
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -85,7 +84,6 @@ class ConditionQueue:
         self._limit = limit
         self._waiting: dict[PodUid, ConditionPatch] = {}
         self._busy: dict[PodUid, ConditionPatch] = {}
-        self._wake = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._busy)
@@ -100,21 +98,19 @@ class ConditionQueue:
         if patch.uid not in self._waiting and len(self._waiting) >= self._limit:
             dropped = self._waiting.pop(next(iter(self._waiting)))
         self._waiting[patch.uid] = patch
-        self._wake.set()
         return dropped
 
-    async def take(self) -> ConditionPatch:
-        """Wait for a patch of a pod that is not busy, and make it busy."""
-        while (uid := self._first()) is None:
-            self._wake.clear()
-            await self._wake.wait()
+    def take(self) -> ConditionPatch | None:
+        """Return a patch of a pod that is not busy, and make it busy; None if there is none."""
+        uid = self._first()
+        if uid is None:
+            return None
         patch = self._busy[uid] = self._waiting.pop(uid)
         return patch
 
     def done(self, uid: PodUid) -> None:
         """End the busy time of a pod."""
         self._busy.pop(uid, None)
-        self._wake.set()
 
     def withdraw(self, uid: PodUid) -> None:
         """Forget the waiting patch of a pod, which is overtaken by events."""

@@ -30,6 +30,7 @@ import asyncio
 import logging
 import random
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -55,6 +56,7 @@ from k8s_scheduler.kube.errors import CredentialsError, NotSent, OutcomeUnknown
 from k8s_scheduler.kube.http import Response, Transport
 from k8s_scheduler.kube.throttle import Admit, unlimited
 from k8s_scheduler.kube.waiting import Sleep, wait_within
+from k8s_scheduler.lib.crew import Crew
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 log = logging.getLogger(__name__)
@@ -108,7 +110,10 @@ class Dispatcher:
         self._uniform = uniform
         self._log = BoundedLog(log, clock)
         self._binds: dict[PodUid, BindMachine] = {}
-        self._ready: asyncio.Queue[BindMachine] = asyncio.Queue()
+        self._ready: deque[BindMachine] = deque()
+        self._binders = Crew(self._config.bind_workers, self._next, self._go_on)
+        # Those that wait for their time.
+        self._waits: asyncio.TaskGroup | None = None
         self._held_back: dict[PodUid, BindMachine] = {}
         # Those that wait for a server that is away, until their time is over or it is back.
         self._unheard: dict[PodUid, BindMachine] = {}
@@ -124,6 +129,7 @@ class Dispatcher:
             admit=admit,
             on_done=self._condition_done,
             limit=self._config.condition_limit,
+            workers=self._config.condition_workers,
             call_timeout_seconds=self._config.call_timeout_seconds,
             clock=clock,
             wall_clock_ns=wall_clock_ns,
@@ -164,7 +170,7 @@ class Dispatcher:
         self._binds[uid] = bind
         self._idle.clear()
         if self._conditions.give_way(uid):
-            self._ready.put_nowait(bind)
+            self._put(bind)
         else:
             self._held_back[uid] = bind
 
@@ -180,29 +186,32 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Send until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._config.bind_workers):
-                group.create_task(self._bind_worker(group))
-            for _ in range(self._config.condition_workers):
-                group.create_task(self._conditions.work())
+        async with asyncio.TaskGroup() as self._waits:
+            self._waits.create_task(self._binders.run())
+            self._waits.create_task(self._conditions.run())
 
     async def drain(self, timeout_seconds: float) -> int:
         """Wait until everything is written; return the number of binds whose end is not known."""
         await wait_within(self._idle, timeout_seconds, sleep=self._sleep)
         return len(self._binds)
 
-    async def _bind_worker(self, group: asyncio.TaskGroup) -> None:
-        while True:
-            bind = await self._ready.get()
-            wait_seconds = await self._advance(bind)
-            if wait_seconds > 0.0:
-                group.create_task(self._make_ready(bind, wait_seconds))
+    def _put(self, bind: BindMachine) -> None:
+        self._ready.append(bind)
+        self._binders.call()
+
+    def _next(self) -> BindMachine | None:
+        return self._ready.popleft() if self._ready else None
+
+    async def _go_on(self, bind: BindMachine) -> None:
+        wait_seconds = await self._advance(bind)
+        if wait_seconds > 0.0 and self._waits is not None:
+            self._waits.create_task(self._make_ready(bind, wait_seconds))
 
     async def _make_ready(self, bind: BindMachine, wait_seconds: float) -> None:
         uid = bind.request.uid
         if not bind.is_unheard:
             await self._sleep(wait_seconds)
-            self._ready.put_nowait(bind)
+            self._put(bind)
             return
         self._unheard[uid] = bind
         await self._sleep(wait_seconds)
@@ -210,7 +219,7 @@ class Dispatcher:
             self._wake(uid)
 
     def _wake(self, uid: PodUid) -> None:
-        self._ready.put_nowait(self._unheard.pop(uid))
+        self._put(self._unheard.pop(uid))
 
     def _heard(self, response: Response) -> Response:
         """Take note of an answer: a server that was away does its work again."""
@@ -339,7 +348,7 @@ class Dispatcher:
     def _condition_done(self, uid: PodUid) -> None:
         held_back = self._held_back.pop(uid, None)
         if held_back is not None:
-            self._ready.put_nowait(held_back)
+            self._put(held_back)
         self._check_idle()
 
     def _check_idle(self) -> None:

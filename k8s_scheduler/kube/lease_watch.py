@@ -29,7 +29,7 @@ from k8s_scheduler.kube.patience import Patience
 from k8s_scheduler.kube.queries import watch_query
 from k8s_scheduler.kube.resources import Resource
 from k8s_scheduler.kube.streams import STALLED, LineSplitter, StreamError
-from k8s_scheduler.kube.waiting import Sleep, wait_within
+from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.kube.watching import open_watch
 
 # The server ends a watch after a time between these.
@@ -104,8 +104,23 @@ class LeaseWatch:
             self._task = asyncio.create_task(self._run())
         if self._task is not None and self._task.done():
             self._task.result()  # a mistake of our own, which is not to be hidden
-        await wait_within(self._worth_a_try, seconds, sleep=self._sleep)
+        # A look comes twice a second for as long as a standby lives: that time is up wakes it in
+        # the same way, and nobody else has to wait for either.
+        pause = asyncio.ensure_future(self._sleep(seconds))
+        pause.add_done_callback(self._is_time)
+        try:
+            await self._worth_a_try.wait()
+        finally:
+            pause.remove_done_callback(self._is_time)
+            if not pause.done():
+                pause.cancel()
+                await asyncio.gather(pause, return_exceptions=True)
         self._worth_a_try.clear()
+        if not pause.cancelled():
+            pause.result()  # as above
+
+    def _is_time(self, _pause: "asyncio.Future[None]") -> None:
+        self._worth_a_try.set()
 
     async def _run(self) -> None:
         clock = asyncio.get_running_loop().time

@@ -3,6 +3,10 @@
 `Patience` is the one deadline of an open watch: it runs out when nothing has come for too long,
 or at once when somebody wants a fresh list. It measures the waiting for bytes alone: a consumer
 that is slow with its work makes no watch look dead.
+
+Chunks come by the thousand and silence hardly ever, so there is one timer, which is not moved with
+every chunk: when its time has come it looks whether there was silence all along, and for how much
+longer there may be.
 """
 
 import asyncio
@@ -19,11 +23,15 @@ class Patience:
         self._stall_seconds = stall_seconds
         self._timeout: asyncio.Timeout | None = None
         self._interrupted = False
+        # Until when the next chunk has to come; None while nobody waits for one.
+        self._deadline: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
     async def guard(self) -> AsyncIterator[None]:
         """Run a watch; ends quietly when interrupted, raises StreamError when it stalls."""
         self._interrupted = False
+        self._deadline = None
         timeout = asyncio.timeout(None)
         try:
             async with timeout:
@@ -38,21 +46,36 @@ class Patience:
                 ) from error
         finally:
             self._timeout = None
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
 
     def interrupt(self) -> None:
         """End the guarded watch as soon as it waits for something."""
         self._interrupted = True
-        self._reschedule(asyncio.get_running_loop().time())
+        self._run_out()
 
     async def next_chunk(self, chunks: AsyncIterator[bytes]) -> bytes | None:
         """Return the next chunk, or None at the end; the time to work on it is not counted."""
-        if not self._interrupted:
-            self._reschedule(asyncio.get_running_loop().time() + self._stall_seconds)
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.time() + self._stall_seconds
+        if self._timer is None:
+            self._timer = loop.call_at(self._deadline, self._look)
         chunk = await anext(chunks, None)
-        if not self._interrupted:
-            self._reschedule(None)
+        self._deadline = None
         return chunk
 
-    def _reschedule(self, when: float | None) -> None:
+    def _look(self) -> None:
+        """See whether it is over; who begins to wait later sets the timer again."""
+        self._timer = None
+        if self._deadline is None:
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._deadline:
+            self._run_out()
+        else:
+            self._timer = loop.call_at(self._deadline, self._look)
+
+    def _run_out(self) -> None:
         if self._timeout is not None and not self._timeout.expired():
-            self._timeout.reschedule(when)
+            self._timeout.reschedule(asyncio.get_running_loop().time())

@@ -4,9 +4,9 @@ A reading that comes to nothing (no answer, no right to it) is dropped: whoever 
 again. So nothing is kept here but what waits for its turn, and a pod waits once.
 """
 
-import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -20,6 +20,7 @@ from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.http import Response, Transport
 from k8s_scheduler.kube.resources import PODS
 from k8s_scheduler.kube.throttle import Admit, unlimited
+from k8s_scheduler.lib.crew import Crew
 
 log = logging.getLogger(__name__)
 
@@ -61,29 +62,30 @@ class PodReader:
         self._admit = admit
         self._decoder = ObjectDecoder(PODS)
         self._waiting: set[PodUid] = set()
-        self._queue: asyncio.Queue[ReadRequest] = asyncio.Queue()
+        self._queue: deque[ReadRequest] = deque()
+        self._readers = Crew(WORKERS, self._next, self._work_off)
         self._log = BoundedLog(log, clock)
 
     def submit(self, request: ReadRequest) -> None:
         """Take a request, unless the pod is about to be read anyway."""
         if request.uid not in self._waiting:
             self._waiting.add(request.uid)
-            self._queue.put_nowait(request)
+            self._queue.append(request)
+            self._readers.call()
 
     async def run(self) -> None:
         """Read until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(WORKERS):
-                group.create_task(self._work())
+        await self._readers.run()
 
-    async def _work(self) -> None:
-        while True:
-            request = await self._queue.get()
-            await self._admit()
-            outcome = await self._read(request)
-            self._waiting.discard(request.uid)
-            if outcome is not None:
-                self._on_read(outcome)
+    def _next(self) -> ReadRequest | None:
+        return self._queue.popleft() if self._queue else None
+
+    async def _work_off(self, request: ReadRequest) -> None:
+        await self._admit()
+        outcome = await self._read(request)
+        self._waiting.discard(request.uid)
+        if outcome is not None:
+            self._on_read(outcome)
 
     async def _read(self, request: ReadRequest) -> ReadOutcome | None:
         path = PODS.object_path(request.name, namespace=request.namespace)

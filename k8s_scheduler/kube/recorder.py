@@ -39,6 +39,7 @@ from k8s_scheduler.kube.events import EventNote, event_name, object_key, series_
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.throttle import Admit, unlimited
 from k8s_scheduler.kube.waiting import Sleep, wait_within
+from k8s_scheduler.lib.crew import Crew
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 log = logging.getLogger(__name__)
@@ -115,7 +116,7 @@ class EventRecorder:
         self._under_way = 0
         self._last_name_ns = 0
         self._accepting = True
-        self._wake = asyncio.Event()
+        self._writers = Crew(WORKERS, self._next, self._work_off)
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -150,8 +151,7 @@ class EventRecorder:
         """Write until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._ticks())
-            for _ in range(WORKERS):
-                group.create_task(self._work())
+            group.create_task(self._writers.run())
 
     async def drain(self, timeout_seconds: float) -> int:
         """Take no more, write what is owed; return how many events were left unwritten."""
@@ -185,7 +185,7 @@ class EventRecorder:
     def _make_ready(self, series: Series) -> None:
         self._ready.append(series)
         self._idle.clear()
-        self._wake.set()
+        self._writers.call()
         if len(self._ready) > QUEUE_LIMIT and self._accepting:
             self._make_room(self._ready.popleft())
 
@@ -211,19 +211,17 @@ class EventRecorder:
                 self._make_ready(heapq.heappop(self._agenda)[2])
             self._series.forget_idle(now)
 
-    async def _work(self) -> None:
-        while True:
-            while not self._ready:
-                self._wake.clear()
-                await self._wake.wait()
-            series = self._ready.popleft()
-            self._under_way += 1
-            try:
-                await self._write(series)
-            finally:
-                self._under_way -= 1
-                if not self._ready and not self._under_way:
-                    self._idle.set()
+    def _next(self) -> Series | None:
+        return self._ready.popleft() if self._ready else None
+
+    async def _work_off(self, series: Series) -> None:
+        self._under_way += 1
+        try:
+            await self._write(series)
+        finally:
+            self._under_way -= 1
+            if not self._ready and not self._under_way:
+                self._idle.set()
 
     async def _write(self, series: Series) -> None:
         written = await self._writer.write(series)

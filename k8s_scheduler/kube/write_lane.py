@@ -13,6 +13,7 @@ import asyncio
 import logging
 import random
 import time
+from collections import deque
 from collections.abc import Callable
 
 from k8s_scheduler.api.config import MOST_PARALLELISM
@@ -23,6 +24,7 @@ from k8s_scheduler.kube.throttle import Admit, unlimited
 from k8s_scheduler.kube.waiting import Sleep, bounded_wait, wait_within
 from k8s_scheduler.kube.write_requests import Call, WriteOutcome, WriteRequest
 from k8s_scheduler.lib.backoff import Backoff
+from k8s_scheduler.lib.crew import Crew
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +52,11 @@ class WriteLane:
         self._on_outcome = on_outcome
         self._may_write = may_write
         self._admit = admit
-        self._workers = min(workers, MOST_PARALLELISM)
         self._call_timeout_seconds = call_timeout_seconds
         self._sleep = sleep
         self._uniform = uniform
-        # None sends one worker home.
-        self._queue: asyncio.Queue[WriteRequest | None] = asyncio.Queue()
-        self._group: asyncio.TaskGroup | None = None
+        self._queue: deque[WriteRequest] = deque()
+        self._crew = Crew(min(workers, MOST_PARALLELISM), self._next, self._work_off)
         # Requests that have no outcome yet.
         self._pending = 0
         self._idle = asyncio.Event()
@@ -67,7 +67,8 @@ class WriteLane:
         """Take a request; it is never dropped."""
         self._pending += 1
         self._idle.clear()
-        self._queue.put_nowait(request)
+        self._queue.append(request)
+        self._crew.call()
 
     async def drain(self, timeout_seconds: float) -> int:
         """Wait until everything is written; return the number of requests without an end."""
@@ -76,32 +77,23 @@ class WriteLane:
 
     async def run(self) -> None:
         """Send requests until cancelled."""
-        async with asyncio.TaskGroup() as self._group:
-            # One that stays, so that a lane of no workers can't end by itself.
-            self._group.create_task(asyncio.Event().wait())
-            for _ in range(self._workers):
-                self._group.create_task(self._work())
+        await self._crew.run()
 
     def resize(self, workers: int) -> None:
         """Send as many requests at a time from now on; what is under way is finished."""
-        workers = min(workers, MOST_PARALLELISM)
-        more, self._workers = workers - self._workers, workers
-        if self._group is None:
-            return
-        for _ in range(more):
-            self._group.create_task(self._work())
-        for _ in range(-more):
-            self._queue.put_nowait(None)
+        self._crew.resize(min(workers, MOST_PARALLELISM))
 
-    async def _work(self) -> None:
-        while (request := await self._queue.get()) is not None:
-            outcome = await self._carry_out(request)
-            if outcome is not None:
-                # Whoever is told may have more to be written: it is not over before that.
-                self._on_outcome(outcome)
-            self._pending -= 1
-            if not self._pending:
-                self._idle.set()
+    def _next(self) -> WriteRequest | None:
+        return self._queue.popleft() if self._queue else None
+
+    async def _work_off(self, request: WriteRequest) -> None:
+        outcome = await self._carry_out(request)
+        if outcome is not None:
+            # Whoever is told may have more to be written: it is not over before that.
+            self._on_outcome(outcome)
+        self._pending -= 1
+        if not self._pending:
+            self._idle.set()
 
     async def _carry_out(self, request: WriteRequest) -> WriteOutcome | None:
         key = (request.uid, request.attempt, request.request)

@@ -4,9 +4,9 @@ import enum
 import time
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Gauge, Info
+from prometheus_client import CollectorRegistry, Info
 
-from k8s_scheduler.obs.counters import Counter
+from k8s_scheduler.obs.counters import Counter, Gauge
 
 
 class ReloadResult(enum.StrEnum):

@@ -29,12 +29,16 @@ class Family(Collector, Generic[Child]):
             self.labels()
         registry.register(self)
 
-    def labels(self, *values: str, **named: str) -> Child:
-        """Return the child under these label values; keep it, looking it up costs."""
-        if named:
-            values = tuple(named.pop(name, "") for name in self.label_names)
-        if named or len(values) != len(self.label_names):
-            given = (*values, *named)
+    def labels(self, *values: str, **by_name: str) -> Child:
+        """Return the child of these label values; keep it, looking it up costs."""
+        child = self._children.get(values)
+        return self._find(values, by_name) if child is None or by_name else child
+
+    def _find(self, values: tuple[str, ...], by_name: dict[str, str]) -> Child:
+        if by_name and not values and by_name.keys() == set(self.label_names):
+            values = tuple(by_name[name] for name in self.label_names)
+        elif by_name or len(values) != len(self.label_names):
+            given = (*values, *by_name)
             raise ValueError(f"{self._name} has the labels {self.label_names}, not {given}")
         child = self._children.get(values)
         if child is None:

@@ -1,9 +1,9 @@
 """What the Kubernetes layer counts."""
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
 
 from k8s_scheduler.obs.buckets import exponential
-from k8s_scheduler.obs.counters import Counter
+from k8s_scheduler.obs.counters import Counter, Gauge
 from k8s_scheduler.obs.histograms import Histogram
 
 # client-go's.

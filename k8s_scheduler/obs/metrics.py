@@ -7,15 +7,15 @@ bound where they are used, once: a label lookup costs more than the observation 
 from collections.abc import Iterable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Gauge, Info, disable_created_metrics
+from prometheus_client import CollectorRegistry, Info, disable_created_metrics
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from k8s_scheduler import __version__
 from k8s_scheduler.obs.config_metrics import ConfigMetrics
-from k8s_scheduler.obs.counters import Counter
-from k8s_scheduler.obs.histograms import Histogram
+from k8s_scheduler.obs.counters import Counter, Gauge
+from k8s_scheduler.obs.histograms import Histogram, Observations
 from k8s_scheduler.obs.kube_metrics import KubeMetrics
 from k8s_scheduler.obs.scheduler_metrics import SchedulerMetrics
 
@@ -58,6 +58,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.kube = KubeMetrics(self.registry)
         self.scheduler = SchedulerMetrics(self.registry)
+        self._slices: dict[str, Observations] = {}
         self.recording = RecordingMetrics(self.registry)
         self.config = ConfigMetrics(self.registry)
         self.gc_pause_seconds = Histogram(
@@ -84,7 +85,10 @@ class Metrics:
 
     def report_slice(self, owner: str, seconds: float) -> None:
         """Take a slice's CPU time; the signature `lib.slices` expects."""
-        self.kube.loop_slice_seconds.labels(owner).observe(seconds)
+        child = self._slices.get(owner)
+        if child is None:
+            child = self._slices[owner] = self.kube.loop_slice_seconds.labels(owner)
+        child.observe(seconds)
 
 
 def metric_names(registry: CollectorRegistry) -> Iterable[str]:

@@ -3,10 +3,10 @@
 Which of kube-scheduler's metrics are left out, and why, is listed in docs/metrics.md.
 """
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
 
 from k8s_scheduler.obs.buckets import exponential
-from k8s_scheduler.obs.counters import Counter
+from k8s_scheduler.obs.counters import Counter, Gauge
 from k8s_scheduler.obs.histograms import Histogram
 
 _ATTEMPT = exponential(0.001, 2, 15)

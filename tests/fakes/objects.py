@@ -2,7 +2,7 @@
 
 import copy
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -19,14 +19,14 @@ class Location:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    # Worked out once: they are asked for at every step.
+    list_path: str = field(init=False)
+    key: str = field(init=False)
 
-    @property
-    def list_path(self) -> str:
-        return f"{self.prefix}/{self.plural}"
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+    def __post_init__(self) -> None:
+        key = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        object.__setattr__(self, "list_path", f"{self.prefix}/{self.plural}")
+        object.__setattr__(self, "key", key)
 
     @property
     def path(self) -> str:
@@ -34,7 +34,7 @@ class Location:
         return f"{self.prefix}{inside}/{self.plural}/{self.name}"
 
     def at(self, namespace: str, name: str) -> "Location":
-        return replace(self, namespace=namespace, name=name)
+        return Location(self.prefix, self.plural, namespace, name, self.subresource)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ import fnmatch
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -26,13 +26,12 @@ WATCH = "WATCH"
 Json: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """One request as it came in."""
 
     method: str
     path: str
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = {}
     body: bytes | None = None
     content_type: str = JSON
     timeout_seconds: float = 30.0

@@ -311,13 +311,13 @@ class QueueMachine(Machine):
     @invariant()
     def metrics_count_what_waits(self) -> None:
         pending = self.metrics.pending_pods
-        found = {place: pending.labels(place)._value.get() for place in PLACES}
+        found = {place: pending.labels(place).value for place in PLACES}
         assert found == self.model.counts()
         expected = self.model.rejected_by()
         for plugin in (*PLUGINS, "PodMaxAttempts"):
             for scheduler in SCHEDULERS:
                 gauge = self.metrics.unschedulable_pods.labels(plugin, scheduler)
-                assert gauge._value.get() == expected[plugin, scheduler]
+                assert gauge.value == expected[plugin, scheduler]
 
 
 def _living(heap: Heap[QueuedPod]) -> list[str]:

@@ -168,7 +168,7 @@ class Client:
         point, outlives = rng.random(), rng.random() < 0.5
         if weather.refusing:
             return Fate("refused", up, down, outlives)
-        for kind in RATED:
+        for kind in RATED if weather.rates else ():
             rate = weather.rates.get(kind, 0.0)
             if point < rate:
                 if kind == "late":

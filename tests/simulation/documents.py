@@ -5,6 +5,7 @@ amounts it has itself written (`cpu` in milli, nothing else).
 """
 
 import datetime as dt
+from functools import lru_cache
 
 from tests.fakes.transport import Json
 
@@ -18,7 +19,12 @@ EPOCH = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 def timestamp(seconds: float) -> str:
     """Return virtual time as the API server writes times."""
-    return (EPOCH + dt.timedelta(seconds=int(seconds))).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _timestamp(int(seconds))
+
+
+@lru_cache(maxsize=1024)
+def _timestamp(seconds: int) -> str:
+    return (EPOCH + dt.timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def merged(content: Json, patch: Json) -> Json:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
+import msgspec
+
 OWNER: ContextVar[str] = ContextVar("owner", default="")
 # Rebuilding the heap costs more than carrying a few dead timers along.
 _DEAD_TIMERS = 300
@@ -25,39 +27,40 @@ class StandstillError(Exception):
     """Nothing can ever happen again, or things happen for ever and no time passes."""
 
 
-class _Lean:
-    """A handle's beginning, without asking for each whether somebody debugs."""
+class _Handle(msgspec.Struct, eq=False):
+    """A callback that waits for its turn. Some thousands are made in a run: no frame for each."""
 
-    __slots__ = ()
+    callback: Callable[..., Any]
+    args: tuple[Any, ...]
+    context: Context
+    is_cancelled: bool = False
 
-    def _begin(
-        self,
-        callback: Callable[..., Any],
-        args: tuple[Any, ...],
-        loop: asyncio.AbstractEventLoop,
-        context: Context | None,
-    ) -> None:
-        self._context = copy_context() if context is None else context
-        self._loop = loop
-        self._callback = callback
-        self._args = args
-        self._cancelled = False
-        self._repr = None
-        self._source_traceback = None
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+    def cancelled(self) -> bool:
+        return self.is_cancelled
 
 
-class _Handle(_Lean, asyncio.Handle):
-    __slots__ = ()
-    __init__ = _Lean._begin
+class _Timer(_Handle, eq=False):
+    """A callback that waits for its time."""
 
+    loop: Any = None
+    due: float = 0.0
+    is_scheduled: bool = True
 
-class _Timer(_Lean, asyncio.TimerHandle):
-    __slots__ = ()
+    def __lt__(self, other: object) -> bool:
+        # The heap asks where two are due at the same time: neither comes first.
+        return False
 
-    def __init__(self, when: float, *begin: Any) -> None:
-        self._begin(*begin)
-        self._when = when
-        self._scheduled = True
+    def cancel(self) -> None:
+        if not self.is_cancelled:
+            self.is_cancelled = True
+            if self.is_scheduled:
+                self.loop.dead_timers += 1
+
+    def when(self) -> float:
+        return self.due
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -67,37 +70,56 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.now = 0.0
         # A heap of (when, timer): timers alone would be compared by a method of theirs.
-        self._timers: list[tuple[float, asyncio.TimerHandle]] = []
-        self._held: dict[str, list[asyncio.Handle]] = {}
+        self._timers: list[tuple[float, _Timer]] = []
+        # Those of them that were cancelled.
+        self.dead_timers = 0
+        self._held: dict[str, list[_Handle]] = {}
         self._turns = 0
         self._tasks: dict[str, list[asyncio.Task[Any]]] = {}
         self.outside = Context()
+
+    # Nobody debugs it, and every future asks: a call of `bool` says no, without a frame.
+    get_debug = staticmethod(bool)
 
     def time(self) -> float:
         return self.now
 
     def at(self, when: float, callback: Callable[..., Any], *args: Any) -> asyncio.TimerHandle:
         """Call back at a time, whatever happens to the process that asks."""
-        return self.call_at(max(when, self.now), callback, *args, context=self.outside)
+        now = self.now
+        due = max(now, when)
+        timer = _Timer(callback, args, self.outside, False, self, due)  # noqa: FBT003
+        heapq.heappush(self._timers, (due, timer))
+        return timer
 
     def call_soon(
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        handle = _Handle(callback, args, self, context)
+        handle = _Handle(callback, args, copy_context() if context is None else context)
         self._ready.append(handle)
         return handle
 
     def call_at(
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        timer = _Timer(when, callback, args, self, context)
+        if context is None:
+            context = copy_context()
+        timer = _Timer(callback, args, context, False, self, when)  # noqa: FBT003
         heapq.heappush(self._timers, (when, timer))
         return timer
+
+    def call_later(
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self.now + delay, callback, *args, context=context)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
 
     def create_task(
         self, coro: Coroutine[Any, Any, Any], *, name: Any = None, context: Any = None
     ) -> asyncio.Task[Any]:
-        task = super().create_task(coro, name=name, context=context)
+        task = asyncio.Task(coro, loop=self, name=name, context=context)
         owner = OWNER.get() if context is None else context.get(OWNER, "")
         self._tasks.setdefault(owner, []).append(task)
         return task
@@ -125,40 +147,53 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.extend(self._held.pop(owner, ()))
 
     def _run_once(self) -> None:
+        """Take turn after turn, until somebody says stop."""
+        ready, held, timers = self._ready, self._held, self._timers
+        while True:
+            if timers and (timers[0][1].is_cancelled or self.dead_timers > _DEAD_TIMERS):
+                self._drop_dead_timers()
+            if not ready:
+                self._jump()
+            self._turns += 1
+            if self._turns > _TURNS_WITHOUT_TIME:
+                self._turns = 0
+                raise StandstillError(f"{_TURNS_WITHOUT_TIME} turns at {self.now:.3f} s")
+            if timers and timers[0][0] <= self.now:
+                self._take_due()
+            for _ in range(len(ready)):
+                handle = ready.popleft()
+                if handle.is_cancelled or (held and self._is_held(handle)):
+                    continue
+                try:
+                    handle.context.run(handle.callback, *handle.args)
+                except Exception as error:  # noqa: BLE001  it is told, and the loop goes on
+                    failure = {"message": "a callback failed", "exception": error}
+                    self.call_exception_handler(failure)
+            if self._stopping:
+                return
+
+    def _jump(self) -> None:
+        """Go to where something is due."""
         timers = self._timers
-        if timers and (timers[0][1]._cancelled or self._timer_cancelled_count > _DEAD_TIMERS):
-            self._drop_dead_timers()
-        self._move_time()
-        ready, held = self._ready, self._held
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if handle._cancelled or (held and self._is_held(handle)):
-                continue
-            handle._run()
+        if not timers:
+            raise StandstillError("every task waits and no timer is set")
+        if timers[0][0] > self.now:
+            self.now, self._turns = timers[0][0], 0
 
-    def _move_time(self) -> None:
-        """Make ready what is due now; if nothing is, go to where something is."""
-        ready, timers = self._ready, self._timers
-        if not ready:
-            if not timers:
-                raise StandstillError("every task waits and no timer is set")
-            if timers[0][0] > self.now:
-                self.now, self._turns = timers[0][0], 0
-        self._turns += 1
-        if self._turns > _TURNS_WITHOUT_TIME:
-            self._turns = 0
-            raise StandstillError(f"{_TURNS_WITHOUT_TIME} turns at {self.now:.3f} s")
-        while timers and timers[0][0] <= self.now:
+    def _take_due(self) -> None:
+        """Make ready what is due now."""
+        timers, now = self._timers, self.now
+        while timers and timers[0][0] <= now:
             timer = heapq.heappop(timers)[1]
-            timer._scheduled = False
-            if timer._cancelled:
-                self._timer_cancelled_count -= 1
+            timer.is_scheduled = False
+            if timer.is_cancelled:
+                self.dead_timers -= 1
             else:
-                ready.append(timer)
+                self._ready.append(timer)
 
-    def _is_held(self, handle: asyncio.Handle) -> bool:
+    def _is_held(self, handle: _Handle) -> bool:
         """Put aside what belongs to a frozen owner."""
-        waiting = self._held.get(handle._context.get(OWNER, ""))
+        waiting = self._held.get(handle.context.get(OWNER, ""))
         if waiting is None:
             return False
         waiting.append(handle)
@@ -166,15 +201,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _drop_dead_timers(self) -> None:
         timers = self._timers
-        if self._timer_cancelled_count > _DEAD_TIMERS:
+        if self.dead_timers > _DEAD_TIMERS:
             for _, timer in timers:
-                timer._scheduled = not timer._cancelled
-            timers[:] = [entry for entry in timers if not entry[1]._cancelled]
+                timer.is_scheduled = not timer.is_cancelled
+            timers[:] = [entry for entry in timers if not entry[1].is_cancelled]
             heapq.heapify(timers)
-            self._timer_cancelled_count = 0
-        while timers and timers[0][1]._cancelled:
-            heapq.heappop(timers)[1]._scheduled = False
-            self._timer_cancelled_count -= 1
+            self.dead_timers = 0
+        while timers and timers[0][1].is_cancelled:
+            heapq.heappop(timers)[1].is_scheduled = False
+            self.dead_timers -= 1
 
     def _process_events(self, event_list: object) -> None:
         """Have no sockets."""

@@ -14,7 +14,7 @@ import msgspec
 
 from k8s_scheduler.kube.http import Response
 from tests.fakes.api import FakeApi, _Stored
-from tests.fakes.objects import Location, conflict, locate, not_found
+from tests.fakes.objects import Location, conflict, locate, matches, not_found
 from tests.fakes.transport import FakeStream, Json, Request, status
 from tests.fakes.watch import Change
 from tests.simulation.documents import merged, timestamp
@@ -52,6 +52,7 @@ class ModelServer(FakeApi):
         self._pages: dict[str, tuple[list[_Stored], int]] = {}
         self._tokens = itertools.count(1)
         self._bytes: dict[tuple[int, str], bytes] = {}
+        self._kinds: dict[tuple[int, str], str] = {}
 
     # Requests of daemons.
 
@@ -98,6 +99,17 @@ class ModelServer(FakeApi):
         self.open_watches.pop(watch, None)
         self._watching[watch.location.list_path].pop(watch, None)
         watch.close()
+
+    def kind_for(self, selector: str, change: Change) -> str:
+        """Return what a change is to those who watch by a selector; empty if it is nothing."""
+        key = (change.version, selector)
+        kind = self._kinds.get(key)
+        if kind is None:
+            was = change.before is not None and matches(change.before, selector)
+            is_now = change.kind != "DELETED" and matches(change.content, selector)
+            kind = ("MODIFIED" if was else "ADDED") if is_now else "DELETED" if was else ""
+            self._kinds[key] = kind
+        return kind
 
     def event_bytes(self, kind: str, change: Change) -> bytes:
         """Return a change as it stands on the wire; made once for all who watch."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from k8s_scheduler.kube.errors import OutcomeUnknown
-from tests.fakes.objects import Location, matches
+from tests.fakes.objects import Location
 from tests.fakes.transport import Json, status_object
 from tests.fakes.watch import INITIAL_EVENTS_END, Change
 from tests.simulation.loop import VirtualLoop
@@ -61,11 +61,8 @@ class ModelWatch:
         """Send a change if this watch is concerned, as the kind of change it is for it."""
         if self._location_differs(change.location):
             return
-        selector = self._selector
-        was = change.before is not None and matches(change.before, selector)
-        is_now = change.kind != "DELETED" and matches(change.content, selector)
-        if was or is_now:
-            kind = "DELETED" if not is_now else "MODIFIED" if was else "ADDED"
+        kind = self._server.kind_for(self._selector, change)
+        if kind:
             data = self._server.event_bytes(kind, change)
             self._send(data, kind, change.content, change.version)
 

@@ -7,15 +7,13 @@ microseconds; only sampled attempts pay for a look at the clock around every plu
 
 from collections.abc import Callable, Iterable
 
-from prometheus_client import Gauge
-
 from k8s_scheduler.core.engine.entities import Entities
 from k8s_scheduler.core.engine.point_meter import PointMeter
 from k8s_scheduler.core.framework.status import AttemptResult
 from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import QueueObserver
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.obs.counters import Count
+from k8s_scheduler.obs.counters import Count, Level
 from k8s_scheduler.obs.histograms import Observations
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 
@@ -52,7 +50,7 @@ class Meter(QueueObserver):
             for failed in (False, True)
         }
         self._incoming: dict[tuple[Place, str], Count] = {}
-        self._rejected: dict[tuple[str, str], Gauge] = {}
+        self._rejected: dict[tuple[str, str], Level] = {}
         self._decisions = metrics.scheduling_algorithm_duration_seconds.labels()
         self._attempts_of_bound = metrics.pod_scheduling_attempts.labels()
         self._sli: dict[int, Observations] = {}
@@ -97,7 +95,7 @@ class Meter(QueueObserver):
         counter.inc()
         self._entities.entered(place, event)
 
-    def _rejected_by(self, plugin: str, profile: str) -> Gauge:
+    def _rejected_by(self, plugin: str, profile: str) -> Level:
         gauge = self._rejected.get((plugin, profile))
         if gauge is None:
             gauge = self._metrics.unschedulable_pods.labels(plugin, profile)

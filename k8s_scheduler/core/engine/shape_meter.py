@@ -14,6 +14,8 @@ class ShapeMeter:
         self._metrics = metrics
         # By counter and label: what was shown so far.
         self._shown: dict[tuple[Counter, str], int] = {}
+        # How many shapes there were, and how many questions, when it was last shown.
+        self._questions = (0, 0, 0)
         self._same = metrics.shape_verifications.labels("same")
         self._different = metrics.shape_verifications.labels("different")
 
@@ -22,8 +24,12 @@ class ShapeMeter:
         (self._same if is_same else self._different).inc()
 
     def show(self, shapes: ShapeCache) -> None:
-        """Show the state of a cache."""
+        """Show the state of a cache, unless nobody has asked it anything since the last time."""
         tally, metrics = shapes.tally, self._metrics
+        questions = (len(shapes), tally.repeated, tally.new)
+        if questions == self._questions:
+            return
+        self._questions = questions
         metrics.shapes.set(len(shapes))
         metrics.shape_bytes.set(shapes.nbytes)
         kept = tally.answered

@@ -27,14 +27,20 @@ StatusOf = Callable[[Any], str]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Pair:
-    """The profiles of one configuration, plain and timed."""
+    """The profiles of one configuration, plain and timed; timed ones are made when first needed."""
 
     plain: Mapping[str, Profile]
-    timed: Mapping[str, Profile]
+    stopwatch: "Stopwatch"
+    _timed: dict[str, Profile] = dataclasses.field(default_factory=dict)
 
     def of_pod(self, pod: Pod, *, attempt: int) -> Profile:
-        profiles = self.timed if is_sampled(pod, attempt=attempt) else self.plain
-        return profiles[pod.spec.scheduler_name]
+        name = pod.spec.scheduler_name
+        if not is_sampled(pod, attempt=attempt):
+            return self.plain[name]
+        found = self._timed.get(name)
+        if found is None:
+            found = self._timed[name] = timed(self.plain[name], self.stopwatch)
+        return found
 
 
 class TimedProfiles:
@@ -55,8 +61,7 @@ class TimedProfiles:
         self._last: tuple[Pod | None, int, Profile | None] = (None, 0, None)
 
     def _pair(self, profiles: Mapping[str, Profile]) -> _Pair:
-        plain = dict(profiles)
-        return _Pair(plain, {name: timed(p, self._stopwatch) for name, p in plain.items()})
+        return _Pair(dict(profiles), self._stopwatch)
 
     # Configurations
 
@@ -192,15 +197,19 @@ class _Timed:
     """A plugin that looks at the clock around its calls; in all else the plugin itself."""
 
     def __init__(self, name: str, plugin: Any, stopwatch: Stopwatch) -> None:
+        self._name = name
         self._plugin = plugin
-        for method, (point, status_of) in _POINTS.items():
-            call = getattr(plugin, method, None)
-            if call is not None:
-                run = stopwatch.timed(call, plugin=name, point=point, status_of=status_of)
-                setattr(self, method, run)
+        self._stopwatch = stopwatch
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._plugin, name)
+        """Return what the plugin has; a timed call is made once, and found without this then."""
+        found = getattr(self._plugin, name)
+        if name not in _POINTS:
+            return found
+        point, status_of = _POINTS[name]
+        run = self._stopwatch.timed(found, plugin=self._name, point=point, status_of=status_of)
+        setattr(self, name, run)
+        return run
 
 
 # What an answer comes to

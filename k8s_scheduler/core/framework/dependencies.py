@@ -9,6 +9,7 @@ woken. Nobody has to list events, so none can be forgotten.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from k8s_scheduler.api.kinds import Kind
@@ -42,12 +43,7 @@ class Declarations:
 
     def __init__(self, listed: Iterable[Dependency]) -> None:
         self.listed = tuple(listed)
-        columns = [d.column for d in self.listed if isinstance(d, Row)]
-        # Who may read a label may also ask whether it is there.
-        columns += [f"has_{column}" for column in columns if column.startswith("label/")]
-        self._columns = frozenset(columns)
-        self._families = frozenset(column for column in columns if column.endswith("/"))
-        self._kinds = frozenset(d.kind for d in self.listed if isinstance(d, Object))
+        self._columns, self._families, self._kinds = _sorted_out(self.listed)
         # Blocks that were found to be covered; pods may ask for any resources, so a bounded number.
         self._blocks: dict[tuple[Families, tuple[str, ...]], None] = {}
         # Likewise counts by topology keys: what is in here need not be asked for.
@@ -88,6 +84,18 @@ class Declarations:
         return kind in self._kinds
 
 
+@lru_cache(maxsize=256)
+def _sorted_out(
+    listed: tuple[Dependency, ...],
+) -> tuple[frozenset[str], frozenset[str], frozenset[Kind]]:
+    """Return the columns, the families of columns and the kinds; a plugin lists the same always."""
+    columns = [d.column for d in listed if isinstance(d, Row)]
+    # Who may read a label may also ask whether it is there.
+    columns += [f"has_{column}" for column in columns if column.startswith("label/")]
+    families = frozenset(column for column in columns if column.endswith("/"))
+    return frozenset(columns), families, frozenset(d.kind for d in listed if isinstance(d, Object))
+
+
 # By column: the events that can make it say something better. A new node is news to everybody.
 _EVENTS: Mapping[str, Change] = {
     "allocatable/": Change.NODE_ALLOCATABLE,
@@ -115,6 +123,11 @@ _EVENTS: Mapping[str, Change] = {
 
 def events_that_help(dependencies: Iterable[Dependency]) -> Change:
     """Return the events on rows that may change the mind of a plugin that reads these."""
+    return _events_that_help(tuple(dependencies))
+
+
+@lru_cache(maxsize=256)
+def _events_that_help(dependencies: tuple[Dependency, ...]) -> Change:
     found = Change.NODE_ADD
     for dependency in dependencies:
         if isinstance(dependency, Row):

@@ -153,7 +153,10 @@ class Runtime:
         for step in profile.pre_filters:
             asked.append(step.name)
             prepared = self.prepare(step, pod, everywhere)
-            if watch is not None and prepared is not SKIP:
+            if prepared is SKIP:
+                # By far the most frequent answer.
+                continue
+            if watch is not None:
                 watch.asked(points.PRE_FILTER, step.name)
             if isinstance(prepared, Reject):
                 verdict = Verdict(step.name, prepared.reasons, prepared.resolvable)
@@ -168,7 +171,7 @@ class Runtime:
                     state = CycleState(asked=frozenset(asked))
                     return PreFiltered(state, nothing_left(narrowed_by))
                 terms[step.name] = prepared.term
-            elif prepared is not SKIP:
+            else:
                 terms[step.name] = prepared
         state = CycleState(terms, frozenset(asked))
         if refused is not None:
@@ -183,9 +186,11 @@ class Runtime:
             prepared = step.plugin.prepare(pod, self.view(step, rows, reads=reads, wide=True))
         except Exception as error:
             raise blame(error, step.name, "PreFilter") from error
-        if not step.pre_filters and isinstance(prepared, Narrow):
+        if step.pre_filters:
+            return prepared
+        if isinstance(prepared, Narrow):
             return prepared.term
-        if not step.pre_filters and isinstance(prepared, Reject):
+        if isinstance(prepared, Reject):
             verdict = Verdict(step.name, prepared.reasons, prepared.resolvable)
             return verdict if prepared.term is None else prepared.term
         return prepared
@@ -431,9 +436,9 @@ class Runtime:
         return np.array(sorted(row for row in found if row is not None), dtype=np.int64)
 
     def _whole_view(self, step: FilterStep | ScoreStep | Step[Any], rows: Rows) -> RowsView:
-        layout = (rows, self._state.nodes.all_rows)
-        if layout[0] is not self._layout[0] or layout[1] is not self._layout[1]:
-            self._layout = layout
+        before, everywhere = self._layout
+        if rows is not before or self._state.nodes.all_rows is not everywhere:
+            self._layout = (rows, self._state.nodes.all_rows)
             self._whole_views.clear()
         found = self._whole_views.get(step.declared)
         if found is None:

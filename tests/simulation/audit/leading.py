@@ -130,7 +130,10 @@ class Leading(Check):
         return before is not None and is_doubtful(before.answer)
 
     def _leader(self, client: str) -> Leader:
-        return self._leaders.setdefault(client, Leader())
+        found = self._leaders.get(client)
+        if found is None:
+            found = self._leaders[client] = Leader()
+        return found
 
     def _named_holder(self, call: Call) -> str:
         return self.scene.body(call).get("spec", {}).get("holderIdentity") or ""

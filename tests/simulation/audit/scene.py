@@ -61,7 +61,10 @@ class Scene:
     _bodies: dict[int, Any] = field(default_factory=dict)
 
     def view(self, client: str) -> View:
-        return self.views.setdefault(client, View())
+        found = self.views.get(client)
+        if found is None:
+            found = self.views[client] = View()
+        return found
 
     def body(self, call: Call) -> Any:
         """Return what a call brought along."""
@@ -82,12 +85,17 @@ class Scene:
             self.view(entry.client).shown(entry)
         elif isinstance(entry, Changed):
             self._change(entry)
-        elif isinstance(entry, Answered) and entry.call.page and entry.call.answer == 200:
-            self.view(entry.call.client).listed(entry.at, entry.call)
-        elif isinstance(entry, Answered) and kind_of(entry.call) == READ:
-            self.view(entry.call.client).read(entry.call, self.pods)
+        elif isinstance(entry, Answered):
+            self._learn(entry.at, entry.call)
         elif isinstance(entry, Happened) and entry.what == "calm":
             self.calm_at = entry.at
+
+    def _learn(self, at: float, call: Call) -> None:
+        """Let a client know what an answer tells."""
+        if call.page and call.answer == 200:
+            self.view(call.client).listed(at, call)
+        elif kind_of(call) == READ:
+            self.view(call.client).read(call, self.pods)
 
     def _change(self, entry: Changed) -> None:
         change = entry.change
@@ -130,21 +138,17 @@ class Audience:
     """Passes entries on to the checks that have something to say to them."""
 
     def __init__(self, checks: "list[Check]") -> None:
-        self._sent = _listening(checks, "sent")
-        self._executed = _listening(checks, "executed")
-        self._answered = _listening(checks, "answered")
+        self._of_calls: dict[type[Entry], list[Callable[[Any], None]]] = {
+            Sent: _listening(checks, "sent"),
+            Executed: _listening(checks, "executed"),
+            Answered: _listening(checks, "answered"),
+        }
         self._happened = _listening(checks, "happened")
 
     def tell(self, entry: Entry) -> None:
-        """Pass an entry on."""
-        if isinstance(entry, Sent):
-            for check in self._sent:
-                check(entry.call)
-        elif isinstance(entry, Executed):
-            for check in self._executed:
-                check(entry.call)
-        elif isinstance(entry, Answered):
-            for check in self._answered:
+        """Pass an entry on; what was changed and shown is part of the scene, and that is all."""
+        if isinstance(entry, Sent | Executed | Answered):
+            for check in self._of_calls[type(entry)]:
                 check(entry.call)
         elif isinstance(entry, Happened):
             for check in self._happened:

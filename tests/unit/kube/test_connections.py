@@ -31,10 +31,10 @@ async def test_no_lane_has_more_workers_than_it_has_connections():
         workers=MOST_PARALLELISM + 1,
         call_timeout_seconds=1.0,
     )
-    assert lane._workers == MOST_PARALLELISM
+    assert lane._crew.most == MOST_PARALLELISM
     async with running(lane.run()):
         await asyncio.sleep(0)
         lane.resize(10_000)
-        assert lane._workers == MOST_PARALLELISM
+        assert lane._crew.most == MOST_PARALLELISM
         lane.resize(3)
-        assert lane._workers == 3
+        assert lane._crew.most == 3

@@ -9,7 +9,8 @@ from k8s_scheduler.console.pod_resources import resource_page
 from k8s_scheduler.console.slis import HealthSlis
 from k8s_scheduler.lib.slices import silent_meter
 from k8s_scheduler.obs.buckets import exponential
-from k8s_scheduler.obs.families import Family
+from k8s_scheduler.obs.counters import Counter, Gauge
+from k8s_scheduler.obs.histograms import Histogram
 from k8s_scheduler.obs.metrics import FOLLOWED_RELEASE, Metrics, metric_names
 from k8s_scheduler.obs.shadow_metrics import ShadowMetrics
 from tests.builders import make_pod
@@ -33,8 +34,10 @@ def all_metrics():
 
 
 def labels_and_buckets(metric):
-    if isinstance(metric, Family):
-        return set(metric.label_names), getattr(metric, "buckets", ())
+    if isinstance(metric, Histogram):
+        return set(metric.label_names), metric.buckets
+    if isinstance(metric, Counter | Gauge):
+        return set(metric.label_names), ()
     return set(metric._labelnames), tuple(metric._kwargs.get("buckets") or ())
 
 
