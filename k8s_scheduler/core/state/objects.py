@@ -8,8 +8,8 @@ version from the watch ends that, whatever it says; so does `revert`.
 """
 
 import itertools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.core.state.changes import ChangeLog, ObjectChange
@@ -17,6 +17,8 @@ from k8s_scheduler.core.state.facts import NO_ROW, OBJECTS, FactLog
 
 _Objects = dict[str, ClusterObject]
 _Key = tuple[Kind, str, str]
+# Told of every change in what decisions see: (kind, namespace, name).
+Listener: TypeAlias = Callable[[Kind, str, str], None]
 
 
 class ObjectStore:
@@ -31,6 +33,11 @@ class ObjectStore:
         self._all: dict[Kind, tuple[ClusterObject, ...]] = {}
         # What the API server says of objects that are assumed to be otherwise.
         self._originals: dict[_Key, ClusterObject] = {}
+        self._listeners: tuple[Listener, ...] = ()
+
+    def listen(self, listener: Listener) -> None:
+        """Tell somebody of changes from now on."""
+        self._listeners = (*self._listeners, listener)
 
     def put(self, kind: Kind, namespace: str, name: str, found: ClusterObject) -> None:
         """Add an object or take its new version."""
@@ -42,7 +49,7 @@ class ObjectStore:
         objects = self._objects[kind].setdefault(namespace, {})
         known = objects.get(name)
         objects[name] = found
-        self._forget_lists(kind, namespace)
+        self._changed(kind, namespace, name)
         if known is None:
             self._log.note_object(kind, ObjectChange.ADD)
         elif known != found:
@@ -54,7 +61,7 @@ class ObjectStore:
         self._originals.pop((kind, namespace, name), None)
         if objects.pop(name, None) is None:
             return
-        self._forget_lists(kind, namespace)
+        self._changed(kind, namespace, name)
         self._log.note_object(kind, ObjectChange.DELETE)
         if not objects:
             del self._objects[kind][namespace]
@@ -68,7 +75,7 @@ class ObjectStore:
             return
         self._originals.setdefault(key, known)
         self._objects[kind][metadata.namespace][metadata.name] = found
-        self._forget_lists(kind, metadata.namespace)
+        self._changed(kind, metadata.namespace, metadata.name)
 
     def announce(self, kind: Kind) -> None:
         """Let others know of assumed objects, once it is clear that they stay so."""
@@ -79,7 +86,7 @@ class ObjectStore:
         original = self._originals.pop((kind, namespace, name), None)
         if original is not None:
             self._objects[kind][namespace][name] = original
-            self._forget_lists(kind, namespace)
+            self._changed(kind, namespace, name)
             if not quietly:
                 self._log.note_object(kind, ObjectChange.UPDATE)
 
@@ -107,10 +114,12 @@ class ObjectStore:
             listed = self._all[kind] = tuple(itertools.chain.from_iterable(lists))
         return listed
 
-    def _forget_lists(self, kind: Kind, namespace: str) -> None:
+    def _changed(self, kind: Kind, namespace: str, name: str) -> None:
         self._lists.pop((kind, namespace), None)
         self._all.pop(kind, None)
         self._facts.note(NO_ROW, OBJECTS)
+        for tell in self._listeners:
+            tell(kind, namespace, name)
 
     def original(self, kind: Kind, namespace: str, name: str) -> Any:
         """Return an object as the API server has it; None if there is none."""
