@@ -8,6 +8,7 @@ version from the watch ends that, whatever it says; so does `revert`.
 """
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -30,6 +31,9 @@ class ObjectStore:
         self._objects: dict[Kind, dict[str, _Objects]] = {kind: {} for kind in Kind}
         # Lists that were asked for, until something in them changes: equal state, same tuple.
         self._lists: dict[tuple[Kind, str], tuple[ClusterObject, ...]] = {}
+        # By namespace, names and objects in order, as long as none comes or goes: one of thousands
+        # changes between two looks at the list.
+        self._in_order: dict[tuple[Kind, str], tuple[list[str], list[ClusterObject]]] = {}
         self._all: dict[Kind, tuple[ClusterObject, ...]] = {}
         # What the API server says of objects that are assumed to be otherwise.
         self._originals: dict[_Key, ClusterObject] = {}
@@ -102,8 +106,12 @@ class ObjectStore:
             objects = self._objects[kind].get(namespace)
             if objects is None:
                 return ()
-            listed = tuple(objects[name] for name in sorted(objects))
-            self._lists[kind, namespace] = listed
+            in_order = self._in_order.get((kind, namespace))
+            if in_order is None:
+                names = sorted(objects)
+                in_order = (names, [objects[name] for name in names])
+                self._in_order[kind, namespace] = in_order
+            listed = self._lists[kind, namespace] = tuple(in_order[1])
         return listed
 
     def list_all(self, kind: Kind) -> tuple[Any, ...]:
@@ -117,9 +125,23 @@ class ObjectStore:
     def _changed(self, kind: Kind, namespace: str, name: str) -> None:
         self._lists.pop((kind, namespace), None)
         self._all.pop(kind, None)
+        self._put_in_order(kind, namespace, name)
         self._facts.note(NO_ROW, OBJECTS)
         for tell in self._listeners:
             tell(kind, namespace, name)
+
+    def _put_in_order(self, kind: Kind, namespace: str, name: str) -> None:
+        """Let an object take the place of what had its name; sort anew if it came or went."""
+        in_order = self._in_order.get((kind, namespace))
+        if in_order is None:
+            return
+        names, listed = in_order
+        found = self.get(kind, namespace, name)
+        place = bisect_left(names, name)
+        if found is not None and place < len(names) and names[place] == name:
+            listed[place] = found
+        else:
+            del self._in_order[kind, namespace]
 
     def original(self, kind: Kind, namespace: str, name: str) -> Any:
         """Return an object as the API server has it; None if there is none."""
