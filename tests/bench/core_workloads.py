@@ -125,5 +125,6 @@ CORE_WORKLOADS: dict[str, CoreWorkload] = {
     "daemonset": CoreWorkload(_daemon, per_node=True),
     "statefulset": CoreWorkload(_of_set, objects=_controlled(Kind.STATEFUL_SET, "db")),
     "full": CoreWorkload(lambda _: plain("basic"), in_place=1, room=1),
-    "localpv": CoreWorkload(with_claim, claims=True),
+    # As many volumes as `make bench` has for them.
+    "localpv": CoreWorkload(with_claim, claims=True, at_most=0.4),
 }
