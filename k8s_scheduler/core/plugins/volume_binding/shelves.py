@@ -48,8 +48,8 @@ class Shelves(Generic[Thing, Facts, Kept]):
 
     def shelf(self, name: str, things: tuple[Any, ...]) -> Kept | None:
         """Return the shelf of a class when these are all the things there are; None if empty."""
-        # Tuples of the very same objects are equal at a glance.
-        if things != self._seen:
+        # Equal state, same tuple; and tuples of the very same objects are equal at a glance.
+        if things is not self._seen and things != self._seen:
             self._sort(things)
             self._seen = things
         facts = self._by_class.get(name)
