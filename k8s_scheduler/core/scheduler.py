@@ -108,7 +108,7 @@ class Scheduler:
         self._profiles = compile_profiles(setup.profiles, setup.plugins)
         verdicts = VerdictTable()
         self._cache = Cache(bounds_requests=True)
-        self._flights = Flights()
+        self._flights = Flights(self._cache)
         # Of plugins that failed where nobody could be told at once.
         self._complaints: list[Instruction] = []
         numbers = Numbers()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_scheduler.api.kinds import Kind
+from tests.bench.late_binding import with_claim
 from tests.bench.workloads import (
     HOST,
     REQUIRED,
@@ -36,6 +37,8 @@ class CoreWorkload:
     deletes: bool = False
     # Whether the number that a pod is made with is that of its node.
     per_node: bool = False
+    # Whether each pod has a claim of its own: see `late_binding`.
+    claims: bool = False
     # As a share of the nodes: where no more pods could be placed.
     at_most: float | None = None
 
@@ -122,4 +125,6 @@ CORE_WORKLOADS: dict[str, CoreWorkload] = {
     "daemonset": CoreWorkload(_daemon, per_node=True),
     "statefulset": CoreWorkload(_of_set, objects=_controlled(Kind.STATEFUL_SET, "db")),
     "full": CoreWorkload(lambda _: plain("basic"), in_place=1, room=1),
+    # As many volumes as `make bench` has for them.
+    "localpv": CoreWorkload(with_claim, claims=True, at_most=0.4),
 }

@@ -14,6 +14,7 @@ from k8s_scheduler.core.engine.flights import Phase
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
     Message,
+    ObjectChanged,
     PodChanged,
     PodRead,
     RequestResult,
@@ -106,6 +107,7 @@ class History(abc.ABC):
         self.who_waits_for_nobody_is_tried_again(out)
         self.queue_and_places_agree()
         self.nobody_waits_in_vain()
+        self.nobody_waits_for_what_is_so(message)
         self.only_what_is_under_way_is_assumed()
         check_room(self.core)
 
@@ -362,6 +364,19 @@ class History(abc.ABC):
             assert self.core._cache.node_of(flight.uid) is not None
         for entry in self.core._evictions.entries():
             assert set(entry.requests) <= owed
+
+    def nobody_waits_for_what_is_so(self, message: Message) -> None:
+        """Whoever has something to become true before its Bind, it is not true yet."""
+        if not isinstance(message, ObjectChanged | Tick):
+            return
+        departure = self.core._departure
+        for flight in self.core._flights.in_phase(Phase.PRE_BINDING):
+            if flight.requests:
+                continue
+            self.met["a pod waits for objects"] += 1
+            step = departure._profile(flight).pre_binds[flight.step]
+            view = departure._view(step, flight)
+            assert not step.plugin.pre_bound(flight.state, flight.pod, view)
 
     def preemptions_come_to_their_end(self) -> None:
         """None stands still, whatever has become of its pod; none is over before it is seen."""

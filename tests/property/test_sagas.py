@@ -111,6 +111,7 @@ def test_random_histories(first, monkeypatch):
         "a node is named",
         "a named node is taken back",
         "a pod was read because nobody saw it bound: there",
+        "a pod waits for objects",
     } <= met.keys()
 
 

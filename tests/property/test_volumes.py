@@ -10,7 +10,7 @@ from k8s_scheduler.api.kinds import TYPES, Kind
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.dependencies import Declarations
-from k8s_scheduler.core.framework.plugin import SKIP, Reject
+from k8s_scheduler.core.framework.plugin import SKIP, Reject, Same
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.status import StatusError
@@ -249,36 +249,62 @@ def test_what_is_remembered_is_right_for_other_rows(cluster):
             assert outcome(Bench(asked, shared)) == outcome(Bench(asked, make()))
 
 
-@given(cluster=clusters(), later=clusters(), data=st.data())
+@given(cluster=clusters() | crowded_stocks(), later=clusters() | crowded_stocks(), data=st.data())
 def test_what_is_remembered_is_right_after_any_change(cluster, later, data):
     """Nodes, their labels and objects change one after the other, in a cluster that lives on."""
-    benches = [Bench(cluster, make()) for make in MAKERS]
     changes = [("nodes", raw) for raw in later["nodes"]]
     changes += [("objects", raw) for raw in later["objects"]]
     changes += [("gone", raw) for raw in cluster["objects"]]
-    chosen = data.draw(st.lists(st.sampled_from(changes), min_size=1, max_size=4))
-    for bench, make in zip(benches, MAKERS, strict=True):
+    # Some are looked at at once, some together.
+    chosen = data.draw(
+        st.lists(st.tuples(st.sampled_from(changes), st.booleans()), min_size=1, max_size=6)
+    )
+    for make in MAKERS:
+        bench = Bench(cluster, make())
         outcome(bench)
-        for change, raw in chosen:
-            if change == "nodes":
-                bench.cache.put_node(msgspec.convert(raw, Node))
-            elif change == "objects":
-                bench.put(raw)
-            else:
-                metadata = raw["metadata"]
-                bench.cache.objects.remove(
-                    Kind(raw["kind"]), metadata.get("namespace", ""), metadata["name"]
-                )
-        found = outcome(bench)
-        bench.plugin = make()
-        assert outcome(bench) == found
+        for (change, raw), is_looked_at in chosen:
+            _apply(bench, change, raw)
+            if is_looked_at:
+                _check_against_a_new_plugin(bench, make)
+        _check_against_a_new_plugin(bench, make)
+
+
+def _apply(bench, change, raw):
+    if change == "nodes":
+        bench.cache.put_node(msgspec.convert(raw, Node))
+    elif change == "objects":
+        bench.put(raw)
+    else:
+        metadata = raw["metadata"]
+        bench.cache.objects.remove(
+            Kind(raw["kind"]), metadata.get("namespace", ""), metadata["name"]
+        )
+
+
+def _check_against_a_new_plugin(bench, make):
+    living, found = bench.plugin, outcome(bench)
+    bench.plugin = make()
+    assert outcome(bench) == found
+    bench.plugin = living
 
 
 def outcome(bench):
+    """Return what a plugin says of all nodes, and which volumes it would take on them."""
     prepared = bench.prepare()
     if prepared is SKIP or isinstance(prepared, Reject):
         return prepared
     try:
-        return bench.judge(prepared)
+        judged = bench.judge(prepared)
     except StatusError as error:
         return str(error)
+    rows = bench.cache.nodes.present_rows().tolist()
+    names = [bench.cache.nodes.name_of(row) for row in rows]
+    passed = [name for name, why in zip(names, judged, strict=True) if why is None]
+    if not isinstance(bench.plugin, VolumeBinding) or not passed:
+        return judged
+    taken = [bench.plugin.volumes_on(prepared, bench.view(name)) for name in passed]
+    view = bench.view(*passed)
+    term = bench.plugin.pre_score(bench.pod, view)
+    scores = term if isinstance(term, Same) else bench.plugin.score(term, view).tolist()
+    volumes = [(names_in(found.bindings), names_in(found.provisions)) for found in taken]
+    return judged, volumes, scores

@@ -242,7 +242,7 @@ class Attempts:
 
     def look_again(self, *, now: float) -> Iterator[Instruction]:
         """See whether objects are now as pods that are pre-binding wait for."""
-        for flight in self._flights.in_phase(Phase.PRE_BINDING):
+        for flight in self._flights.to_ask():
             steps = self._departure.look_again(flight, now=now)
             yield from self._carefully(flight, steps, now=now)
 

@@ -37,12 +37,14 @@ from k8s_scheduler.core.framework.plugin import (
 )
 from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming, check_answer
 from k8s_scheduler.core.framework.profile import Profile, Step
+from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.reasons import Reason, Verdict
 from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.messages.incoming import RequestResult
 from k8s_scheduler.core.messages.outgoing import Instruction, Nominate, PatchObject
 from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.changes import NodeRow
 
 MAX_WAIT_SECONDS = 15 * 60.0
 
@@ -113,6 +115,8 @@ class Departure:
             raise
         finally:
             self._asking = None
+        # Whatever comes later goes by the notes, as it has to after a checkpoint; terms hold a lot.
+        flight.state.terms = {}
         self._cache.announce(flight.uid)
         for kind in dict.fromkeys(kind for kind, _, _ in flight.objects):
             self._cache.objects.announce(kind)
@@ -341,8 +345,16 @@ class Departure:
         return self._meter.watches[flight.pod.spec.scheduler_name]
 
     def _is_ready(self, flight: Flight, step: Step[PreBindPlugin]) -> bool:
+        reads, row = Reads(), self._row(flight)
+        rows = np.array([] if row is None else [row], dtype=np.int64)
+        view = self._runtime.view(step, rows, reads=reads)
         with blaming(step.name, "PreBind"):
-            return step.plugin.pre_bound(flight.state, flight.pod, self._view(step, flight))
+            ready = step.plugin.pre_bound(flight.state, flight.pod, view)
+        if ready:
+            self._flights.awaited.forget(flight.uid)
+        else:
+            self._flights.awaited.asked(flight.uid, reads, row)
+        return ready
 
     def _tell_node(self, flight: Flight) -> Iterator[Nominate]:
         """Let the pod's status name the node, unless it does."""
@@ -375,10 +387,14 @@ class Departure:
         )
 
     def _view(self, step: Step[ReservePlugin] | Step[PreBindPlugin], flight: Flight) -> RowsView:
-        row = self._cache.nodes.row_of(flight.node)
-        gone = row is None or self._cache.nodes.node_at(row) is None
-        rows = np.array([] if gone else [row], dtype=np.int64)
+        row = self._row(flight)
+        rows = np.array([] if row is None else [row], dtype=np.int64)
         return self._runtime.view(step, rows)
+
+    def _row(self, flight: Flight) -> NodeRow | None:
+        """Return the row of the chosen node; None if the node is gone."""
+        row = self._cache.nodes.row_of(flight.node)
+        return None if row is None or self._cache.nodes.node_at(row) is None else row
 
 
 def _check_writes(step: Step[PreBindPlugin], wanted: PreBinding | None) -> None:

@@ -16,11 +16,13 @@ from dataclasses import dataclass, field
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.awaited import Awaited
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.messages.checkpoint import FlightEntry
 from k8s_scheduler.core.messages.incoming import BindResult, RequestResult
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.state.cache import Cache
 
 
 class Phase(enum.StrEnum):
@@ -58,6 +60,8 @@ class Flight:
     generation: int = 0
     # When it came to its phase; for metrics only, and not kept in checkpoints.
     since: float = field(init=False)
+    # Who set out before whom.
+    number: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.since = self.started
@@ -134,12 +138,18 @@ class Flight:
 class Flights:
     """All pods on their way, by pod."""
 
-    def __init__(self) -> None:
+    def __init__(self, cache: Cache) -> None:
         self._flights: dict[PodUid, Flight] = {}
+        self._started = 0
+        self.awaited = Awaited(cache.objects, cache.facts)
 
     def start(self, flight: Flight) -> None:
-        """Take note of a pod that sets out."""
+        """Take note of a pod that sets out, or that was on its way when a checkpoint was taken."""
+        self._started += 1
+        flight.number = self._started
         self._flights[flight.uid] = flight
+        if flight.phase is Phase.PRE_BINDING:
+            self.awaited.ask_always(flight.uid)
 
     def get(self, uid: PodUid) -> Flight | None:
         """Return a pod's flight."""
@@ -154,6 +164,7 @@ class Flights:
 
     def end(self, uid: PodUid) -> Flight | None:
         """Take a flight out; a result that still comes is nobody's."""
+        self.awaited.forget(uid)
         return self._flights.pop(uid, None)
 
     def update(self, pod: Pod) -> bool:
@@ -163,6 +174,7 @@ class Flights:
             return False
         shape = flight.queued.shape
         flight.queued.replace_pod(pod)
+        self.awaited.changed(flight.uid)
         if flight.queued.shape != shape:
             # A pod that is judged otherwise now has seen nothing of the cluster yet.
             flight.changes_seen = -1
@@ -175,6 +187,22 @@ class Flights:
     def in_phase(self, phase: Phase) -> list[Flight]:
         """Return the flights that have come just so far, longest on their way first."""
         return [flight for flight in self._flights.values() if flight.phase is phase]
+
+    def to_ask(self) -> Iterator[Flight]:
+        """Yield the pre-binding flights that may be told something new, longest under way first.
+
+        What comes of asking one may concern others: then these are yielded as well.
+        """
+        uids = self.awaited.occasion(self._number)
+        while uids:
+            for uid in uids:
+                flight = self._flights.get(uid)
+                if flight is not None and flight.phase is Phase.PRE_BINDING:
+                    yield flight
+            uids = self.awaited.rest(self._number)
+
+    def _number(self, uid: PodUid) -> int:
+        return self._flights[uid].number
 
     def __len__(self) -> int:
         return len(self._flights)

@@ -6,6 +6,7 @@ does not spoil the others; whoever must tell the user asks `api.node_selectors.t
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,9 @@ from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.node_selectors import NAME_FIELD, is_empty, term_problem, whole_number
 from k8s_scheduler.api.selectors import NodeSelector, NodeSelectorTerm, SelectorRequirement
 from k8s_scheduler.core.framework.views import Mask, RowsView
+
+# As many values are compared one by one; more are sought together.
+_FEW: Final = 8
 
 
 def match_labels(wanted: Mapping[str, str], rows: RowsView) -> Mask:
@@ -54,9 +58,18 @@ def _match_expression(expression: SelectorRequirement, rows: RowsView) -> Mask:
             return ~present
         case "In" | "NotIn":
             wanted = [rows.label_id(value) for value in expression.values or ()]
-            found = present & np.isin(ids, wanted)
+            found = present & _is_one_of(ids, wanted)
             return found if expression.operator == "In" else ~found
     return _match_number(expression, ids, rows)
+
+
+def _is_one_of(ids: npt.NDArray[np.int64], wanted: list[int]) -> Mask:
+    if len(wanted) > _FEW:
+        return np.isin(ids, wanted)
+    found = np.zeros(len(ids), dtype=np.bool_)
+    for value_id in wanted:
+        found |= ids == value_id
+    return found
 
 
 def _match_number(

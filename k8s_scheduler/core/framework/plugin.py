@@ -28,8 +28,9 @@ Everything else is about one pod and one attempt, and gets the attempt's `CycleS
   to the waiting pods, and allows or rejects them from any of its methods.
 * `pre_bind(state, pod, rows) -> PreBinding | None`: what must have been written before the Bind;
   `pre_bound(state, pod, rows) -> bool` then says whether all is as it should be. It is asked again
-  whenever objects change, until the time is over; it raises if that can't become true any more.
-  The kinds of objects it has patched are declared in `writes`.
+  when something has changed that it has read, until the time is over: objects, the pod, the node.
+  (One that reads no object is asked whenever any changes, and every second.) It raises if that
+  can't become true any more. The kinds of objects it has patched are declared in `writes`.
 * `binds(pod) -> bool`: Bind; the first that says yes hands the pod over.
 * `post_bind(state, pod, node)`: told about success.
 

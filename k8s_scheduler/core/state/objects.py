@@ -8,8 +8,9 @@ version from the watch ends that, whatever it says; so does `revert`.
 """
 
 import itertools
-from collections.abc import Iterator
-from typing import Any
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.core.state.changes import ChangeLog, ObjectChange
@@ -17,6 +18,8 @@ from k8s_scheduler.core.state.facts import NO_ROW, OBJECTS, FactLog
 
 _Objects = dict[str, ClusterObject]
 _Key = tuple[Kind, str, str]
+# Told of every change in what decisions see: (kind, namespace, name).
+Listener: TypeAlias = Callable[[Kind, str, str], None]
 
 
 class ObjectStore:
@@ -28,9 +31,17 @@ class ObjectStore:
         self._objects: dict[Kind, dict[str, _Objects]] = {kind: {} for kind in Kind}
         # Lists that were asked for, until something in them changes: equal state, same tuple.
         self._lists: dict[tuple[Kind, str], tuple[ClusterObject, ...]] = {}
+        # By namespace, names and objects in order, as long as none comes or goes: one of thousands
+        # changes between two looks at the list.
+        self._in_order: dict[tuple[Kind, str], tuple[list[str], list[ClusterObject]]] = {}
         self._all: dict[Kind, tuple[ClusterObject, ...]] = {}
         # What the API server says of objects that are assumed to be otherwise.
         self._originals: dict[_Key, ClusterObject] = {}
+        self._listeners: tuple[Listener, ...] = ()
+
+    def listen(self, listener: Listener) -> None:
+        """Tell somebody of changes from now on."""
+        self._listeners = (*self._listeners, listener)
 
     def put(self, kind: Kind, namespace: str, name: str, found: ClusterObject) -> None:
         """Add an object or take its new version."""
@@ -42,7 +53,7 @@ class ObjectStore:
         objects = self._objects[kind].setdefault(namespace, {})
         known = objects.get(name)
         objects[name] = found
-        self._forget_lists(kind, namespace)
+        self._changed(kind, namespace, name)
         if known is None:
             self._log.note_object(kind, ObjectChange.ADD)
         elif known != found:
@@ -54,7 +65,7 @@ class ObjectStore:
         self._originals.pop((kind, namespace, name), None)
         if objects.pop(name, None) is None:
             return
-        self._forget_lists(kind, namespace)
+        self._changed(kind, namespace, name)
         self._log.note_object(kind, ObjectChange.DELETE)
         if not objects:
             del self._objects[kind][namespace]
@@ -68,7 +79,7 @@ class ObjectStore:
             return
         self._originals.setdefault(key, known)
         self._objects[kind][metadata.namespace][metadata.name] = found
-        self._forget_lists(kind, metadata.namespace)
+        self._changed(kind, metadata.namespace, metadata.name)
 
     def announce(self, kind: Kind) -> None:
         """Let others know of assumed objects, once it is clear that they stay so."""
@@ -79,7 +90,7 @@ class ObjectStore:
         original = self._originals.pop((kind, namespace, name), None)
         if original is not None:
             self._objects[kind][namespace][name] = original
-            self._forget_lists(kind, namespace)
+            self._changed(kind, namespace, name)
             if not quietly:
                 self._log.note_object(kind, ObjectChange.UPDATE)
 
@@ -95,8 +106,12 @@ class ObjectStore:
             objects = self._objects[kind].get(namespace)
             if objects is None:
                 return ()
-            listed = tuple(objects[name] for name in sorted(objects))
-            self._lists[kind, namespace] = listed
+            in_order = self._in_order.get((kind, namespace))
+            if in_order is None:
+                names = sorted(objects)
+                in_order = (names, [objects[name] for name in names])
+                self._in_order[kind, namespace] = in_order
+            listed = self._lists[kind, namespace] = tuple(in_order[1])
         return listed
 
     def list_all(self, kind: Kind) -> tuple[Any, ...]:
@@ -107,10 +122,26 @@ class ObjectStore:
             listed = self._all[kind] = tuple(itertools.chain.from_iterable(lists))
         return listed
 
-    def _forget_lists(self, kind: Kind, namespace: str) -> None:
+    def _changed(self, kind: Kind, namespace: str, name: str) -> None:
         self._lists.pop((kind, namespace), None)
         self._all.pop(kind, None)
+        self._put_in_order(kind, namespace, name)
         self._facts.note(NO_ROW, OBJECTS)
+        for tell in self._listeners:
+            tell(kind, namespace, name)
+
+    def _put_in_order(self, kind: Kind, namespace: str, name: str) -> None:
+        """Let an object take the place of what had its name; sort anew if it came or went."""
+        in_order = self._in_order.get((kind, namespace))
+        if in_order is None:
+            return
+        names, listed = in_order
+        found = self.get(kind, namespace, name)
+        place = bisect_left(names, name)
+        if found is not None and place < len(names) and names[place] == name:
+            listed[place] = found
+        else:
+            del self._in_order[kind, namespace]
 
     def original(self, kind: Kind, namespace: str, name: str) -> Any:
         """Return an object as the API server has it; None if there is none."""

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from k8s_scheduler.api.storage import CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import Mask, RowsView
-from k8s_scheduler.core.plugins.volume_binding.ranking import NONE, Ranks
+from k8s_scheduler.core.plugins.volume_binding.order import Ranks
+from k8s_scheduler.core.plugins.volume_binding.ranking import NONE
 from k8s_scheduler.core.plugins.volume_binding.term import (
     BindingTerm,
     Matching,
@@ -91,7 +92,7 @@ def volumes_on(term: BindingTerm, row: RowsView) -> PodVolumes:
 def _capacity_at(provisioning: Provisioning, rank: int) -> CsiStorageCapacity | None:
     if provisioning.capacity is None or provisioning.capacity.stock is None:
         return None
-    return provisioning.capacity.stock.capacities[rank]
+    return provisioning.capacity.stock.capacity(rank)
 
 
 # Bound claims

@@ -4,32 +4,64 @@ Things that are pinned to labels are sorted by key and value once; the best of e
 one look into a table by value id. What reaches everywhere is the same for all rows, and equal
 selectors are matched once. So the work grows with the things plus the rows, not with their
 product, unless every thing has a selector of its own that is more than a pin.
+
+A ranking never changes. When things come and go the next one is made from it, with all that is
+known of those that stay.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.core.framework.remembered import Remembered
 from k8s_scheduler.core.framework.views import Mask, RowsView
+from k8s_scheduler.core.plugins.volume_binding.order import NOWHERE, Ranks
 from k8s_scheduler.core.plugins.volume_binding.reach import Reach
-
-Ranks = npt.NDArray[np.int64]
 
 # The rank of nothing: worse than any other.
 NONE: Final = np.iinfo(np.int64).max
+# In place of the id of a value that was not looked up yet.
+_UNSEEN: Final = -3
+
+Values = npt.NDArray[np.object_]
 
 
 @dataclass(frozen=True, slots=True)
-class _Pinned:
-    """Pins on one label: (rank, value id) pairs, by rank."""
+class _Pins:
+    """Pins on one label, by rank; the ids of their values as far as they were looked up."""
 
-    key: str
     ranks: Ranks
+    values: Values
     value_ids: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of(pins: Sequence[tuple[int, str]]) -> "_Pins":
+        values = np.empty(len(pins), dtype=np.object_)
+        values[:] = [value for _, value in pins]
+        ranks = np.array([rank for rank, _ in pins], dtype=np.int64)
+        return _Pins(ranks, values, np.full(len(pins), _UNSEEN))
+
+    def moved(self, after: Ranks, come: Sequence[tuple[int, str]]) -> "_Pins":
+        """Return them with their ranks as they are now, and others that have come."""
+        ranks = after[self.ranks]
+        left = ranks != NOWHERE
+        ranks, values, value_ids = ranks[left], self.values[left], self.value_ids[left]
+        if come:
+            at = np.searchsorted(ranks, [rank for rank, _ in come])
+            new = _Pins.of(come)
+            ranks = np.insert(ranks, at, new.ranks)
+            values = np.insert(values, at, new.values)
+            value_ids = np.insert(value_ids, at, new.value_ids)
+        return _Pins(ranks, values, value_ids)
+
+    def look_up(self, rows: RowsView, *, anew: bool) -> None:
+        """Find the ids of values that were not looked up yet, or of all."""
+        if anew:
+            self.value_ids[:] = _UNSEEN
+        for place in np.flatnonzero(self.value_ids == _UNSEEN).tolist():
+            self.value_ids[place] = rows.label_id(self.values[place])
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,52 +94,85 @@ class Ranking:
     """Things by rank: the first is the best."""
 
     def __init__(self, reaches: Sequence[Reach]) -> None:
-        self._by_key: dict[str, list[tuple[int, str]]] = {}
-        by_selector: dict[bytes, tuple[Reach, list[int]]] = {}
-        for rank, reach in enumerate(reaches):
+        self._pins: dict[str, _Pins] = {}
+        self._selected: dict[bytes, tuple[Reach, Ranks]] = {}
+        # What the ids of values were looked up from.
+        self._inputs: tuple[Any, int] | None = None
+        self._add(enumerate(reaches))
+
+    def moved(self, after: Ranks, come: Iterable[tuple[int, Reach]]) -> "Ranking":
+        """Return the ranking that follows: former ranks have become others, and some are new."""
+        following = Ranking(())
+        following._inputs = self._inputs
+        following._pins = dict(self._pins)
+        following._selected = {
+            key: (reach, left)
+            for key, (reach, ranks) in self._selected.items()
+            if len(left := _present(after[ranks]))
+        }
+        following._add(come, after)
+        return following
+
+    def _add(self, come: Iterable[tuple[int, Reach]], after: Ranks | None = None) -> None:
+        """Take in things, those that are known having moved."""
+        pins: dict[str, list[tuple[int, str]]] = {key: [] for key in self._pins}
+        selected: dict[bytes, tuple[Reach, list[int]]] = {}
+        for rank, reach in come:
             if reach.pins is None:
-                by_selector.setdefault(reach.key, (reach, []))[1].append(rank)
+                selected.setdefault(reach.key, (reach, []))[1].append(rank)
             for key, value in reach.pins or ():
-                self._by_key.setdefault(key, []).append((rank, value))
-        self._selected = [(reach, np.array(ranks)) for reach, ranks in by_selector.values()]
-        self._known: Remembered[list[_Pinned]] = Remembered()
+                pins.setdefault(key, []).append((rank, value))
+        for key, found in pins.items():
+            known = self._pins.get(key)
+            if known is None or after is None:
+                self._pins[key] = _Pins.of(found)
+                continue
+            self._pins[key] = known.moved(after, found)
+            if not len(self._pins[key].ranks):
+                del self._pins[key]
+        for encoded, (reach, ranks) in selected.items():
+            _, others = self._selected.get(encoded, (reach, ()))
+            self._selected[encoded] = (reach, np.sort(np.append(others, ranks).astype(np.int64)))
 
     def choices(self, allowed: Mask, depth: int, rows: RowsView) -> Choices:
         """Return the choice among the allowed when at most `depth - 1` are taken before."""
+        self._look_up(rows)
+        count = rows.label_value_count
         tables = tuple(
-            (pinned.key, _levels(pinned, allowed, depth, rows.label_value_count))
-            for pinned in self._pinned(rows)
+            (key, _levels(pins, allowed, depth, count)) for key, pins in self._pins.items()
         )
         selected = tuple(
             (reach, tuple(ranks[allowed[ranks]][:depth].tolist()))
-            for reach, ranks in self._selected
+            for reach, ranks in self._selected.values()
         )
         return Choices(
             tuple((key, levels) for key, levels in tables if levels),
             tuple((reach, ranks) for reach, ranks in selected if ranks),
         )
 
-    def _pinned(self, rows: RowsView) -> list[_Pinned]:
+    def _look_up(self, rows: RowsView) -> None:
+        """Know the ids of the values that things are pinned to."""
         # A value has an id from the moment its label is first asked for after some node has it;
         # asked for all labels here, no new id means that the same values have the same ids.
-        for key in self._by_key:
+        for key in self._pins:
             rows.label(key)
-        inputs = (rows.layout, rows.label_value_count)
-        return self._known.get(
-            inputs, lambda: [_pinned(key, pins, rows) for key, pins in self._by_key.items()]
-        )
+        layout, count = rows.layout, rows.label_value_count
+        known = self._inputs
+        anew = known is None or known[0] is not layout or known[1] != count
+        for pins in self._pins.values():
+            pins.look_up(rows, anew=anew)
+        self._inputs = (layout, count)
 
 
-def _pinned(key: str, pins: list[tuple[int, str]], rows: RowsView) -> _Pinned:
-    known = [(rank, value_id) for rank, v in pins if (value_id := rows.label_id(v)) >= 0]
-    ranks = np.array([rank for rank, _ in known], dtype=np.int64)
-    return _Pinned(key, ranks, np.array([value_id for _, value_id in known], dtype=np.int64))
+def _present(ranks: Ranks) -> Ranks:
+    found: Ranks = ranks[ranks != NOWHERE]
+    return found
 
 
-def _levels(pinned: _Pinned, allowed: Mask, depth: int, value_count: int) -> tuple[Ranks, ...]:
+def _levels(pins: _Pins, allowed: Mask, depth: int, value_count: int) -> tuple[Ranks, ...]:
     """Return tables by value id: the best rank, the second best, and so on."""
-    usable = allowed[pinned.ranks]
-    ranks, value_ids = pinned.ranks[usable], pinned.value_ids[usable]
+    usable = allowed[pins.ranks] & (pins.value_ids >= 0)
+    ranks, value_ids = pins.ranks[usable], pins.value_ids[usable]
     levels: list[Ranks] = []
     while len(ranks) and len(levels) < depth:
         table = np.full(value_count + 1, NONE)

@@ -1,10 +1,13 @@
 """What claims can be bound to: the volumes of each class, and the capacities of each.
 
-Upstream looks at both in no particular order; here names decide among equals.
+Upstream looks at both in no particular order; here names decide among equals. Neither kind of
+shelf ever changes, because decisions are kept with what they were made from: when volumes come and
+go, the shelf that follows is made from the one before.
 """
 
-from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +23,8 @@ from k8s_scheduler.api.storage import (
 from k8s_scheduler.api.volume_claims import class_of_volume, storage_nano
 from k8s_scheduler.api.volume_matching import allows_access, is_alike, is_free, is_kept_for
 from k8s_scheduler.core.framework.views import Mask, RowsView
-from k8s_scheduler.core.plugins.volume_binding.ranking import Ranking, Ranks
+from k8s_scheduler.core.plugins.volume_binding.order import Moves, Order, Place, Ranks
+from k8s_scheduler.core.plugins.volume_binding.ranking import Ranking
 from k8s_scheduler.core.plugins.volume_binding.reach import (
     EVERYWHERE,
     Reach,
@@ -32,28 +36,39 @@ from k8s_scheduler.core.plugins.volume_binding.shelves import Shelves
 # Mode, attributes class and access of a volume.
 _Sort = tuple[str | None, str | None, tuple[str, ...]]
 
+# Free volumes go before those that are kept for claims.
+_FREE: Final = 0
+_KEPT: Final = 1
+
 
 @dataclass(frozen=True, slots=True)
 class _VolumeFacts:
-    """What matching asks of a volume; the reach of one that is not free is not worth knowing."""
+    """What matching asks of a volume; the reach of one that is not free is not worth knowing.
+
+    `place` is by size and name for the free ones, and by claim and name for those kept for one;
+    None for others.
+    """
 
     volume: PersistentVolume
-    order: tuple[int, str]
-    size_bytes: int
-    free: bool
+    place: Place | None
+    size_nano: int
     reach: Reach
     sort: _Sort
 
 
 def _volume_facts(volume: PersistentVolume) -> _VolumeFacts:
-    spec = volume.spec
-    free = is_free(volume)
+    spec, name = volume.spec, volume.metadata.name
     size = storage_nano(spec.capacity) or 0
+    free = is_free(volume)
+    place: Place | None = None
+    if free:
+        place = (_FREE, size, name)
+    elif (claim := spec.claim_ref) is not None:
+        place = (_KEPT, claim.namespace, claim.name, name)
     return _VolumeFacts(
         volume,
-        (size, volume.metadata.name),
-        whole(size),
-        free,
+        place,
+        size,
         reach_of_affinity(spec.node_affinity) if free else EVERYWHERE,
         (spec.volume_mode, spec.volume_attributes_class_name, tuple(spec.access_modes or ())),
     )
@@ -65,39 +80,55 @@ class ClassVolumes:
     A volume's rank is its place here. `ranking` is about the free ones only.
     """
 
-    def __init__(self, facts: list[_VolumeFacts]) -> None:
-        free = sorted((f for f in facts if f.free), key=lambda f: f.order)
-        kept = [f for f in facts if not f.free and f.volume.spec.claim_ref is not None]
-        kept.sort(key=lambda f: f.order[1])
-        self._facts = (*free, *kept)
-        self.ranking = Ranking([f.reach for f in free])
-        self._sizes_nano = [f.order[0] for f in free]
-        sorts = {f.sort: f.volume for f in free}
-        self._examples = tuple(sorts.values())
-        ids = {sort: position for position, sort in enumerate(sorts)}
-        self._sort_ids = _column([ids[f.sort] for f in free])
-        self.capacity_bytes = _column([f.size_bytes for f in self._facts])
-        # The classes as written in the spec; where an annotation names the class, any will do.
-        written = [f.volume.spec.storage_class_name for f in self._facts]
-        self._written = sorted(set(written))
-        places = {name: position for position, name in enumerate(self._written)}
-        self._written_ids = _column([places[name] for name in written])
-        self._kept: dict[tuple[str, str], list[int]] = {}
-        for rank, found in enumerate(kept, start=len(free)):
-            if (reference := found.volume.spec.claim_ref) is not None:
-                self._kept.setdefault((reference.namespace, reference.name), []).append(rank)
+    def __init__(self, facts: Iterable[_VolumeFacts]) -> None:
+        self._order = Order((f.place, f) for f in facts if f.place is not None)
+        self._free_count = self._order.count_before((_KEPT,))
+        found = self._order.things
+        self.ranking = Ranking([f.reach for f in found[: self._free_count]])
+        # Sorts of volumes, and classes as written in the spec (where an annotation names the class,
+        # any will do), by number. Numbers stay: shelves that follow each other share them.
+        self._sorts: dict[_Sort, tuple[int, PersistentVolume]] = {}
+        self._written: dict[str, int] = {}
+        self._sort_ids = _column(map(self._sort_id, found))
+        self.capacity_bytes = _column(whole(f.size_nano) for f in found)
+        self._written_ids = _column(map(self._written_id, found))
+
+    def changed(self, gone: list[_VolumeFacts], come: list[_VolumeFacts]) -> "ClassVolumes":
+        """Return the shelf that follows when volumes have gone and others have come."""
+        order, moves = self._order.changed(
+            (f.place for f in gone if f.place is not None),
+            ((f.place, f) for f in come if f.place is not None),
+        )
+        following = ClassVolumes(())
+        following._order = order
+        following._free_count = count = order.count_before((_KEPT,))
+        following._sorts, following._written = self._sorts, self._written
+        news = [f for _, f in moves.come]
+        following._sort_ids = moves.column(self._sort_ids, map(self._sort_id, news))
+        following._written_ids = moves.column(self._written_ids, map(self._written_id, news))
+        sizes = (whole(f.size_nano) for f in news)
+        following.capacity_bytes = moves.column(self.capacity_bytes, sizes)
+        following.ranking = _moved(self.ranking, moves.first(self._free_count, count))
+        return following
+
+    def _sort_id(self, facts: _VolumeFacts) -> int:
+        return self._sorts.setdefault(facts.sort, (len(self._sorts), facts.volume))[0]
+
+    def _written_id(self, facts: _VolumeFacts) -> int:
+        return self._written.setdefault(facts.volume.spec.storage_class_name, len(self._written))
 
     def volume(self, rank: int) -> PersistentVolume:
         """Return the volume of a rank."""
-        return self._facts[rank].volume
+        return self._order.things[rank].volume
 
     def suitable(
         self, claim: PersistentVolumeClaim, size_nano: int, requirements: Requirements | None
     ) -> Mask:
         """Return which free volumes suit a claim; requirements of None are no selector."""
-        fits = [is_alike(v, claim) and allows_access(v, claim) for v in self._examples]
-        found: Mask = np.array(fits, dtype=np.bool_)[self._sort_ids]
-        found[: bisect_left(self._sizes_nano, size_nano)] = False
+        examples = (volume for _, volume in self._sorts.values())
+        fits = [is_alike(v, claim) and allows_access(v, claim) for v in examples]
+        found: Mask = np.array(fits, dtype=np.bool_)[self._sort_ids[: self._free_count]]
+        found[: self._order.count_before((_FREE, size_nano))] = False
         if requirements is not None:
             for rank in np.flatnonzero(found).tolist():
                 found[rank] = matches(requirements, self.volume(rank).metadata.labels or {})
@@ -107,20 +138,26 @@ class ClassVolumes:
         self, claim: PersistentVolumeClaim, size_nano: int
     ) -> tuple[tuple[int, Reach], ...]:
         """Return rank and reach of the volumes kept for a claim that can serve it, by name."""
-        metadata = claim.metadata
-        return tuple(
-            (rank, reach_of_affinity(volume.spec.node_affinity))
-            for rank in self._kept.get((metadata.namespace, metadata.name), ())
-            if self._facts[rank].order[0] >= size_nano
-            and is_kept_for(volume := self.volume(rank), claim)
-            and is_alike(volume, claim)
-            and volume.metadata.deletion_timestamp is None
-        )
+        key = (_KEPT, claim.metadata.namespace, claim.metadata.name)
+        kept = []
+        for rank in range(self._order.count_before(key), len(self._order)):
+            if self._order.places[rank][:3] != key:
+                break
+            facts = self._order.things[rank]
+            volume = facts.volume
+            if (
+                facts.size_nano >= size_nano
+                and is_kept_for(volume, claim)
+                and is_alike(volume, claim)
+                and volume.metadata.deletion_timestamp is None
+            ):
+                kept.append((rank, reach_of_affinity(volume.spec.node_affinity)))
+        return tuple(kept)
 
     def by_written_class(self, ranks: Ranks) -> list[tuple[str, Mask]]:
         """Return the classes written in the specs of volumes, and which of the volumes say so."""
         ids = self._written_ids[ranks]
-        return [(name, ids == position) for position, name in enumerate(self._written)]
+        return [(name, ids == number) for name, number in self._written.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +189,27 @@ def _bytes(quantity: str | float | None) -> int | None:
 class ClassCapacities:
     """The capacities that drivers report for one class, by name."""
 
-    def __init__(self, facts: list[_CapacityFacts]) -> None:
-        def name(found: _CapacityFacts) -> tuple[str, str]:
-            return found.capacity.metadata.namespace, found.capacity.metadata.name
+    def __init__(self, facts: Iterable[_CapacityFacts]) -> None:
+        self._order = Order((_place_of(f), f) for f in facts)
+        self.ranking = Ranking([f.reach for f in self._order.things])
+        self.capacity_bytes = _column(f.capacity_bytes for f in self._order.things)
+        self._limits = _column(f.limit_bytes for f in self._order.things)
 
-        in_order = sorted(facts, key=name)
-        self.capacities = tuple(f.capacity for f in in_order)
-        self.ranking = Ranking([f.reach for f in in_order])
-        self.capacity_bytes = _column([f.capacity_bytes for f in in_order])
-        self._limits = _column([f.limit_bytes for f in in_order])
+    def changed(self, gone: list[_CapacityFacts], come: list[_CapacityFacts]) -> "ClassCapacities":
+        """Return the shelf that follows when capacities have gone and others have come."""
+        order, moves = self._order.changed(map(_place_of, gone), ((_place_of(f), f) for f in come))
+        following = ClassCapacities(())
+        following._order = order
+        following.ranking = _moved(self.ranking, moves)
+        news = [f for _, f in moves.come]
+        sizes = (f.capacity_bytes for f in news)
+        following.capacity_bytes = moves.column(self.capacity_bytes, sizes)
+        following._limits = moves.column(self._limits, (f.limit_bytes for f in news))
+        return following
+
+    def capacity(self, rank: int) -> CsiStorageCapacity:
+        """Return the capacity of a rank."""
+        return self._order.things[rank].capacity
 
     def sufficient(self, size_bytes: int) -> Mask:
         """Return which capacities let a volume of this size be made."""
@@ -168,8 +217,20 @@ class ClassCapacities:
         return found
 
 
-def _column(values: list[int]) -> npt.NDArray[np.int64]:
-    return np.array(values, dtype=np.int64)
+def _place_of(facts: _CapacityFacts) -> Place:
+    metadata = facts.capacity.metadata
+    return metadata.namespace, metadata.name
+
+
+def _moved(ranking: Ranking, moves: "Moves[_VolumeFacts] | Moves[_CapacityFacts]") -> Ranking:
+    """Return the ranking that follows; the same one where nothing moved."""
+    if not moves.come and len(moves.before) == len(moves.after):
+        return ranking
+    return ranking.moved(moves.after, [(rank, facts.reach) for rank, facts in moves.come])
+
+
+def _column(values: Iterable[int]) -> npt.NDArray[np.int64]:
+    return np.array(list(values), dtype=np.int64)
 
 
 class Stock:

@@ -1,4 +1,4 @@
-"""Shelves hold what is there now, and are made anew only where something changed."""
+"""Shelves hold what is there now, and are made from the ones before where something changed."""
 
 import pytest
 
@@ -10,6 +10,18 @@ from k8s_scheduler.core.plugins.volume_binding.shelves import Shelves
 def thing(name, of, *, space="s", limit="1"):
     metadata = ObjectMeta(name=name, namespace=space)
     return CsiStorageCapacity(metadata=metadata, storage_class_name=of, capacity=limit)
+
+
+class Row(list):
+    """A shelf, and a diary of how it came about."""
+
+    def __init__(self, facts, made):
+        super().__init__(sorted(facts))
+        self.made = made
+
+    def changed(self, gone, come):
+        self.made.append((sorted(gone), sorted(come)))
+        return Row([found for found in self if found not in gone] + come, self.made)
 
 
 class Library:
@@ -26,7 +38,7 @@ class Library:
 
     def shelf_of(self, facts):
         self.made.append(len(facts))
-        return sorted(facts)
+        return Row(facts, self.made)
 
     def shelf(self, name, *things):
         return self.shelves.shelf(name, things)
@@ -83,4 +95,29 @@ def test_only_what_changed_is_looked_at(library):
     library.shelf("y", *after)
     assert (library.looked_at, library.made) == (["b"], [])
     library.shelf("x", *after)
-    assert (library.looked_at, library.made) == (["b"], [2])
+    assert (library.looked_at, library.made) == (["b"], [([("b", "1")], [("b", "2")])])
+
+
+def test_changes_add_up_until_somebody_asks(library):
+    library.shelf("x", A, B, C)
+    library.shelf("y", A, B, C)
+    library.made.clear()
+    passing = thing("e", "x")
+    library.shelf("y", A, thing("b", "x", limit="2"), C, passing)
+    library.shelf("y", A, thing("b", "x", limit="3"), C)
+    assert library.shelf("x", A, thing("b", "x", limit="4"), C) == [("a", "1"), ("b", "4")]
+    assert library.made == [([("b", "1")], [("b", "4")])]
+
+
+def test_where_much_has_changed_the_shelf_is_made_from_scratch(library):
+    library.shelf("x", A, B)
+    library.made.clear()
+    many = [thing(f"m{number:02}", "x") for number in range(40)]
+    assert len(library.shelf("x", A, *many)) == 41
+    assert library.made == [41]
+
+
+def test_what_is_empty_starts_over(library):
+    library.shelf("x", A, B)
+    assert library.shelf("x") is None
+    assert library.shelf("x", B) == [("b", "1")]

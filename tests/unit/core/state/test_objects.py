@@ -58,6 +58,49 @@ def test_a_new_version_takes_the_place_of_the_old(store):
     assert store.get(Kind.SERVICE, "b", "a") is None
 
 
+def test_a_list_that_was_given_out_stays_as_it_is(store):
+    old = put(store, "a")
+    put(store, "b")
+    before = store.list(Kind.SERVICE, "a")
+    newer = put(store, "a", version="2", app="x")
+    assert before[0] is old
+    assert store.list(Kind.SERVICE, "a")[0] is newer
+
+
+def test_lists_show_what_is_assumed_and_given_back(store):
+    known = put(store, "a")
+    put(store, "b")
+    store.list(Kind.SERVICE, "a")
+    assumed = service("a", version="1", app="x")
+    store.assume(Kind.SERVICE, assumed)
+    assert store.list(Kind.SERVICE, "a")[0] is assumed
+    store.revert(Kind.SERVICE, "a", "a")
+    assert store.list(Kind.SERVICE, "a")[0] is known
+
+
+def test_a_namespace_that_was_empty_for_a_while(store):
+    put(store, "a")
+    store.list(Kind.SERVICE, "a")
+    store.remove(Kind.SERVICE, "a", "a")
+    assert store.list(Kind.SERVICE, "a") == ()
+    found = put(store, "a")
+    assert store.list(Kind.SERVICE, "a") == (found,)
+
+
+def test_listeners_are_told_of_what_decisions_see_changed(store):
+    told = []
+    store.listen(lambda *key: told.append(key))
+    known = put(store, "a")
+    store.assume(Kind.SERVICE, known)
+    # An echo of what is assumed to be otherwise is no news.
+    put(store, "a")
+    store.revert(Kind.SERVICE, "a", "a")
+    store.revert(Kind.SERVICE, "a", "a")
+    store.remove(Kind.SERVICE, "a", "a")
+    store.remove(Kind.SERVICE, "a", "a")
+    assert told == [(Kind.SERVICE, "a", "a")] * 4
+
+
 def test_what_is_news(store, log):
     put(store, "a")
     assert log.drain().objects == {Kind.SERVICE: ObjectChange.ADD}
