@@ -6,9 +6,9 @@ from tests.bench.core_memory import growth
 from tests.bench.core_speed import Course, lines, run
 from tests.bench.core_workloads import CORE_WORKLOADS
 
-NODES = 200
-# As many that some are decided on again from scratch.
+# As many that some are decided on again from scratch, also where each second node has room for one.
 PODS = 150
+NODES = 400
 
 
 @pytest.mark.parametrize("name", CORE_WORKLOADS)
