@@ -103,7 +103,7 @@ class Relay:
         with contextlib.suppress(TimeoutError, *_LOST):
             async with asyncio.timeout(_GOODBYE_SECONDS):
                 await self._writer.wait_closed()
-        self._writer.transport.abort()
+        _abort(self._writer)
 
     async def _serve(self, head: Head, body: bytes) -> None:
         method, target, _ = head.first
@@ -161,7 +161,7 @@ class Relay:
 
     def _hang_up(self) -> None:
         if self._server is not None:
-            self._server[1].transport.abort()
+            _abort(self._server[1])
             self._server = None
 
     # The way back
@@ -287,9 +287,15 @@ def reset(writer: asyncio.StreamWriter) -> None:
     if endpoint is not None:
         with contextlib.suppress(OSError):
             endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    writer.transport.abort()
+    _abort(writer)
 
 
 async def open_upstream(host: str, port: int, context: ssl.SSLContext) -> Pair:
     """Connect to the API server."""
     return await asyncio.open_connection(host, port, ssl=context, limit=HEAD_LIMIT)
+
+
+def _abort(writer: asyncio.StreamWriter) -> None:
+    """End a connection at once; Pythons before 3.11.3 raise if TLS has let go of it already."""
+    with contextlib.suppress(AttributeError):
+        writer.transport.abort()
