@@ -223,8 +223,8 @@ class Pump:
             left = self._batch.max_pods
             while self._allowed and self._core.has_work and self._may_decide():
                 room = self._connected().bind_room()
-                if room <= 0:
-                    # A bind that ends makes room, and wakes us.
+                if room <= 0 or (room < _STEP and self._core.binding_count):
+                    # A bind that ends makes room, and wakes us. A few at a time cost less each.
                     break
                 step = min(room, left, _STEP)
                 self._tell(Schedule(self._clock(), step))
@@ -251,8 +251,10 @@ class Pump:
             self._recording.write(message)
             instructions = self._core.handle(message)
             self._recording.answered(instructions)
-        self._connected().carry_out(instructions)
-        self._wake.set()
+        if instructions:
+            self._connected().carry_out(instructions)
+        if self._core.has_work:
+            self._wake.set()
         return instructions
 
     def _connected(self) -> Carrier:

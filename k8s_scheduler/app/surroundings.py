@@ -44,7 +44,7 @@ class Surroundings:
     clock: Callable[[], float] = time.monotonic
     boot_clock: Callable[[], float] = boot_time
     wall_clock_ns: Callable[[], int] = time.time_ns
-    cpu_clock: Callable[[], float] = time.thread_time
+    cpu_clock: Callable[[], float] | None = None
     perf: Callable[[], float] = time.perf_counter
     sleep: Sleep = asyncio.sleep
     rng: random.Random = field(default_factory=random.Random)

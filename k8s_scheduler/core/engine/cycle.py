@@ -14,7 +14,6 @@ from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import Nominees
 from k8s_scheduler.core.engine.sampling import Sampling
-from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.engine.shapes.highest import first_highest
 from k8s_scheduler.core.engine.shapes.shape_cache import Known, ShapeCache
 from k8s_scheduler.core.engine.shapes.verification import Verifier
@@ -121,7 +120,7 @@ class Cycle:
         totals = self._runtime.run_scores(profile, pod, feasible, watch).totals
         if opinion is not None:
             totals = totals + self._bonus(opinion, feasible)
-        start = seed_of(queued.pod, attempt=queued.attempts) % self._state.nodes.row_count
+        start = queued.seed % self._state.nodes.row_count
         # Rows are ascending.
         place = first_highest(totals, start=int(np.searchsorted(feasible, start)))
         return Placement(NodeRow(int(feasible[place])), state)
@@ -154,7 +153,7 @@ class Cycle:
     def _decide_as_kept(
         self, profile: Profile, queued: QueuedPod, kept: Known
     ) -> Placement | NoNode:
-        start = seed_of(queued.pod, attempt=queued.attempts) % self._state.nodes.row_count
+        start = queued.seed % self._state.nodes.row_count
         watch = self._watches.get(profile.scheduler_name)
         started = 0.0 if watch is None else watch.now()
         row = kept.best(profile, start=start)

@@ -141,6 +141,8 @@ class Departure:
 
     def _reserve_all(self, flight: Flight, profile: Profile) -> None:
         for step in profile.reserves:
+            if step.only_prepared and step.name not in flight.state.terms:
+                continue
             with blaming(step.name, "Reserve"):
                 found = step.plugin.reserve(flight.state, flight.pod, self._view(step, flight))
                 check_answer(found, Reservation, Rejection)
@@ -187,6 +189,9 @@ class Departure:
         try:
             while flight.step < len(steps):
                 step = steps[flight.step]
+                if step.only_prepared and step.name not in flight.state.notes:
+                    flight.step += 1
+                    continue
                 with blaming(step.name, "PreBind"):
                     view = self._view(step, flight)
                     wanted = step.plugin.pre_bind(flight.state, flight.pod, view)

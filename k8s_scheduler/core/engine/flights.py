@@ -62,14 +62,12 @@ class Flight:
     since: float = field(init=False)
     # Who set out before whom.
     number: int = field(init=False, default=0)
+    # Whose flight it is.
+    uid: PodUid = field(init=False)
 
     def __post_init__(self) -> None:
         self.since = self.started
-
-    @property
-    def uid(self) -> PodUid:
-        """Whose flight it is."""
-        return self.queued.uid
+        self.uid = self.queued.uid
 
     @property
     def pod(self) -> Pod:
@@ -172,10 +170,11 @@ class Flights:
         flight = self._flights.get(PodUid(pod.metadata.uid))
         if flight is None:
             return False
-        shape = flight.queued.shape
+        # Nobody judges a bound one any more, and its shape is another one in any case.
+        shape = None if pod.spec.node_name else flight.queued.shape
         flight.queued.replace_pod(pod)
         self.awaited.changed(flight.uid)
-        if flight.queued.shape != shape:
+        if shape is None or flight.queued.shape != shape:
             # A pod that is judged otherwise now has seen nothing of the cluster yet.
             flight.changes_seen = -1
         return True

@@ -11,7 +11,6 @@ from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.preemption import AT_ONCE, Stuck
-from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.engine.shapes.shape_cache import Known, ShapeCache
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
 from k8s_scheduler.core.framework.pod_view import PodView
@@ -19,6 +18,7 @@ from k8s_scheduler.core.framework.preemption import DryRunError, PreemptionPlugi
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.runtime import Filtered, Nominated, Runtime
+from k8s_scheduler.core.framework.seeds import seed_of
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow

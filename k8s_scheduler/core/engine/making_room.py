@@ -11,7 +11,6 @@ from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.preemption import AT_ONCE, Stuck
-from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.diagnosis import Diagnosis
 from k8s_scheduler.core.framework.plugin import PostFilterPlugin
@@ -161,7 +160,7 @@ class MakingRoom:
             rows=found.rows,
             filtered=filtered,
             nominated=found.nominated,
-            seed=seed_of(queued.pod, attempt=queued.attempts),
+            seed=queued.seed,
         )
 
     def start(self, queued: QueuedPod, room: Room, *, now: float) -> Iterator[Instruction]:

@@ -13,10 +13,10 @@ from typing import Any, Final
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.flights import Flight
 from k8s_scheduler.core.engine.metering import Meter
-from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.framework import plugin as said
 from k8s_scheduler.core.framework import watch
 from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
+from k8s_scheduler.core.framework.seeds import seed_of
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 
 # kube-scheduler's share of cycles.
@@ -33,9 +33,9 @@ class _Pair:
     stopwatch: "Stopwatch"
     _timed: dict[str, Profile] = dataclasses.field(default_factory=dict)
 
-    def of_pod(self, pod: Pod, *, attempt: int) -> Profile:
+    def of(self, pod: Pod, seed: int) -> Profile:
         name = pod.spec.scheduler_name
-        if not is_sampled(pod, attempt=attempt):
+        if not is_sampled(seed):
             return self.plain[name]
         found = self._timed.get(name)
         if found is None:
@@ -57,8 +57,6 @@ class TimedProfiles:
         self.generation = 0
         self._current = self._pair(profiles)
         self._earlier: dict[int, _Pair] = {}
-        # An attempt asks at every one of its steps.
-        self._last: tuple[Pod | None, int, Profile | None] = (None, 0, None)
 
     def _pair(self, profiles: Mapping[str, Profile]) -> _Pair:
         return _Pair(dict(profiles), self._stopwatch)
@@ -70,7 +68,6 @@ class TimedProfiles:
         self._earlier[self.generation] = self._current
         self.generation += 1
         self._current = self._pair(profiles)
-        self._last = (None, 0, None)
 
     def restore(self, generation: int, earlier: Mapping[int, Mapping[str, Profile]]) -> None:
         """Be where a checkpoint was: its number, and what came before it."""
@@ -93,28 +90,22 @@ class TimedProfiles:
 
     def of(self, queued: QueuedPod) -> Profile:
         """Return the profile for a pod's present attempt."""
-        pod, attempt = queued.pod, queued.attempts
-        last_pod, last_attempt, profile = self._last
-        if profile is None or pod is not last_pod or attempt != last_attempt:
-            profile = self.of_pod(pod, attempt=attempt)
-            self._last = (pod, attempt, profile)
-        return profile
+        return self._current.of(queued.pod, queued.seed)
 
-    def of_pod(self, pod: Pod, *, attempt: int = 0) -> Profile:
-        """Return the profile for an attempt at a pod; 0 is before its first."""
-        return self._current.of_pod(pod, attempt=attempt)
+    def of_pod(self, pod: Pod) -> Profile:
+        """Return the profile for a pod before its first attempt."""
+        return self._current.of(pod, seed_of(pod, attempt=0))
 
     def of_flight(self, flight: Flight) -> Profile:
         """Return the profile that a pod on its way goes by."""
-        if flight.generation == self.generation:
-            return self.of(flight.queued)
-        attempt = flight.queued.attempts
-        return self._earlier[flight.generation].of_pod(flight.pod, attempt=attempt)
+        is_current = flight.generation == self.generation
+        pair = self._current if is_current else self._earlier[flight.generation]
+        return pair.of(flight.queued.pod, flight.queued.seed)
 
 
-def is_sampled(pod: Pod, *, attempt: int) -> bool:
-    """Return whether an attempt at a pod is one of those whose plugins are timed."""
-    return seed_of(pod, attempt=attempt) % 100 < SAMPLED_PERCENT
+def is_sampled(seed: int) -> bool:
+    """Return whether an attempt with this seed is one of those whose plugins are timed."""
+    return seed % 100 < SAMPLED_PERCENT
 
 
 class Stopwatch:

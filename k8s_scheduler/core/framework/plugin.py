@@ -312,6 +312,17 @@ class WritingPlugin(Protocol):
 
 
 @runtime_checkable
+class PreparedPlugin(Protocol):
+    """A plugin that most pods are no concern of, and that need not be asked about these.
+
+    By saying so it promises: at Reserve it has nothing to say of a pod that it skipped at
+    PreFilter, and at PreBind nothing of one for which it has left no note under its own name.
+    """
+
+    only_prepared: ClassVar[bool]
+
+
+@runtime_checkable
 class BindPlugin(Protocol):
     """Hands the chosen node to the API server."""
 

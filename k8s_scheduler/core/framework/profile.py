@@ -32,6 +32,7 @@ from k8s_scheduler.core.framework.plugin import (
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
+    PreparedPlugin,
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
@@ -88,6 +89,8 @@ class Step(Generic[Point]):
     preempts: bool
     # The kinds of objects that it may have changed.
     writes: tuple[Kind, ...]
+    # Whether it has something to do only for pods that it has prepared something for.
+    only_prepared: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +170,7 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
                 Declarations(made[n].depends_on),
                 preempts=_is_a(p, PreemptionPlugin),
                 writes=p.writes if _is_a(p, WritingPlugin) else (),
+                only_prepared=_is_a(p, PreparedPlugin) and p.only_prepared,
             )
             for n, p in at(point, kind)
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.seeds import seed_of
 from k8s_scheduler.core.framework.shapes import ShapeKey, shape_of
 from k8s_scheduler.core.messages.checkpoint import QueueEntry
 
@@ -38,16 +39,32 @@ class QueuedPod:
     seen: int = 0
     # Whether only the clock has brought it back to be tried; for metrics, not kept in checkpoints.
     was_flushed: bool = False
-    shape: ShapeKey = field(init=False)
+    # Asked for at every step, and never another one.
+    uid: PodUid = field(init=False)
+    _shape: ShapeKey | None = field(init=False, compare=False)
     _view: PodView | None = field(init=False, default=None)
+    # The seed of an attempt, and of which.
+    _seed: tuple[int, int] = field(init=False, compare=False, default=(-1, 0))
 
     def __post_init__(self) -> None:
-        self.shape = shape_of(self.pod)
+        self.uid = PodUid(self.pod.metadata.uid)
+        self._shape = shape_of(self.pod)
 
     @property
-    def uid(self) -> PodUid:
-        """Return the pod's uid."""
-        return PodUid(self.pod.metadata.uid)
+    def shape(self) -> ShapeKey:
+        """Return the key of the pod's shape; of a newer version, worked out when it is needed."""
+        if self._shape is None:
+            self._shape = shape_of(self.pod)
+        return self._shape
+
+    @property
+    def seed(self) -> int:
+        """Return the number of the present attempt: see `seeds`."""
+        attempt, seed = self._seed
+        if attempt != self.attempts:
+            seed = seed_of(self.pod, attempt=self.attempts)
+            self._seed = (self.attempts, seed)
+        return seed
 
     @property
     def view(self) -> PodView:
@@ -60,7 +77,7 @@ class QueuedPod:
         """Take a newer version of the same pod."""
         self.pod = pod
         self._view = None
-        self.shape = shape_of(pod)
+        self._shape = None
 
     def entry(self) -> QueueEntry:
         """Return this as checkpoint data."""

@@ -314,10 +314,13 @@ class Cache:
             change |= Change.ASSIGNED_POD_TERMINATING
         if _index_facts(placed.pod) != _index_facts(pod):
             uid = PodUid(pod.metadata.uid)
+            facts = PODS
             self.pods.update(placed, pod)
-            self.volumes.remove(placed.row, uid)
-            self.volumes.add(placed.row, pod)
-            self.facts.note(placed.row, PODS | VOLUMES)
+            if placed.pod.spec.volumes or pod.spec.volumes:
+                self.volumes.remove(placed.row, uid)
+                self.volumes.add(placed.row, pod)
+                facts |= VOLUMES
+            self.facts.note(placed.row, facts)
         self._assumed_count -= placed.assumed
         placed.pod, placed.requests, placed.assumed = pod, requests, False
         if change:

@@ -120,6 +120,27 @@ async def test_a_process_that_may_not_write_any_more_decides_nothing():
 
 
 async def test_decisions_stop_without_room_and_go_on_when_a_bind_ends():
+    desk = Desk(room=6)
+    async with pumping(desk) as pump:
+        pump.allow()
+        pump.node_changed(None, make_node("n1").obj())
+        for i in range(12):
+            pump.pod_changed(None, make_pod(f"p{i:02}").obj())
+        await turn()
+        # Two places are left: they are not worth it while others are under way.
+        assert [b.name for b in desk.binds] == ["p00", "p01", "p02", "p03"]
+        end_one(pump, desk)
+        await turn()
+        assert [b.name for b in desk.binds] == ["p01", "p02", "p03"]
+        end_one(pump, desk)
+        await turn()
+        assert [b.name for b in desk.binds] == ["p02", "p03", "p04", "p05", "p06", "p07"]
+        assert [(e.reason, e.reporting_controller) for e in desk.events] == [
+            ("Scheduled", "default-scheduler")
+        ] * 2
+
+
+async def test_few_places_are_used_if_nothing_is_under_way():
     desk = Desk(room=2)
     async with pumping(desk) as pump:
         pump.allow()
@@ -127,14 +148,16 @@ async def test_decisions_stop_without_room_and_go_on_when_a_bind_ends():
         for i in range(4):
             pump.pod_changed(None, make_pod(f"p{i}").obj())
         await turn()
-        assert [b.name for b in desk.binds] == ["p0", "p1"]
-        done = desk.binds.pop(0)
-        pump.bind_ended(BindOutcome(done.uid, done.attempt, done.node, bound=True))
-        await turn()
-        assert [b.name for b in desk.binds] == ["p1", "p2"]
-        assert [(e.reason, e.reporting_controller) for e in desk.events] == [
-            ("Scheduled", "default-scheduler")
-        ]
+        for left in (["p1"], ["p2", "p3"]):
+            end_one(pump, desk)
+            await turn()
+            assert [b.name for b in desk.binds] == left
+
+
+def end_one(pump, desk):
+    """Let the bind end that was submitted first."""
+    done = desk.binds.pop(0)
+    pump.bind_ended(BindOutcome(done.uid, done.attempt, done.node, bound=True))
 
 
 async def test_a_pod_that_was_read_and_is_gone_is_not_tried_again():

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from k8s_scheduler.core.engine.seeds import seed_of
 from k8s_scheduler.core.engine.shapes.shape_cache import Known
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
@@ -59,7 +58,7 @@ class Verifier:
 
     def approves(self, profile: Profile, queued: QueuedPod, kept: Known) -> bool:
         """Return whether a kept evaluation may decide: it is not looked at, or it is right."""
-        if seed_of(queued.pod, attempt=queued.attempts) >= self._threshold:
+        if queued.seed >= self._threshold:
             return True
         found = next(self.differences(profile, queued.view, kept), None)
         self._count(found is None)

@@ -83,6 +83,7 @@ class VolumeBinding:
         Object(Kind.CSI_STORAGE_CAPACITY),
     )
     writes: ClassVar[tuple[Kind, ...]] = (Kind.PERSISTENT_VOLUME, Kind.PERSISTENT_VOLUME_CLAIM)
+    only_prepared: ClassVar[bool] = True
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         """Take kube-scheduler's VolumeBindingArgs, checked before."""

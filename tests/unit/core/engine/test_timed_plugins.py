@@ -9,6 +9,7 @@ from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.timed_plugins import Stopwatch, TimedProfiles, is_sampled, timed
 from k8s_scheduler.core.framework.plugin import Rejection, Wait
 from k8s_scheduler.core.framework.preemption import PreemptionPlugin
+from k8s_scheduler.core.framework.seeds import seed_of
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
@@ -123,12 +124,12 @@ def test_it_is_the_plugin_itself_in_all_else(stopwatch, h):
 
 def test_a_tenth_of_the_attempts_is_sampled_and_always_the_same(h):
     pods = [make_pod("p").uid(f"uid-{number}").obj() for number in range(2000)]
-    sampled = [pod for pod in pods if is_sampled(pod, attempt=1)]
+    sampled = [pod for pod in pods if is_sampled(seed_of(pod, attempt=1))]
     assert 140 < len(sampled) < 260
     profiles = TimedProfiles({NAME: plain(h)}, Meter(Metrics().scheduler, (NAME,)), lambda: 0.0)
     for pod in pods:
         is_plain = profiles.of(queued(pod)) is plain(h)
         assert is_plain == (pod not in sampled)
     # Another attempt at the same pod is another matter.
-    again = [pod for pod in sampled if is_sampled(pod, attempt=2)]
+    again = [pod for pod in sampled if is_sampled(seed_of(pod, attempt=2))]
     assert len(again) < len(sampled) / 2
