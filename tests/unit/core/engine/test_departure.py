@@ -8,7 +8,9 @@ from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.framework.plugin import Reservation
 from k8s_scheduler.core.messages.outgoing import Bind
 from tests.builders import make_node, make_pod
+from tests.unit.core.engine import sagas
 from tests.unit.core.engine.sagas import (
+    Actor,
     SagaHarness,
     check_room,
     failures,
@@ -37,6 +39,17 @@ class TestReserve:
         assert bind.node == "n1"
         points = ("reserve", "permit", "pre_bind")
         assert bench.calls() == [(p, who, "a") for p in points for who in bench.actors]
+
+    def test_who_goes_by_what_it_prepared_is_asked_about_no_other_pod(self, monkeypatch):
+        class Frugal(Actor):
+            only_prepared = True
+
+        monkeypatch.setattr(sagas, "Actor", Frugal)
+        bench = SagaHarness("One", "Two")
+        bench.node(make_node("n1").obj())
+        [bind] = only(Bind, send(bench, "a"))
+        assert bind.node == "n1"
+        assert bench.calls() == [("permit", who, "a") for who in ("One", "Two")]
 
     @pytest.mark.parametrize("number", [0, 1, 2])
     def test_a_rejection_undoes_all_in_reverse(self, bench, number):
