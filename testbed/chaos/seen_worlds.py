@@ -4,11 +4,13 @@ For each decision: nodes as they were at the nodes' version it had seen, and on 
 were seen there at the pods' version, together with those that the same process had decided for it
 before and not seen there yet. Other schedulers' pods that it had not seen don't count.
 
-A recording does not say at which version a pod was gone, so pods that were gone by the *time* of
-the decision are left out. Pods whose earlier decision came to nothing are left out too: only a
+A pod that was gone at the pods' version it had seen is left out. Versions of pods that were read and
+not watched don't show, so pods that were gone by the *time* of the decision are left out as well: the
+clock of history is a little late, but never early. Pods whose earlier decision came to nothing are left out too: only a
 decision that was the last about its pod, and was carried out, is known to have held its room.
 """
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +30,13 @@ class _Life:
     """What history says of one pod as a whole."""
 
     last: PodSeen
-    over_at: float  # gone or finished
+    # When it was gone or finished, and at which version.
+    over_at: float = math.inf
+    over_revision: float = math.inf
+
+    def is_over(self, decision: Decision) -> bool:
+        """Return whether it was over when something was decided."""
+        return self.over_revision <= decision.seen_pods or self.over_at <= decision.now
 
 
 # By node: the revisions at which it changed, and what it was then; None while it was away.
@@ -75,7 +83,7 @@ class SeenWorld:
                 uids.add(earlier.decision.uid)
         uids.discard(decision.uid)
         lives = [self._lives[uid] for uid in sorted(uids)]
-        return [life.last for life in lives if life.over_at > decision.now]
+        return [life.last for life in lives if not life.is_over(decision)]
 
 
 def seen_worlds(evidence: Evidence) -> Iterator[SeenWorld]:
@@ -98,11 +106,11 @@ def _lives(evidence: Evidence) -> dict[str, _Life]:
     for change in evidence.changes:
         pod = change.what
         if isinstance(pod, PodSeen):
-            over_at = change.at if change.gone or pod.finished else float("inf")
-            before = lives.get(pod.uid)
-            if before is not None:
-                over_at = min(over_at, before.over_at)
-            lives[pod.uid] = _Life(pod, over_at)
+            before = lives.get(pod.uid, _Life(pod))
+            over = (before.over_at, before.over_revision)
+            if (change.gone or pod.finished) and over[0] == math.inf:
+                over = (change.at, change.revision)
+            lives[pod.uid] = _Life(pod, *over)
     return lives
 
 

@@ -224,6 +224,22 @@ class TestDecisions:
         story.bind("p3")
         assert rules(story.evidence()) == []
 
+    def test_a_pod_that_was_seen_to_go_takes_no_room_though_history_heard_of_it_later(self):
+        for knew_of_it in (True, False):
+            story = Story()
+            for name in ("p1", "p2", "p3"):
+                story.write(pod(name))
+            for name in ("p1", "p2"):
+                story.decide(name)
+                story.bind(name)
+            heard = story.now
+            story.write(pod("p1", "n1"), gone=True)
+            story.at(heard - 0.01)
+            story.decide("p3", seen=story.revision - (not knew_of_it))
+            story.at(heard + 1)
+            story.bind("p3")
+            assert rules(story.evidence()) == ([] if knew_of_it else ["overfilled"])
+
     def test_a_decision_for_a_node_that_never_was_is_found(self):
         story = a_good_story()
         story.write(pod("p4"))
