@@ -4,10 +4,11 @@ For each decision: nodes as they were at the nodes' version it had seen, and on 
 were seen there at the pods' version, together with those that the same process had decided for it
 before and not seen there yet. Other schedulers' pods that it had not seen don't count.
 
-A pod that was gone at the pods' version it had seen is left out. Versions of pods that were read and
-not watched don't show, so pods that were gone by the *time* of the decision are left out as well: the
-clock of history is a little late, but never early. Pods whose earlier decision came to nothing are left out too: only a
-decision that was the last about its pod, and was carried out, is known to have held its room.
+A pod that was gone at the pods' version it had seen is left out. Versions of pods that were read
+and not watched don't show, so pods that were gone by the *time* of the decision are left out as
+well: the clock of history is a little late, but never early. Pods whose earlier decision came to
+nothing are left out too: only a decision that was the last about its pod, and was carried out, is
+known to have held its room.
 """
 
 import math
