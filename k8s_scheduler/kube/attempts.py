@@ -106,9 +106,14 @@ class Again:
 
 def lost(error: Exception, attempt: Attempt) -> TransportError:
     """Return what an attempt without an answer means."""
-    if isinstance(error, aiohttp.ClientConnectorError) or not attempt.sent:
-        return NotSent(words(error))
-    return OutcomeUnknown(words(error))
+    if is_outcome_unknown(error, attempt):
+        return OutcomeUnknown(words(error))
+    return NotSent(words(error))
+
+
+def is_outcome_unknown(error: Exception, attempt: Attempt) -> bool:
+    """Return whether the server may have done what an attempt without an answer asked for."""
+    return attempt.sent and not isinstance(error, aiohttp.ClientConnectorError)
 
 
 def distrust(error: Exception) -> ssl.SSLCertVerificationError | None:

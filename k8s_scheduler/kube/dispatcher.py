@@ -103,7 +103,7 @@ class Dispatcher:
         self._transport = transport
         self._on_bind_outcome = on_bind_outcome
         self._may_write = may_write
-        self._admit = None if admit is unlimited else admit
+        self._admit = admit
         self._config = config or DispatcherConfig()
         self._clock = clock
         self._sleep = sleep
@@ -207,7 +207,7 @@ class Dispatcher:
         """Ask the server until the bind ends or has to wait."""
         asked = False
         while bind.outcome is None:
-            if self._admit is not None:
+            if self._admit is not unlimited:
                 await self._admit()
             call = bind.next_call(self._clock(), may_write=self._may_write())
             if call is None:

@@ -51,7 +51,7 @@ class EventWriter:
     ) -> None:
         self._transport = transport
         self._hostname = hostname
-        self._admit = None if admit is unlimited else admit
+        self._admit = admit
         self._log = log
         self._may_tell = may_tell
         self._clock = clock
@@ -62,7 +62,7 @@ class EventWriter:
         """Bring the server up to date about a series, in a few tries."""
         backoff: Backoff | None = None
         for left in reversed(range(TRIES)):
-            if self._admit is not None:
+            if self._admit is not unlimited:
                 await self._admit()
             if not (series.is_own or self._may_tell()):
                 return Written.NOT_LEADING

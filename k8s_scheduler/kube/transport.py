@@ -32,11 +32,12 @@ from k8s_scheduler.kube.attempts import (
     BarredError,
     Call,
     distrust,
+    is_outcome_unknown,
     lost,
     words,
 )
 from k8s_scheduler.kube.auth import CHECK_SECONDS, Credentials
-from k8s_scheduler.kube.errors import OutcomeUnknown, TransportError
+from k8s_scheduler.kube.errors import OutcomeUnknown
 from k8s_scheduler.kube.http import JSON, Response
 from k8s_scheduler.kube.late_writes import LateWrites
 from k8s_scheduler.kube.request_headers import RequestHeaders
@@ -113,10 +114,10 @@ class ApiTransport:
                 else:
                     answer = await self._ask(pair.requests, call, attempt)
             except FAILURES as error:
-                failure = await self._failed(call, error, attempt)
+                await self._failed(call, error)
                 again = again or Again(self._credentials, call)
-                if not isinstance(failure, OutcomeUnknown) or not again.may_resend():
-                    raise failure from error
+                if not (is_outcome_unknown(error, attempt) and again.may_resend()):
+                    raise lost(error, attempt) from error
                 started = clock()
                 continue
             else:
@@ -188,21 +189,18 @@ class ApiTransport:
             async with asyncio.timeout_at(call.deadline):
                 answer = await self._send(session, call)
         except FAILURES as error:
-            raise await self._failed(call, error, attempt) from error
+            await self._failed(call, error)
+            raise lost(error, attempt) from error
         self._counter(call.method, str(answer.status)).inc()
         return answer
 
-    async def _failed(self, call: Call, error: Exception, attempt: Attempt) -> TransportError:
-        """Count a call without an answer, and return what it means.
-
-        A server we don't trust may have a new authority.
-        """
+    async def _failed(self, call: Call, error: Exception) -> None:
+        """Count a call without an answer; a server we don't trust may have a new authority."""
         if call.may_send is not None and not call.may_send():
             self._late.note(call, "withheld" if isinstance(error, BarredError) else "unknown")
         self._counter(call.method, "<error>").inc()
         if distrust(error) is not None:
             await self._credentials.refresh()
-        return lost(error, attempt)
 
     async def _send(self, session: aiohttp.ClientSession, call: Call) -> aiohttp.ClientResponse:
         content_type = "" if call.body is None else call.content_type
