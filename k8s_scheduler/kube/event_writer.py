@@ -66,7 +66,17 @@ class EventWriter:
                 await self._admit()
             if not (series.is_own or self._may_tell()):
                 return Written.NOT_LEADING
-            ended = await self._try(series)
+            count, exists = series.count, series.written > 0
+            try:
+                response = await self._send(series)
+            except KubeError as no_answer:
+                self._log.warning("event", "an event could not be written: %s", no_answer)
+                ended: Written | float = 0.0
+            else:
+                if response.ok:
+                    series.acknowledge(count, self._clock())
+                    return Written.DONE
+                ended = self._judge(series, response, exists=exists)
             if isinstance(ended, Written):
                 return ended
             if not (series.is_own or self._may_tell()):
@@ -76,17 +86,8 @@ class EventWriter:
                 await self._sleep(max(ended, backoff.next_seconds()))
         return Written.NO_ANSWER
 
-    async def _try(self, series: Series) -> Written | float:
+    def _judge(self, series: Series, response: Response, *, exists: bool) -> Written | float:
         """Return how it ended, or the least number of seconds to wait before another try."""
-        count, exists = series.count, series.written > 0
-        try:
-            response = await self._send(series)
-        except KubeError as no_answer:
-            self._log.warning("event", "an event could not be written: %s", no_answer)
-            return 0.0
-        if response.ok:
-            series.acknowledge(count, self._clock())
-            return Written.DONE
         error = response.error()
         if response.status in (408, 429) or response.status >= 500:
             self._log.warning("event", "an event could not be written: %s", error)

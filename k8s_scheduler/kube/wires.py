@@ -30,6 +30,7 @@ _PROBES: Final = 3
 _FINAL: Final = 200
 # Of a greater one, somebody may ask when to come back.
 _GREATEST_PLAIN: Final = 201
+_NEVER: Final = float("inf")
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_HTTP: Final = (httptools.HttpParserError, httptools.HttpParserUpgrade)
 
@@ -67,6 +68,8 @@ class Wire(asyncio.Protocol):
         # Whether another request can be sent, unless the transport is closing.
         self.is_reusable = True
         self.idle_since = 0.0
+        # When whoever waits gives up.
+        self.deadline = 0.0
 
     def abort(self) -> None:
         """End the connection without a word; whoever waits learns that it is lost."""
@@ -179,6 +182,10 @@ class WirePool:
         self._connecting = 0
         # Those who wait for a connection; they look again when told.
         self._waiting: deque[asyncio.Future[None]] = deque()
+        # One timer for the next deadline of all: one for each request costs more than its answer,
+        # and nearly every answer comes in time.
+        self._watcher: asyncio.TimerHandle | None = None
+        self._next_deadline = _NEVER
         self._is_closed = False
 
     async def exchange(
@@ -200,10 +207,10 @@ class WirePool:
             self._give_back(wire, loop.time())
             raise
         answer: asyncio.Future[Response] = loop.create_future()
-        # One timer instead of a context that watches over the task: this is done twice per pod.
-        timer = loop.call_at(deadline, _give_up, answer)
+        wire.answer, wire.deadline = answer, deadline
+        if deadline < self._next_deadline:
+            self._watch(deadline)
         try:
-            wire.answer = answer
             wire.transport.write(request)
             return await answer
         except BaseException:
@@ -211,7 +218,6 @@ class WirePool:
             wire.abort()
             raise
         finally:
-            timer.cancel()
             self._give_back(wire, loop.time())
 
     @property
@@ -222,6 +228,9 @@ class WirePool:
     async def close(self) -> None:
         """Close every connection; what is under way is lost."""
         self._is_closed = True
+        if self._watcher is not None:
+            self._watcher.cancel()
+            self._watcher, self._next_deadline = None, _NEVER
         for wire in list(self._wires):
             wire.abort()
         self._tell_all()
@@ -282,6 +291,29 @@ class WirePool:
             wire.abort()
         return wire
 
+    def _watch(self, deadline: float) -> None:
+        """Give up at this time, which is before all others, what has no answer by then."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+        self._next_deadline = deadline
+        self._watcher = asyncio.get_running_loop().call_at(deadline, self._give_up)
+
+    def _give_up(self) -> None:
+        # Timers may come a little before their time, but not before that of their own request.
+        due = max(self._next_deadline, asyncio.get_running_loop().time())
+        self._watcher, self._next_deadline = None, _NEVER
+        later = _NEVER
+        for wire in self._wires:
+            answer = wire.answer
+            if answer is None or answer.done():
+                continue
+            if wire.deadline <= due:
+                answer.set_exception(TimeoutError())
+            else:
+                later = min(later, wire.deadline)
+        if later < _NEVER:
+            self._watch(later)
+
     def _give_back(self, wire: Wire, now: float) -> None:
         if wire.is_reusable and not self._is_closed and not wire.transport.is_closing():
             wire.idle_since = now
@@ -307,11 +339,6 @@ class WirePool:
     def _tell_all(self) -> None:
         while self._waiting:
             self._tell_one()
-
-
-def _give_up(answer: "asyncio.Future[Response]") -> None:
-    if not answer.done():
-        answer.set_exception(TimeoutError())
 
 
 def probe(connection: socket.socket | None) -> None:

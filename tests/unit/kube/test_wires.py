@@ -282,6 +282,39 @@ class TestDeadline:
         assert (await ask(pool)).status == 201
         assert script.connections == 2
 
+    async def test_each_has_its_own(self, script: Script, pool: WirePool) -> None:
+        script.talk = silent
+        ended: list[float] = []
+
+        async def give_up(seconds: float) -> None:
+            with pytest.raises(TimeoutError):
+                await pool.exchange(REQUEST, lambda: None, deadline=soon(seconds))
+            ended.append(seconds)
+
+        started = soon(0.0)
+        await asyncio.gather(*(give_up(seconds) for seconds in (0.3, 0.1, 0.2, 0.1)))
+        assert ended == [0.1, 0.1, 0.2, 0.3]
+        assert 0.29 < soon(0.0) - started < 1.0
+
+    async def test_one_that_passes_after_the_answer_ends_nothing(
+        self, script: Script, pool: WirePool
+    ) -> None:
+        async def slower_each_time(
+            reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        ) -> None:
+            for pause in (0.0, 0.2):
+                await reader.readuntil(b"\r\n\r\n")
+                await asyncio.sleep(pause)
+                writer.write(OK)
+            await reader.read()
+
+        script.talk = slower_each_time
+        assert (await pool.exchange(REQUEST, lambda: None, deadline=soon(0.1))).status == 201
+        assert (await ask(pool)).status == 201
+        with pytest.raises(TimeoutError):
+            await pool.exchange(REQUEST, lambda: None, deadline=soon(0.05))
+        assert script.connections == 1
+
     async def test_a_connection_that_does_not_come_free(self, script: Script) -> None:
         script.talk = silent
         pool = pool_to(script, limit=1)
