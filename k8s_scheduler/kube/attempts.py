@@ -38,14 +38,11 @@ class Call(msgspec.Struct, frozen=True):
     may_send: Callable[[], bool] | None = None
 
 
-class Attempt:
+class Attempt(msgspec.Struct):
     """One attempt; `sent` from the moment its first byte may have left."""
 
-    __slots__ = ("_may_send", "sent")
-
-    def __init__(self, may_send: Callable[[], bool] | None = None) -> None:
-        self.sent = False
-        self._may_send = may_send
+    may_send: Callable[[], bool] | None = None
+    sent: bool = False
 
     def mark(self) -> None:
         """Let the requests that this task sends with aiohttp say when they begin."""
@@ -53,7 +50,7 @@ class Attempt:
 
     def begin(self) -> None:
         """Take note that the first byte is about to leave; BarredError if it must not."""
-        if self._may_send is not None and not self._may_send():
+        if self.may_send is not None and not self.may_send():
             raise BarredError("it may not be sent any more")
         self.sent = True
 
@@ -74,20 +71,18 @@ _current: ContextVar[Attempt] = ContextVar("attempt")
 
 
 class Again:
-    """Decides whether a call is worth another attempt: once each for a loss and for a 401."""
+    """Decides whether a call is worth another attempt: once each for a loss and for a 401.
 
-    __slots__ = ("_call", "_credentials", "_logged_in", "_resent", "_used")
+    It is the same one for all attempts of a call, and there is none before the first has failed.
+    """
+
+    __slots__ = ("_call", "_credentials", "_logged_in", "_resent")
 
     def __init__(self, credentials: Credentials, call: Call) -> None:
         self._credentials = credentials
         self._call = call
         self._resent = call.method != "GET"
         self._logged_in = False
-        self._used: tuple[object, int] = (None, 0)
-
-    def begin(self) -> None:
-        """Remember what the attempt that begins now authenticates with."""
-        self._used = (self._credentials.headers(), self._credentials.generation)
 
     def may_resend(self) -> bool:
         """Return whether to send it again although its outcome is unknown: a GET, once."""
@@ -95,12 +90,11 @@ class Again:
         first, self._resent = not self._resent, True
         return first and in_time
 
-    async def may_log_in(self) -> bool:
-        """After a 401 read the credentials again; return whether they are others now."""
+    async def may_log_in(self, headers: object, generation: int) -> bool:
+        """After a 401 read the credentials again; return whether they are others than these."""
         if self._logged_in:
             return False
         self._logged_in = True
-        headers, generation = self._used
         if self._is_in_use(headers, generation):
             await self._credentials.refresh(rejected=True)
         return not self._is_in_use(headers, generation)
@@ -112,9 +106,14 @@ class Again:
 
 def lost(error: Exception, attempt: Attempt) -> TransportError:
     """Return what an attempt without an answer means."""
-    if isinstance(error, aiohttp.ClientConnectorError) or not attempt.sent:
-        return NotSent(words(error))
-    return OutcomeUnknown(words(error))
+    if is_outcome_unknown(error, attempt):
+        return OutcomeUnknown(words(error))
+    return NotSent(words(error))
+
+
+def is_outcome_unknown(error: Exception, attempt: Attempt) -> bool:
+    """Return whether the server may have done what an attempt without an answer asked for."""
+    return attempt.sent and not isinstance(error, aiohttp.ClientConnectorError)
 
 
 def distrust(error: Exception) -> ssl.SSLCertVerificationError | None:

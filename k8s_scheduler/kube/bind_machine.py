@@ -38,6 +38,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
+import msgspec
+
 from k8s_scheduler.kube.binding import (
     BindFailure,
     BindOutcome,
@@ -76,49 +78,24 @@ _ENDS = {
 }
 
 
-class BindMachine:
+class BindMachine(msgspec.Struct, eq=False):
     """The state of one bind. Ask `next_call`, do it, tell `posted` or `read`, wait, ask again."""
 
-    __slots__ = (
-        "_backoff",
-        "_barred",
-        "_call",
-        "_doubtful_since",
-        "_not_sent_since",
-        "_policy",
-        "_read_started_at",
-        "_refusal",
-        "_uniform",
-        "is_unheard",
-        "outcome",
-        "request",
-        "submitted_at",
-    )
-
-    def __init__(
-        self,
-        request: BindRequest,
-        policy: BindPolicy,
-        *,
-        submitted_at: float,
-        uniform: Callable[[], float] = random.random,
-    ) -> None:
-        self.request = request
-        self.submitted_at = submitted_at
-        self.outcome: BindOutcome | None = None
-        self._policy = policy
-        self._uniform = uniform
-        self._backoff = Backoff(
-            policy.backoff_initial_seconds, policy.backoff_maximum_seconds, uniform=uniform
-        )
-        self._call = Call.POST
-        self._doubtful_since: float | None = None
-        self._not_sent_since: float | None = None
-        self._refusal: PostAnswer | None = None
-        self._barred = False
-        # Whether nobody answered the last call: it waits for the server, not for a time.
-        self.is_unheard = False
-        self._read_started_at = submitted_at
+    request: BindRequest
+    policy: BindPolicy
+    submitted_at: float
+    uniform: Callable[[], float] = random.random
+    outcome: BindOutcome | None = None
+    # Whether nobody answered the last call: it waits for the server, not for a time.
+    is_unheard: bool = False
+    _call: Call = Call.POST
+    _doubtful_since: float | None = None
+    _not_sent_since: float | None = None
+    _refusal: PostAnswer | None = None
+    _barred: bool = False
+    _read_started_at: float = 0.0
+    # Most binds never wait.
+    _backoff: Backoff | None = None
 
     @property
     def in_doubt(self) -> bool:
@@ -128,13 +105,13 @@ class BindMachine:
     def next_call(self, now: float, *, may_write: bool) -> Call | None:
         """Return what to ask the server now; None when the bind has ended."""
         self._barred = not may_write
-        if self.outcome is None and self._call is Call.POST and self._barred:
-            if self.in_doubt:
-                self._call = Call.READ
-            else:
-                self.fail(BindFailure.NOT_LEADING, "not leading")
         if self.outcome is not None:
             return None
+        if self._barred and self._call is Call.POST:
+            if not self.in_doubt:
+                self.fail(BindFailure.NOT_LEADING, "not leading")
+                return None
+            self._call = Call.READ
         if self._call is Call.READ:
             self._read_started_at = now
         return self._call
@@ -176,7 +153,7 @@ class BindMachine:
                 # The POST was answered with 409 or 404, so nothing of ours was executed.
                 self._fail_by_refusal(BindFailure.CONFLICT, answer.message)
             case Seen.REFUSED | Seen.UNKNOWN:
-                return self._backoff.next_seconds()
+                return self._backoff_seconds()
         return 0.0
 
     def fail(self, reason: BindFailure, message: str) -> None:
@@ -190,18 +167,28 @@ class BindMachine:
         request = self.request
         self.outcome = BindOutcome(request.uid, request.attempt, request.node, bound=True)
 
+    def _backoff_seconds(self) -> float:
+        if self._backoff is None:
+            policy = self.policy
+            self._backoff = Backoff(
+                policy.backoff_initial_seconds,
+                policy.backoff_maximum_seconds,
+                uniform=self.uniform,
+            )
+        return self._backoff.next_seconds()
+
     def _throttled_seconds(self, answer: PostAnswer) -> float:
-        asked = bounded_wait(answer.retry_after_seconds, self._policy.retry_after_maximum_seconds)
+        asked = bounded_wait(answer.retry_after_seconds, self.policy.retry_after_maximum_seconds)
         # Never before the server asked for, and not all of us at that very moment.
-        return max(asked * (1.0 + 0.5 * self._uniform()), self._backoff.next_seconds())
+        return max(asked * (1.0 + 0.5 * self.uniform()), self._backoff_seconds())
 
     def _not_sent(self, answer: PostAnswer, now: float, *, since: float | None) -> float:
         since = now if since is None else since
         self._not_sent_since = since
-        if not self.in_doubt and now - since >= self._policy.not_sent_seconds:
+        if not self.in_doubt and now - since >= self.policy.not_sent_seconds:
             self.fail(BindFailure.NOT_SENT, f"not sent: {answer.message}")
             return 0.0
-        return self._backoff.next_seconds()
+        return self._backoff_seconds()
 
     def _refuse(self, answer: PostAnswer) -> None:
         if self.in_doubt:
@@ -223,7 +210,7 @@ class BindMachine:
             self._fail_by_refusal(reason, answer.message)
             return 0.0
         self._call = Call.POST
-        return self._backoff.next_seconds()
+        return self._backoff_seconds()
 
     def _fail_by_refusal(self, reason: BindFailure, message: str) -> None:
         refusal = self._refusal.message if self._refusal is not None else ""
@@ -231,4 +218,4 @@ class BindMachine:
 
     def _settled(self) -> bool:
         since = self._doubtful_since
-        return since is None or self._read_started_at - since >= self._policy.settle_seconds
+        return since is None or self._read_started_at - since >= self.policy.settle_seconds

@@ -8,7 +8,6 @@ Nothing here waits or sends. `bind_machine` decides what to do next, `dispatcher
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 
 import msgspec
@@ -80,8 +79,7 @@ class Seen(Enum):
     UNKNOWN = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class PostAnswer:
+class PostAnswer(msgspec.Struct, frozen=True):
     """A classified answer to a POST."""
 
     kind: Posted
@@ -91,8 +89,7 @@ class PostAnswer:
     heard: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ReadAnswer:
+class ReadAnswer(msgspec.Struct, frozen=True):
     """A classified answer to a GET."""
 
     kind: Seen
@@ -117,6 +114,9 @@ class _Pod(Wire, frozen=True, gc=False):
 
 
 _decode_pod = msgspec.json.Decoder(_Pod).decode
+
+# What nearly all of them are.
+_BOUND = PostAnswer(Posted.BOUND)
 
 _POSTED_BY_STATUS = {
     200: Posted.BOUND,
@@ -156,7 +156,7 @@ def judge_post(response: Response) -> PostAnswer:
     """Classify the answer to a Binding POST."""
     kind = _POSTED_BY_STATUS.get(response.status)
     if kind is Posted.BOUND:
-        return PostAnswer(Posted.BOUND)
+        return _BOUND
     if kind is None:
         refused = 300 <= response.status < 500
         kind = Posted.REFUSED if refused else Posted.UNKNOWN

@@ -76,8 +76,7 @@ class ConditionWriter:
 
     def give_way(self, uid: PodUid) -> bool:
         """Forget what waits for a pod that is now bound; return whether nothing is under way."""
-        self._queue.withdraw(uid)
-        if not self._queue.is_busy(uid):
+        if self._queue.withdraw(uid):
             return True
         self._overtaken.add(uid)
         return False

@@ -112,17 +112,14 @@ class ConditionQueue:
         """End the busy time of a pod."""
         self._busy.pop(uid, None)
 
-    def withdraw(self, uid: PodUid) -> None:
-        """Forget the waiting patch of a pod, which is overtaken by events."""
+    def withdraw(self, uid: PodUid) -> bool:
+        """Forget the waiting patch of a pod, overtaken by events; return whether it is not busy."""
         self._waiting.pop(uid, None)
+        return uid not in self._busy
 
     def is_waiting(self, uid: PodUid) -> bool:
         """Return whether a newer patch waits."""
         return uid in self._waiting
-
-    def is_busy(self, uid: PodUid) -> bool:
-        """Return whether a patch of this pod is being written."""
-        return uid in self._busy
 
     def _first(self) -> PodUid | None:
         return next((uid for uid in self._waiting if uid not in self._busy), None)

@@ -60,7 +60,8 @@ class RotatingCredentials:
         self._lock = asyncio.Lock()
         self._failed_at = float("-inf")
         self._rejected_at = float("-inf")
-        self._generation = 0
+        # Grows when connections must be made anew.
+        self.generation = 0
         self._headers: Mapping[str, str] = {}
         self._expires_at: float | None = None
         self._renew_at: float | None = None
@@ -93,11 +94,6 @@ class RotatingCredentials:
     def proxy_url(self) -> str:
         """The HTTP proxy to go through, if any."""
         return self._reading.login.proxy_url
-
-    @property
-    def generation(self) -> int:
-        """Grows when connections must be made anew."""
-        return self._generation
 
     def headers(self) -> Mapping[str, str]:
         """Return the headers that authenticate a request; another object when they change."""
@@ -142,7 +138,7 @@ class RotatingCredentials:
 
     def _take(self, reading: _Reading) -> None:
         if reading.context is not self._reading.context:
-            self._generation += 1
+            self.generation += 1
         authorization = reading.login.authorization
         if self._headers.get("Authorization") != authorization:
             conceal((authorization or "").partition(" ")[2])

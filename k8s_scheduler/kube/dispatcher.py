@@ -144,7 +144,7 @@ class Dispatcher:
             reason: metrics.bind_failures.labels(reason.value.replace(" ", "_"))
             for reason in BindFailure
         }
-        self._duration = metrics.bind_duration_seconds
+        self._duration = metrics.bind_duration_seconds.labels()
         metrics.pending_writes.labels(kind="bind").set_function(lambda: len(self._binds))
         metrics.pending_writes.labels(kind="condition").set_function(lambda: len(self._conditions))
 
@@ -167,8 +167,9 @@ class Dispatcher:
         )
         if not self._accepting:
             bind.fail(BindFailure.NOT_ACCEPTED, "the scheduler is stopping")
+        if not self._binds:
+            self._idle.clear()
         self._binds[uid] = bind
-        self._idle.clear()
         if self._conditions.give_way(uid):
             self._put(bind)
         else:
@@ -203,9 +204,27 @@ class Dispatcher:
         return self._ready.popleft() if self._ready else None
 
     async def _go_on(self, bind: BindMachine) -> None:
-        wait_seconds = await self._advance(bind)
-        if wait_seconds > 0.0 and self._waits is not None:
-            self._waits.create_task(self._make_ready(bind, wait_seconds))
+        """Ask the server until the bind ends or has to wait."""
+        asked = False
+        while bind.outcome is None:
+            if self._admit is not unlimited:
+                await self._admit()
+            call = bind.next_call(self._clock(), may_write=self._may_write())
+            if call is None:
+                break
+            asked = True
+            if call is Call.POST:
+                wait_seconds = bind.posted(await self._post(bind.request), self._clock())
+            else:
+                wait_seconds = bind.read(await self._read(bind.request))
+            if wait_seconds > 0.0:
+                if self._waits is not None:
+                    self._waits.create_task(self._make_ready(bind, wait_seconds))
+                return
+        self._finish(bind)
+        if not asked:
+            # Such ends (not leading) come in hundreds: let others run between.
+            await asyncio.sleep(0)
 
     async def _make_ready(self, bind: BindMachine, wait_seconds: float) -> None:
         uid = bind.request.uid
@@ -221,41 +240,19 @@ class Dispatcher:
     def _wake(self, uid: PodUid) -> None:
         self._put(self._unheard.pop(uid))
 
-    def _heard(self, response: Response) -> Response:
+    def _heard(self, response: Response) -> None:
         """Take note of an answer: a server that was away does its work again."""
-        if self._unheard and response.ok:
+        if response.ok:
             for uid in list(self._unheard):
                 self._wake(uid)
-        return response
-
-    async def _advance(self, bind: BindMachine) -> float:
-        """Ask the server until the bind ends (return 0) or has to wait (return how long)."""
-        wait_seconds = 0.0
-        asked = False
-        while wait_seconds <= 0.0:
-            if bind.outcome is None:
-                await self._admit()
-            match bind.next_call(self._clock(), may_write=self._may_write()):
-                case Call.POST:
-                    asked = True
-                    wait_seconds = bind.posted(await self._post(bind.request), self._clock())
-                case Call.READ:
-                    asked = True
-                    wait_seconds = bind.read(await self._read(bind.request))
-                case None:
-                    self._finish(bind)
-                    if not asked:
-                        # Such ends (not leading) come in hundreds: let others run between.
-                        await asyncio.sleep(0)
-                    return 0.0
-        return wait_seconds
 
     async def _post(self, request: BindRequest) -> PostAnswer:
         try:
-            response = await self._call(
+            response = await self._transport.request(
                 "POST",
                 f"{pod_path(request)}/binding",
                 body=encode_binding(request),
+                timeout_seconds=self._config.call_timeout_seconds,
                 may_send=self._may_write,
             )
         except (NotSent, CredentialsError) as error:
@@ -264,7 +261,11 @@ class Dispatcher:
         except OutcomeUnknown as error:
             answer = PostAnswer(Posted.UNKNOWN, str(error), heard=False)
         else:
+            if self._unheard:
+                self._heard(response)
             answer = judge_post(response)
+            if answer.kind is Posted.BOUND:
+                return answer
             if response.status == 403:
                 if self._server_may_be_starting():
                     return PostAnswer(Posted.NOT_SENT, answer.message)
@@ -295,30 +296,18 @@ class Dispatcher:
 
     async def _read(self, request: BindRequest) -> ReadAnswer:
         try:
-            response = await self._call("GET", pod_path(request))
+            response = await self._transport.request(
+                "GET",
+                pod_path(request),
+                timeout_seconds=self._config.call_timeout_seconds,
+            )
         except (NotSent, CredentialsError, OutcomeUnknown) as error:
             return ReadAnswer(Seen.UNKNOWN, str(error), heard=False)
+        if self._unheard:
+            self._heard(response)
         if response.status == 403:
             self._forbidden("get", "pods", request.namespace, response)
         return judge_read(response, request)
-
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        may_send: Callable[[], bool] | None = None,
-    ) -> Response:
-        return self._heard(
-            await self._transport.request(
-                method,
-                path,
-                body=body,
-                timeout_seconds=self._config.call_timeout_seconds,
-                may_send=may_send,
-            )
-        )
 
     def _server_may_be_starting(self) -> bool:
         return self._clock() - self._trouble_at < self._config.starting_seconds
@@ -342,7 +331,8 @@ class Dispatcher:
                 outcome.reason,
                 outcome.message,
             )
-        self._check_idle()
+        if not self._binds:
+            self._check_idle()
         self._on_bind_outcome(outcome)
 
     def _condition_done(self, uid: PodUid) -> None:

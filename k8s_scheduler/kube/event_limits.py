@@ -7,7 +7,7 @@ from k8s_scheduler.lib.token_bucket import TokenBucket
 
 
 class ObjectLimits:
-    """One bucket per object, for the objects heard of last.
+    """One bucket per object, of one event at least, for the objects heard of last.
 
     An object that is forgotten starts with a full bucket again; the bound on memory is worth it.
     """
@@ -18,16 +18,20 @@ class ObjectLimits:
         self._burst = float(burst)
         self._rate_per_second = 1.0 / refill_seconds
         self._objects = objects
-        self._buckets: OrderedDict[Hashable, TokenBucket] = OrderedDict()
+        # Of most objects there is one event: its time stands for a bucket of which one was taken.
+        self._buckets: OrderedDict[Hashable, TokenBucket | float] = OrderedDict()
 
     def allows(self, key: Hashable, now: float) -> bool:
         """Return whether one more event about this object may be written, and count it."""
         bucket = self._buckets.get(key)
         if bucket is None:
-            bucket = TokenBucket(self._rate_per_second, self._burst, now)
-            self._buckets[key] = bucket
+            self._buckets[key] = now
             if len(self._buckets) > self._objects:
                 self._buckets.popitem(last=False)
-        else:
-            self._buckets.move_to_end(key)
+            return True
+        self._buckets.move_to_end(key)
+        if not isinstance(bucket, TokenBucket):
+            first_at = bucket
+            bucket = self._buckets[key] = TokenBucket(self._rate_per_second, self._burst, first_at)
+            bucket.take(first_at)
         return bucket.take(now)

@@ -13,7 +13,8 @@ a write that is owed: whoever holds it still makes it.
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+
+import msgspec
 
 from k8s_scheduler.kube.events import EventNote, Observed, SeriesKey
 
@@ -23,8 +24,7 @@ LONGEST_INTERVAL_SECONDS = 300.0
 FIRST_INTERVAL_SECONDS = 5.0
 
 
-@dataclass(slots=True, eq=False)
-class Series:
+class Series(msgspec.Struct, eq=False):
     """One event and its repeats."""
 
     key: SeriesKey
@@ -41,12 +41,7 @@ class Series:
     claimed: bool = False
     # It is about this process itself, and does not need the lease to be true.
     is_own: bool = False
-    _interval_seconds: float = field(default=FIRST_INTERVAL_SECONDS)
-
-    @property
-    def owed(self) -> bool:
-        """Whether the server does not know everything yet."""
-        return self.written < self.count
+    _interval_seconds: float = FIRST_INTERVAL_SECONDS
 
     @property
     def observed(self) -> Observed:

@@ -7,7 +7,7 @@ that was replaced tells nothing more of pods, however long an event of it has wa
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 
 from k8s_scheduler.kube.bounded_log import BoundedLog
@@ -15,7 +15,7 @@ from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.event_series import Series
 from k8s_scheduler.kube.events import encode_event, encode_series, event_namespace, events_path
 from k8s_scheduler.kube.http import MERGE_PATCH, Response, Transport
-from k8s_scheduler.kube.throttle import Admit
+from k8s_scheduler.kube.throttle import Admit, unlimited
 from k8s_scheduler.kube.waiting import Sleep, bounded_wait
 from k8s_scheduler.lib.backoff import Backoff
 
@@ -60,31 +60,34 @@ class EventWriter:
 
     async def write(self, series: Series) -> Written:
         """Bring the server up to date about a series, in a few tries."""
-        backoff = Backoff(1.0, 10.0, uniform=self._uniform)
+        backoff: Backoff | None = None
         for left in reversed(range(TRIES)):
-            await self._admit()
-            if not self._may_send(series):
+            if self._admit is not unlimited:
+                await self._admit()
+            if not (series.is_own or self._may_tell()):
                 return Written.NOT_LEADING
-            ended = await self._try(series)
+            count, exists = series.count, series.written > 0
+            try:
+                response = await self._send(series)
+            except KubeError as no_answer:
+                self._log.warning("event", "an event could not be written: %s", no_answer)
+                ended: Written | float = 0.0
+            else:
+                if response.ok:
+                    series.acknowledge(count, self._clock())
+                    return Written.DONE
+                ended = self._judge(series, response, exists=exists)
             if isinstance(ended, Written):
                 return ended
-            if not self._may_send(series):
+            if not (series.is_own or self._may_tell()):
                 return Written.NOT_LEADING
             if left:
+                backoff = backoff or Backoff(1.0, 10.0, uniform=self._uniform)
                 await self._sleep(max(ended, backoff.next_seconds()))
         return Written.NO_ANSWER
 
-    async def _try(self, series: Series) -> Written | float:
+    def _judge(self, series: Series, response: Response, *, exists: bool) -> Written | float:
         """Return how it ended, or the least number of seconds to wait before another try."""
-        count, exists = series.count, series.written > 0
-        try:
-            response = await self._send(series)
-        except KubeError as no_answer:
-            self._log.warning("event", "an event could not be written: %s", no_answer)
-            return 0.0
-        if response.ok:
-            series.acknowledge(count, self._clock())
-            return Written.DONE
         error = response.error()
         if response.status in (408, 429) or response.status >= 500:
             self._log.warning("event", "an event could not be written: %s", error)
@@ -99,14 +102,11 @@ class EventWriter:
             return 0.0 if exists else Written.DONE
         return self._refused(series, response, verb="patch" if exists else "create")
 
-    def _may_send(self, series: Series) -> bool:
-        return series.is_own or self._may_tell()
-
-    async def _send(self, series: Series) -> Response:
+    def _send(self, series: Series) -> Awaitable[Response]:
         note, namespace = series.note, event_namespace(series.note)
         may_send = None if series.is_own else self._may_tell
         if series.written:
-            return await self._transport.request(
+            return self._transport.request(
                 "PATCH",
                 events_path(namespace, series.name),
                 body=encode_series(series.observed),
@@ -121,7 +121,7 @@ class EventWriter:
             first_wall_ns=series.first_wall_ns,
             observed=series.observed,
         )
-        return await self._transport.request(
+        return self._transport.request(
             "POST",
             events_path(namespace),
             body=body,

@@ -5,7 +5,6 @@ characters, `reportingInstance` at most 128; the namespace is the object's, or `
 objects that have none; `eventTime` and `series.lastObservedTime` are MicroTimes.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
@@ -16,15 +15,18 @@ from k8s_scheduler.kube.timestamps import micro_time
 NORMAL = "Normal"
 WARNING = "Warning"
 
+# Where events about objects live that have none.
+NAMESPACE = "default"
+
 _NOTE_BYTES = 1024
 _ELLIPSIS = " ..."
 _NAME_CHARACTERS = 253
 _INSTANCE_CHARACTERS = 128
-_EVENTS = "/apis/events.k8s.io/v1/namespaces/{}/events"
 
 # What makes two events the same. Not the note: a series keeps its first one. Not the object's
 # resourceVersion: the condition written after a failed attempt would end every series.
-SeriesKey: TypeAlias = tuple[str, ...]
+ObjectKey: TypeAlias = tuple[str, str, str, str, str]
+SeriesKey: TypeAlias = tuple[str, str, str, str, str, ObjectKey, ObjectKey | None]
 
 
 class EventNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,8 +41,21 @@ class EventNote(msgspec.Struct, frozen=True, kw_only=True):
     related: ObjectReference | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class _Reference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A reference as it is written: what is empty is left away, and nothing else.
+
+    The wire types leave away their defaults, and `apiVersion: v1` is one of them.
+    """
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Observed(msgspec.Struct, frozen=True):
     """How often an event was seen until when."""
 
     count: int
@@ -53,16 +68,23 @@ def series_key(note: EventNote) -> SeriesKey:
     The note is part of it: an event that says something new is a new event. (kube-scheduler gets
     there by the pod's resourceVersion, which its conditions change along with the text.)
     """
-    head = (note.type, note.action, note.reason, note.reporting_controller, note.note)
-    return head + _identity(note.regarding) + (_identity(note.related) if note.related else ())
+    return (
+        note.type,
+        note.action,
+        note.reason,
+        note.reporting_controller,
+        note.note,
+        _identity(note.regarding),
+        None if note.related is None else _identity(note.related),
+    )
 
 
-def object_key(note: EventNote) -> SeriesKey:
+def object_key(key: SeriesKey) -> ObjectKey:
     """Return what all events about one object share."""
-    return _identity(note.regarding)
+    return key[5]
 
 
-def _identity(reference: ObjectReference) -> SeriesKey:
+def _identity(reference: ObjectReference) -> ObjectKey:
     return (
         reference.api_version,
         reference.kind,
@@ -80,12 +102,12 @@ def event_name(object_name: str, wall_ns: int) -> str:
 
 def event_namespace(note: EventNote) -> str:
     """Return the namespace an event about this object lives in."""
-    return note.regarding.namespace or "default"
+    return note.regarding.namespace or NAMESPACE
 
 
 def events_path(namespace: str, name: str = "") -> str:
     """Return the path of a namespace's events, or of one of them."""
-    path = _EVENTS.format(namespace)
+    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
     return f"{path}/{name}" if name else path
 
 
@@ -107,7 +129,7 @@ def encode_event(
     event: dict[str, object] = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": name, "namespace": event_namespace(note)},
+        "metadata": {"name": name, "namespace": note.regarding.namespace or NAMESPACE},
         "eventTime": micro_time(first_wall_ns),
         "reportingController": note.reporting_controller,
         "reportingInstance": f"{note.reporting_controller}-{hostname}"[:_INSTANCE_CHARACTERS],
@@ -133,14 +155,12 @@ def _series(observed: Observed) -> dict[str, object]:
     return {"count": observed.count, "lastObservedTime": micro_time(observed.last_wall_ns)}
 
 
-def _reference(reference: ObjectReference) -> dict[str, str]:
-    # Spelled out: the wire types leave defaults away, and `apiVersion: v1` is one of them.
-    fields = {
-        "apiVersion": reference.api_version,
-        "kind": reference.kind,
-        "namespace": reference.namespace,
-        "name": reference.name,
-        "uid": reference.uid,
-        "resourceVersion": reference.resource_version,
-    }
-    return {name: value for name, value in fields.items() if value}
+def _reference(reference: ObjectReference) -> _Reference:
+    return _Reference(
+        reference.api_version,
+        reference.kind,
+        reference.namespace,
+        reference.name,
+        reference.uid,
+        reference.resource_version,
+    )

@@ -6,8 +6,9 @@ is returned whatever its status; no answer is an exception (`NotSent` or `Outcom
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from k8s_scheduler.kube.errors import ApiError, api_error
 
@@ -16,13 +17,13 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """A whole answer."""
 
     status: int
     body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    # Those that anybody asks for, at least.
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def ok(self) -> bool:

@@ -17,15 +17,13 @@ _CONFLICT: Final = 409
 
 
 class LateWrites:
-    """Looks at each write when it has ended."""
+    """Takes note of each write that was too late when it ended."""
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
 
-    def look(self, call: Call, ended: int | str) -> None:
-        """Count a write that has ended, with a status or in a word, if it was too late by then."""
-        if call.may_send is None or call.may_send():
-            return
+    def note(self, call: Call, ended: int | str) -> None:
+        """Count a write that was too late when it ended, with a status or in a word."""
         result = ended if isinstance(ended, str) else _result(ended)
         self._counter.labels(result=result).inc()
         if result != "withheld":

@@ -138,8 +138,10 @@ class EventRecorder:
         if series is not None:
             series.repeat(now, wall_ns)
         # Repeats cost no new object on the server, so only first occurrences are counted as spam.
-        elif is_own or self._limits.allows(object_key(note), now):
-            name = event_name(note.regarding.name, self._unique_ns(wall_ns))
+        elif is_own or self._limits.allows(object_key(key), now):
+            # Names must differ even if the wall clock stands still or is set back.
+            self._last_name_ns = max(wall_ns, self._last_name_ns + 1)
+            name = event_name(note.regarding.name, self._last_name_ns)
             series = Series(key, note, name, wall_ns, wall_ns, now, is_own=is_own)
             self._series.add(series)
         else:
@@ -164,14 +166,9 @@ class EventRecorder:
         self._ready.clear()
         return left
 
-    def _unique_ns(self, wall_ns: int) -> int:
-        # Names must differ even if the wall clock stands still or is set back.
-        self._last_name_ns = max(wall_ns, self._last_name_ns + 1)
-        return self._last_name_ns
-
     def _plan(self, series: Series) -> None:
         """See to it that an owed series is written when it is due."""
-        if series.claimed or not series.owed:
+        if series.claimed or series.written >= series.count:
             return
         series.claimed = True
         if series.due_at <= self._clock() or not self._accepting:
@@ -183,8 +180,9 @@ class EventRecorder:
             self._drop(heapq.heappop(self._agenda)[2], Drop.QUEUE_FULL)
 
     def _make_ready(self, series: Series) -> None:
+        if not self._ready:
+            self._idle.clear()
         self._ready.append(series)
-        self._idle.clear()
         self._writers.call()
         if len(self._ready) > QUEUE_LIMIT and self._accepting:
             self._make_room(self._ready.popleft())
@@ -217,16 +215,13 @@ class EventRecorder:
     async def _work_off(self, series: Series) -> None:
         self._under_way += 1
         try:
-            await self._write(series)
+            written = await self._writer.write(series)
+            series.claimed = False
+            if written is not Written.DONE:
+                self._drop(series, _DROPS[written])
+            elif series.written < series.count:
+                self._plan(series)
         finally:
             self._under_way -= 1
             if not self._ready and not self._under_way:
                 self._idle.set()
-
-    async def _write(self, series: Series) -> None:
-        written = await self._writer.write(series)
-        series.claimed = False
-        if written is Written.DONE:
-            self._plan(series)
-        else:
-            self._drop(series, _DROPS[written])

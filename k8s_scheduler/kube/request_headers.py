@@ -50,9 +50,9 @@ class RequestHeaders:
 
     def encode(self, login: Mapping[str, str], *, content_type: str) -> bytes:
         """Return the same as lines; ValueError for a header that would be more than one line."""
-        headers = self.make(login, content_type=content_type)
-        found = self._encoded.get(content_type)
+        found = self._encoded.get(content_type) if login is self._login else None
         if found is None:
+            headers = self.make(login, content_type=content_type)
             lines = [f"{name}: {value}" for name, value in headers.items()]
             if bad := [name for name, value in headers.items() if _BREAKS & set(value)]:
                 raise ValueError(f"the value of header {bad[0]} is more than one line")

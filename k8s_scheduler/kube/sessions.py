@@ -66,14 +66,17 @@ class Sessions:
 
     def take(self) -> Pair:
         """Return the current pair to work on; it stays open until it is given back."""
-        pair = self._up_to_date()
+        pair = self._current
+        if pair is None or pair.generation != self._credentials.generation:
+            pair = self._renew()
         pair.users += 1
         return pair
 
     def give_back(self, pair: Pair) -> None:
         """Take note that somebody has done with a pair."""
         pair.users -= 1
-        self._close_if_done(pair)
+        if pair.retired:
+            self._close_if_done(pair)
 
     async def close(self) -> None:
         """Close everything, whoever still uses it; nothing can be sent any more."""
@@ -84,17 +87,14 @@ class Sessions:
         if self._closing:
             await asyncio.gather(*self._closing)
 
-    def _up_to_date(self) -> Pair:
+    def _renew(self) -> Pair:
         if self._closed:
             raise NotSent("the transport is closed")
-        current = self._current
-        if current is not None and current.generation == self._credentials.generation:
-            return current
-        self._current = Pair(self._credentials)
+        former, self._current = self._current, Pair(self._credentials)
         self._pairs.add(self._current)
-        if current is not None:
-            current.retired = True
-            self._close_if_done(current)
+        if former is not None:
+            former.retired = True
+            self._close_if_done(former)
         return self._current
 
     def _close_if_done(self, pair: Pair) -> None:

@@ -22,6 +22,7 @@ from typing import Final, Self
 from urllib.parse import urlencode
 
 import aiohttp
+import msgspec
 from yarl import URL
 
 from k8s_scheduler.kube.attempts import (
@@ -31,6 +32,7 @@ from k8s_scheduler.kube.attempts import (
     BarredError,
     Call,
     distrust,
+    is_outcome_unknown,
     lost,
     words,
 )
@@ -39,8 +41,8 @@ from k8s_scheduler.kube.errors import OutcomeUnknown
 from k8s_scheduler.kube.http import JSON, Response
 from k8s_scheduler.kube.late_writes import LateWrites
 from k8s_scheduler.kube.request_headers import RequestHeaders
-from k8s_scheduler.kube.sessions import Pair, Sessions
-from k8s_scheduler.kube.wires import Answer, WirePool
+from k8s_scheduler.kube.sessions import Sessions
+from k8s_scheduler.kube.wires import WirePool
 from k8s_scheduler.obs.counters import Count
 from k8s_scheduler.obs.histograms import Observations
 from k8s_scheduler.obs.metrics import KubeMetrics
@@ -62,9 +64,8 @@ class ApiTransport:
         self._headers = RequestHeaders()
         self._metrics = metrics
         self._late = LateWrites(metrics.late_writes)
-        self._counters: dict[tuple[str, str], Count] = {}
-        # By method: time, size of the request, size of the answer.
-        self._sizes: dict[str, tuple[Observations, Observations, Observations]] = {}
+        # By method and status.
+        self._measures: dict[tuple[str, int], _Measures] = {}
         self._keeper: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -94,23 +95,43 @@ class ApiTransport:
         may_send: Callable[[], bool] | None = None,
     ) -> Response:
         """Send one request and read its whole answer."""
-        deadline = asyncio.get_running_loop().time() + timeout_seconds
-        call = Call(method, self._target(path, query), body, content_type, deadline, may_send)
-        again = Again(self._credentials, call)
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        target = self._target(path, query) if query else self._prefix + path
+        call = Call(method, target, body, content_type, started + timeout_seconds, may_send)
+        # Most calls take one attempt: what more of them need is made when they come.
+        again: Again | None = None
         while True:
-            again.begin()
+            login = self._credentials.headers()
             pair = self._sessions.take()
+            attempt = Attempt(may_send)
             try:
-                answer = await self._ask(pair, call)
-            except OutcomeUnknown:
-                if not again.may_resend():
-                    raise
+                if isinstance(pair.requests, WirePool):
+                    request = self._encoded(call, login)
+                    answer = await pair.requests.exchange(
+                        request, attempt.begin, deadline=call.deadline
+                    )
+                else:
+                    answer = await self._ask(pair.requests, call, attempt)
+            except FAILURES as error:
+                await self._failed(call, error)
+                again = again or Again(self._credentials, call)
+                if not (is_outcome_unknown(error, attempt) and again.may_resend()):
+                    raise lost(error, attempt) from error
+                started = clock()
                 continue
+            else:
+                if may_send is not None and not may_send():
+                    self._late.note(call, answer.status)
+                self._measure(call, answer, clock() - started)
             finally:
                 self._sessions.give_back(pair)
-            if answer.status == 401 and await again.may_log_in():
-                continue
-            return Response(answer.status, answer.body, answer.headers)
+            if answer.status != 401:
+                return answer
+            again = again or Again(self._credentials, call)
+            if not await again.may_log_in(login, pair.generation):
+                return answer
+            started = clock()
 
     @asynccontextmanager
     async def stream(
@@ -121,7 +142,7 @@ class ApiTransport:
         call = Call("GET", self._target(path, query), None, JSON, deadline)
         again = Again(self._credentials, call)
         while True:
-            again.begin()
+            login = self._credentials.headers()
             pair = self._sessions.take()
             try:
                 try:
@@ -131,7 +152,7 @@ class ApiTransport:
                         raise
                     continue
                 try:
-                    if answer.status == 401 and await again.may_log_in():
+                    if answer.status == 401 and await again.may_log_in(login, pair.generation):
                         continue
                     yield AnswerStream(answer)
                 finally:
@@ -146,37 +167,17 @@ class ApiTransport:
         target = self._prefix + path
         return f"{target}?{urlencode(query)}" if query else target
 
-    async def _ask(self, pair: Pair, call: Call) -> Answer:
-        """Send a request, and read its answer to the end."""
-        clock = asyncio.get_running_loop().time
-        started = clock()
-        attempt = Attempt(call.may_send)
-        try:
-            if isinstance(pair.requests, WirePool):
-                answer = await pair.requests.exchange(
-                    self._encoded(call), attempt.begin, deadline=call.deadline
-                )
-            else:
-                attempt.mark()
-                async with asyncio.timeout_at(call.deadline):
-                    opened = await self._send(pair.requests, call)
-                    answer = Answer(opened.status, await opened.read(), opened.headers)
-        except FAILURES as error:
-            self._late.look(call, "withheld" if isinstance(error, BarredError) else "unknown")
-            await self._failed(call, error)
-            raise lost(error, attempt) from error
-        self._late.look(call, answer.status)
-        self._count(call.method, str(answer.status))
-        duration, sent, received = self._measures(call.method)
-        duration.observe(clock() - started)
-        sent.observe(len(call.body or b""))
-        received.observe(len(answer.body))
-        return answer
+    async def _ask(self, session: aiohttp.ClientSession, call: Call, attempt: Attempt) -> Response:
+        """Send a request by way of a proxy, and read its answer to the end."""
+        attempt.mark()
+        async with asyncio.timeout_at(call.deadline):
+            opened = await self._send(session, call)
+            return Response(opened.status, await opened.read(), opened.headers)
 
-    def _encoded(self, call: Call) -> bytes:
+    def _encoded(self, call: Call, login: Mapping[str, str]) -> bytes:
         body = call.body or b""
         content_type = "" if call.body is None else call.content_type
-        headers = self._headers.encode(self._credentials.headers(), content_type=content_type)
+        headers = self._headers.encode(login, content_type=content_type)
         first = f"{call.method} {call.target} HTTP/1.1\r\nHost: {self._host}\r\n"
         return b"%s%sContent-Length: %d\r\n\r\n%s" % (first.encode(), headers, len(body), body)
 
@@ -190,12 +191,14 @@ class ApiTransport:
         except FAILURES as error:
             await self._failed(call, error)
             raise lost(error, attempt) from error
-        self._count(call.method, str(answer.status))
+        self._counter(call.method, str(answer.status)).inc()
         return answer
 
     async def _failed(self, call: Call, error: Exception) -> None:
         """Count a call without an answer; a server we don't trust may have a new authority."""
-        self._count(call.method, "<error>")
+        if call.may_send is not None and not call.may_send():
+            self._late.note(call, "withheld" if isinstance(error, BarredError) else "unknown")
+        self._counter(call.method, "<error>").inc()
         if distrust(error) is not None:
             await self._credentials.refresh()
 
@@ -210,28 +213,39 @@ class ApiTransport:
             server_hostname=self._credentials.tls_server_name or None,
         )
 
-    def _measures(self, method: str) -> tuple[Observations, Observations, Observations]:
-        measures = self._sizes.get(method)
+    def _measure(self, call: Call, answer: Response, seconds: float) -> None:
+        """Count an answer."""
+        key = (call.method, answer.status)
+        measures = self._measures.get(key)
         if measures is None:
-            host = self._host
-            measures = self._sizes[method] = (
+            method, host = call.method, self._host
+            measures = self._measures[key] = _Measures(
+                self._counter(method, str(answer.status)),
                 self._metrics.request_duration_seconds.labels(method, host),
                 self._metrics.request_size_bytes.labels(method, host),
                 self._metrics.response_size_bytes.labels(method, host),
             )
-        return measures
+        measures.requests.inc()
+        measures.seconds.observe(seconds)
+        measures.sent_bytes.observe(len(call.body or b""))
+        measures.received_bytes.observe(len(answer.body))
 
-    def _count(self, method: str, code: str) -> None:
-        counter = self._counters.get((method, code))
-        if counter is None:
-            counter = self._metrics.requests.labels(code, method, self._host)
-            self._counters[method, code] = counter
-        counter.inc()
+    def _counter(self, method: str, code: str) -> Count:
+        return self._metrics.requests.labels(code, method, self._host)
 
     async def _keep_credentials(self) -> None:
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             await self._credentials.refresh()
+
+
+class _Measures(msgspec.Struct, frozen=True):
+    """What answers of one status to one method are counted in."""
+
+    requests: Count
+    seconds: Observations
+    sent_bytes: Observations
+    received_bytes: Observations
 
 
 class AnswerStream:

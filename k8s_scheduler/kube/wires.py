@@ -13,11 +13,14 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, cast
 
 import httptools
-import msgspec
+
+from k8s_scheduler.kube.http import Response
 
 # A peer that vanished without a word is noticed after about a minute of silence.
 _PROBE_AFTER_SECONDS: Final = 30
@@ -25,18 +28,15 @@ _PROBE_EVERY_SECONDS: Final = 10
 _PROBES: Final = 3
 # Answers below are not the last word.
 _FINAL: Final = 200
+# Of a greater one, somebody may ask when to come back.
+_GREATEST_PLAIN: Final = 201
+_NEVER: Final = float("inf")
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_HTTP: Final = (httptools.HttpParserError, httptools.HttpParserUpgrade)
 
 
 class LostError(ConnectionError):
     """The connection ended before the answer did."""
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """A whole answer; of its headers, those that anybody asks for."""
-
-    status: int
-    body: bytes
-    headers: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,78 +51,68 @@ class Peer:
 
 
 class Wire(asyncio.Protocol):
-    """One connection. Only its pool uses it."""
+    """One connection. Only its pool uses it, and reaches into it: this is done twice per pod."""
+
+    # There when the pool gets it.
+    transport: asyncio.Transport
 
     def __init__(self, gone: Callable[["Wire"], None]) -> None:
         """Tell `gone` when the connection has ended, for whatever reason."""
         self._gone = gone
         self._parser = httptools.HttpResponseParser(self)
-        self._transport: asyncio.Transport | None = None
-        self._answer: asyncio.Future[Answer] | None = None
+        # Who waits for the answer to what was sent.
+        self.answer: asyncio.Future[Response] | None = None
+        # What came up to the first piece of the body, and all of the body.
+        self._head = b""
         self._body: list[bytes] = []
-        self._headers: dict[str, str] = {}
-        self._is_reusable = True
+        # Whether another request can be sent, unless the transport is closing.
+        self.is_reusable = True
         self.idle_since = 0.0
-
-    # For the pool
-
-    @property
-    def is_reusable(self) -> bool:
-        """Whether another request can be sent."""
-        transport = self._transport
-        return self._is_reusable and transport is not None and not transport.is_closing()
-
-    def send(self, request: bytes, answer: asyncio.Future[Answer]) -> None:
-        """Send a request; the answer, or what became of it, goes to the future."""
-        if self._transport is None:
-            raise LostError("not connected")
-        self._answer = answer
-        self._transport.write(request)
+        # When whoever waits gives up.
+        self.deadline = 0.0
 
     def abort(self) -> None:
         """End the connection without a word; whoever waits learns that it is lost."""
-        self._is_reusable = False
-        if self._transport is not None:
-            self._transport.abort()
+        self.is_reusable = False
+        self.transport.abort()
 
     # For the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection."""
         # uvloop's transports are not derived from asyncio's, and have all that those have.
-        self._transport = cast("asyncio.Transport", transport)
+        self.transport = cast("asyncio.Transport", transport)
         probe(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
         """Read on."""
-        if self._answer is None:
+        if self.answer is None:
             # Nobody has asked: whatever this is, the next answer would not be one.
             self.abort()
             return
+        if not self._body:
+            self._head += data
         try:
             self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+        except _NO_HTTP as error:
             self._fail(LostError(f"the answer is no HTTP: {error}"))
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell everybody."""
-        self._is_reusable = False
+        self.is_reusable = False
         reason = " ".join(str(exc).split()) if exc else "the server closed the connection"
         self._fail(LostError(reason or type(exc).__name__))
         self._gone(self)
 
     def _fail(self, error: Exception) -> None:
-        answer, self._answer = self._answer, None
+        answer, self.answer = self.answer, None
         if answer is not None and not answer.done():
             answer.set_exception(error)
 
     # For the parser
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep what somebody asks for."""
-        if name.lower() == b"retry-after":
-            self._headers["Retry-After"] = value.decode("latin-1")
+    # Not of headers: a call for each of them would cost more than the rest of the answer.
 
     def on_body(self, body: bytes) -> None:
         """Keep a piece."""
@@ -132,15 +122,51 @@ class Wire(asyncio.Protocol):
         """Hand over the answer."""
         status = self._parser.get_status_code()
         body, self._body = b"".join(self._body), []
-        headers, self._headers = self._headers, {}
         if status < _FINAL:
             return
-        answer, self._answer = self._answer, None
+        head, self._head = self._head, b""
+        answer, self.answer = self.answer, None
         if answer is None or not self._parser.should_keep_alive():
             # The former: an answer too many.
-            self._is_reusable = False
+            self.is_reusable = False
         if answer is not None and not answer.done():
-            answer.set_result(Answer(status, body, headers))
+            plain = status <= _GREATEST_PLAIN
+            answer.set_result(Response(status, body, _NO_HEADERS if plain else _headers(head)))
+
+
+class _HeadReader:
+    """Reads the head of an answer once more, for the few of which somebody asks for a header."""
+
+    def __init__(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._is_read = False
+        self.found: dict[str, str] = {}
+
+    def read(self, head: bytes) -> None:
+        """Take the bytes, as far as they are HTTP."""
+        with suppress(*_NO_HTTP):
+            self._parser.feed_data(head)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep what somebody asks for."""
+        if not self._is_read and name.lower() == b"retry-after":
+            self.found["Retry-After"] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """Stop there, unless it is not the last word."""
+        if self._is_read:
+            return
+        if self._parser.get_status_code() < _FINAL:
+            self.found.clear()
+        else:
+            self._is_read = True
+
+
+def _headers(head: bytes) -> Mapping[str, str]:
+    """Return what somebody asks for, of the first answer in these bytes."""
+    reader = _HeadReader()
+    reader.read(head)
+    return reader.found
 
 
 class WirePool:
@@ -156,18 +182,22 @@ class WirePool:
         self._connecting = 0
         # Those who wait for a connection; they look again when told.
         self._waiting: deque[asyncio.Future[None]] = deque()
+        # One timer for the next deadline of all: one for each request costs more than its answer,
+        # and nearly every answer comes in time.
+        self._watcher: asyncio.TimerHandle | None = None
+        self._next_deadline = _NEVER
         self._is_closed = False
 
     async def exchange(
         self, request: bytes, sending: Callable[[], None], *, deadline: float
-    ) -> Answer:
+    ) -> Response:
         """Send a request and return its answer; `sending` is told before the first byte leaves.
 
         Raises OSError: a LostError if there was a connection, a TimeoutError when the deadline
         (of the loop's clock) has passed, and what `sending` raises to hold the request back.
         """
         loop = asyncio.get_running_loop()
-        wire = self._take_idle(loop.time())
+        wire = self._take_idle(loop.time()) if self._idle else None
         if wire is None:
             async with asyncio.timeout_at(deadline):
                 wire = await self._get()
@@ -176,18 +206,18 @@ class WirePool:
         except OSError:
             self._give_back(wire, loop.time())
             raise
-        answer: asyncio.Future[Answer] = loop.create_future()
-        # One timer instead of a context that watches over the task: this is done twice per pod.
-        timer = loop.call_at(deadline, _give_up, answer)
+        answer: asyncio.Future[Response] = loop.create_future()
+        wire.answer, wire.deadline = answer, deadline
+        if deadline < self._next_deadline:
+            self._watch(deadline)
         try:
-            wire.send(request, answer)
+            wire.transport.write(request)
             return await answer
         except BaseException:
             # Whatever comes on it now is no answer to anything else.
             wire.abort()
             raise
         finally:
-            timer.cancel()
             self._give_back(wire, loop.time())
 
     @property
@@ -198,6 +228,9 @@ class WirePool:
     async def close(self) -> None:
         """Close every connection; what is under way is lost."""
         self._is_closed = True
+        if self._watcher is not None:
+            self._watcher.cancel()
+            self._watcher, self._next_deadline = None, _NEVER
         for wire in list(self._wires):
             wire.abort()
         self._tell_all()
@@ -225,7 +258,8 @@ class WirePool:
     def _take_idle(self, now: float) -> Wire | None:
         while self._idle:
             wire = self._idle.pop()
-            if wire.is_reusable and now - wire.idle_since < self._idle_seconds:
+            is_young = now - wire.idle_since < self._idle_seconds
+            if is_young and wire.is_reusable and not wire.transport.is_closing():
                 return wire
             wire.abort()
         return None
@@ -257,11 +291,35 @@ class WirePool:
             wire.abort()
         return wire
 
+    def _watch(self, deadline: float) -> None:
+        """Give up at this time, which is before all others, what has no answer by then."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+        self._next_deadline = deadline
+        self._watcher = asyncio.get_running_loop().call_at(deadline, self._give_up)
+
+    def _give_up(self) -> None:
+        # Timers may come a little before their time, but not before that of their own request.
+        due = max(self._next_deadline, asyncio.get_running_loop().time())
+        self._watcher, self._next_deadline = None, _NEVER
+        later = _NEVER
+        for wire in self._wires:
+            answer = wire.answer
+            if answer is None or answer.done():
+                continue
+            if wire.deadline <= due:
+                answer.set_exception(TimeoutError())
+            else:
+                later = min(later, wire.deadline)
+        if later < _NEVER:
+            self._watch(later)
+
     def _give_back(self, wire: Wire, now: float) -> None:
-        if wire.is_reusable and not self._is_closed:
+        if wire.is_reusable and not self._is_closed and not wire.transport.is_closing():
             wire.idle_since = now
             self._idle.append(wire)
-            self._tell_one()
+            if self._waiting:
+                self._tell_one()
         else:
             wire.abort()
 
@@ -281,11 +339,6 @@ class WirePool:
     def _tell_all(self) -> None:
         while self._waiting:
             self._tell_one()
-
-
-def _give_up(answer: "asyncio.Future[Answer]") -> None:
-    if not answer.done():
-        answer.set_exception(TimeoutError())
 
 
 def probe(connection: socket.socket | None) -> None:

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
+from k8s_scheduler.kube.http import Response
 from k8s_scheduler.kube.request_headers import RequestHeaders
-from k8s_scheduler.kube.wires import Answer, LostError, Peer, WirePool
+from k8s_scheduler.kube.wires import LostError, Peer, WirePool
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 REQUEST = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"
@@ -90,7 +91,7 @@ def soon(seconds: float = 5.0) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 
-async def ask(pool: WirePool) -> Answer:
+async def ask(pool: WirePool) -> Response:
     return await pool.exchange(REQUEST, lambda: None, deadline=soon())
 
 
@@ -123,6 +124,61 @@ class TestAnswers:
         assert (found.status, found.headers) == (429, {"Retry-After": "7"})
         script.talk = answering(OK)
         assert (await ask(pool_to(script))).headers == {}
+
+    @pytest.mark.parametrize("status", [202, 302, 404, 409, 429, 500, 503])
+    @pytest.mark.parametrize("in_pieces", [False, True], ids=["whole", "byte by byte"])
+    @pytest.mark.parametrize(
+        ("head", "expected"),
+        [
+            (b"A: b\r\nRETRY-after:   12\r\nC: d\r\n", {"Retry-After": "12"}),
+            (b"Retry-After:\r\n", {"Retry-After": ""}),
+            (b"Retry-After: s\xf3on\r\n", {"Retry-After": "s\xf3on"}),
+            (b"Retry-After: 1\r\nretry-after: 2\r\n", {"Retry-After": "2"}),
+            (b"X-Retry-After: 1\r\nA: Retry-After: 3\r\n", {}),
+        ],
+        ids=["blanks", "empty", "no number", "twice", "others"],
+    )
+    async def test_retry_after_is_found_however_it_comes(
+        self,
+        script: Script,
+        pool: WirePool,
+        *,
+        status: int,
+        in_pieces: bool,
+        head: bytes,
+        expected: dict[str, str],
+    ) -> None:
+        body = b"Retry-After: 9\r\n\r\n"
+        whole = b"HTTP/1.1 %d x\r\n%sContent-Length: %d\r\n\r\n%s" % (
+            status,
+            head,
+            len(body),
+            body,
+        )
+        script.talk = answering(*([bytes([one]) for one in whole] if in_pieces else [whole]))
+        for _ in range(2):
+            found = await ask(pool)
+            assert (found.status, found.body, found.headers) == (status, body, expected)
+        assert script.connections == 1
+
+    async def test_what_a_hundred_says_is_not_the_answers(
+        self, script: Script, pool: WirePool
+    ) -> None:
+        script.talk = answering(
+            b"HTTP/1.1 103 Early\r\nRetry-After: 1\r\n\r\n"
+            b"HTTP/1.1 503 Away\r\nContent-Length: 0\r\n\r\n"
+        )
+        assert (await ask(pool)).headers == {}
+
+    async def test_what_comes_after_the_head_is_not_of_it(
+        self, script: Script, pool: WirePool
+    ) -> None:
+        script.talk = once(
+            b"HTTP/1.1 429 No\r\nRetry-After: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"2\r\n{}\r\n0\r\nRetry-After: 5\r\n\r\nnoise"
+        )
+        found = await ask(pool)
+        assert (found.body, found.headers) == (b"{}", {"Retry-After": "3"})
 
 
 class TestLost:
@@ -225,6 +281,39 @@ class TestDeadline:
             await pool.exchange(REQUEST, lambda: None, deadline=soon(0.05))
         assert (await ask(pool)).status == 201
         assert script.connections == 2
+
+    async def test_each_has_its_own(self, script: Script, pool: WirePool) -> None:
+        script.talk = silent
+        ended: list[float] = []
+
+        async def give_up(seconds: float) -> None:
+            with pytest.raises(TimeoutError):
+                await pool.exchange(REQUEST, lambda: None, deadline=soon(seconds))
+            ended.append(seconds)
+
+        started = soon(0.0)
+        await asyncio.gather(*(give_up(seconds) for seconds in (0.3, 0.1, 0.2, 0.1)))
+        assert ended == [0.1, 0.1, 0.2, 0.3]
+        assert 0.29 < soon(0.0) - started < 1.0
+
+    async def test_one_that_passes_after_the_answer_ends_nothing(
+        self, script: Script, pool: WirePool
+    ) -> None:
+        async def slower_each_time(
+            reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        ) -> None:
+            for pause in (0.0, 0.2):
+                await reader.readuntil(b"\r\n\r\n")
+                await asyncio.sleep(pause)
+                writer.write(OK)
+            await reader.read()
+
+        script.talk = slower_each_time
+        assert (await pool.exchange(REQUEST, lambda: None, deadline=soon(0.1))).status == 201
+        assert (await ask(pool)).status == 201
+        with pytest.raises(TimeoutError):
+            await pool.exchange(REQUEST, lambda: None, deadline=soon(0.05))
+        assert script.connections == 1
 
     async def test_a_connection_that_does_not_come_free(self, script: Script) -> None:
         script.talk = silent
