@@ -121,7 +121,7 @@ PLANTED: dict[str, Plant] = {
     "a pod goes": silent(cache.Cache, "_displace"),
     "a pod changes": silent(cache.Cache, "_refresh"),
     "a node goes": silent(cache.Cache, "remove_node"),
-    "an object changes": silent(objects.ObjectStore, "_forget_lists"),
+    "an object changes": silent(objects.ObjectStore, "_changed"),
     "labels of a node": unnoted(facts.LABELS),
     "taints of a node": unnoted(facts.TAINTS),
     "what a node offers": unnoted(facts.ALLOCATABLE),
