@@ -1,7 +1,9 @@
 """Small accidents that happen to plain values: a tree of dicts, lists and scalars gets worse."""
 
 import copy
+import itertools
 import random
+from collections.abc import Iterator
 from typing import Any
 
 Tree = Any
@@ -64,11 +66,18 @@ def odd_scalar(rng: random.Random) -> Any:
     return rng.choice((*ODD_NUMBERS, *ODD_TEXTS, *WRONG))
 
 
-def paths(tree: Tree, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return every place in a tree but the root, and but for what is very deep in it."""
-    found: list[tuple[Any, ...]] = []
+def paths(tree: Tree) -> list[tuple[Any, ...]]:
+    """Return the places in a tree but the root, and but for what is very deep; not endlessly many.
+
+    What repeats itself is the same object in many places: walking all of them would take the
+    memory that the repetition itself does not.
+    """
+    return list(itertools.islice(_walk(tree, ()), _LARGE))
+
+
+def _walk(tree: Tree, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     if len(path) > _DEEP:
-        return found
+        return
     inner = (
         tree.items()
         if isinstance(tree, dict)
@@ -77,9 +86,8 @@ def paths(tree: Tree, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         else ()
     )
     for key, value in inner:
-        found.append((*path, key))
-        found += paths(value, (*path, key))
-    return found
+        yield (*path, key)
+        yield from _walk(value, (*path, key))
 
 
 def mutated(tree: Tree, rng: random.Random, *, times: int) -> Tree:
