@@ -1,7 +1,7 @@
 """Counters and gauges that cost next to nothing to feed: every message and tick feeds some."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -63,26 +63,16 @@ class Level:
 class _Plain(Family[Child]):
     """One number for each set of label values."""
 
-    def __init__(
-        self,
-        name: str,
-        text: str,
-        label_names: Sequence[str] = (),
-        *,
-        registry: CollectorRegistry,
-    ) -> None:
-        super().__init__(name, text, label_names, registry)
-
-    def _family(self) -> CounterMetricFamily | GaugeMetricFamily:
-        raise NotImplementedError
+    # What it is on the page.
+    _shown_as: ClassVar[type[CounterMetricFamily] | type[GaugeMetricFamily]]
 
     def describe(self) -> Iterable[Metric]:
         """Return the family without samples; by its name the registry finds duplicates."""
-        return [self._family()]
+        return [self._shown_as(self._name, self._text, labels=self.label_names)]
 
     def collect(self) -> Iterable[Metric]:
         """Return the family with its samples."""
-        family = self._family()
+        family = self._shown_as(self._name, self._text, labels=self.label_names)
         for values, child in list(self._children.items()):
             family.add_metric(values, child.shown())
         return [family]
@@ -91,19 +81,27 @@ class _Plain(Family[Child]):
 class Counter(_Plain[Count]):
     """Counts by label values."""
 
+    _shown_as = CounterMetricFamily
+
+    def __init__(
+        self, name: str, text: str, label_names: Sequence[str] = (), *, registry: CollectorRegistry
+    ) -> None:
+        super().__init__(name, text, label_names, make=Count, registry=registry)
+
     def inc(self, amount: float = 1.0) -> None:
         """Count so many more, where there are no labels."""
         self.labels().inc(amount)
 
-    def _make(self) -> Count:
-        return Count()
-
-    def _family(self) -> CounterMetricFamily:
-        return CounterMetricFamily(self._name, self._text, labels=self.label_names)
-
 
 class Gauge(_Plain[Level]):
     """Levels by label values."""
+
+    _shown_as = GaugeMetricFamily
+
+    def __init__(
+        self, name: str, text: str, label_names: Sequence[str] = (), *, registry: CollectorRegistry
+    ) -> None:
+        super().__init__(name, text, label_names, make=Level, registry=registry)
 
     def set(self, value: float) -> None:
         """Say this from now on, where there are no labels."""
@@ -120,9 +118,3 @@ class Gauge(_Plain[Level]):
     def set_function(self, ask: Callable[[], float]) -> None:
         """Say what the function says, where there are no labels."""
         self.labels().set_function(ask)
-
-    def _make(self) -> Level:
-        return Level()
-
-    def _family(self) -> GaugeMetricFamily:
-        return GaugeMetricFamily(self._name, self._text, labels=self.label_names)

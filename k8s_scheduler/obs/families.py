@@ -5,7 +5,7 @@ counted up to then. On the page they look as those of the client library do, who
 times as much to feed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from prometheus_client import CollectorRegistry
@@ -15,14 +15,24 @@ Child = TypeVar("Child")
 
 
 class Family(Collector, Generic[Child]):
-    """The children of one metric; a subclass says what they are and how they are shown."""
+    """The children of one metric, each made when it is first asked for.
+
+    A subclass says how they are shown: `collect` and `describe` of the client library.
+    """
 
     def __init__(
-        self, name: str, text: str, label_names: Sequence[str], registry: CollectorRegistry
+        self,
+        name: str,
+        text: str,
+        label_names: Sequence[str],
+        *,
+        make: Callable[[], Child],
+        registry: CollectorRegistry,
     ) -> None:
         self._name = name
         self._text = text
         self.label_names = tuple(label_names)
+        self._make = make
         self._children: dict[tuple[str, ...], Child] = {}
         if not self.label_names:
             # One that needs no label is on the page from the start.
@@ -44,6 +54,3 @@ class Family(Collector, Generic[Child]):
         if child is None:
             child = self._children[values] = self._make()
         return child
-
-    def _make(self) -> Child:
-        raise NotImplementedError

@@ -46,7 +46,10 @@ class Histogram(Family[Observations]):
         registry: CollectorRegistry,
     ) -> None:
         self.buckets = tuple(buckets)
-        super().__init__(name, text, label_names, registry)
+        bounds = (*self.buckets, INF)
+        super().__init__(
+            name, text, label_names, make=lambda: Observations(bounds), registry=registry
+        )
 
     def observe(self, value: float) -> None:
         """Count a value, where there are no labels."""
@@ -63,6 +66,3 @@ class Histogram(Family[Observations]):
             buckets, total = child.shown()
             family.add_metric(values, buckets, total)
         return [family]
-
-    def _make(self) -> Observations:
-        return Observations((*self.buckets, INF))
