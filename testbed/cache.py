@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MODULE_FILES = ("go.mod", "go.sum")
+# Of a module with a program of its own.
+MAIN_FILES = (*MODULE_FILES, "main.go")
 
 
 def cache_root(environ: Mapping[str, str] | None = None) -> Path:
@@ -35,7 +37,7 @@ def build_key(
     version: str,
     *,
     recipe: Iterable[str],
-    files: Iterable[str] = (*MODULE_FILES, "main.go"),
+    files: Iterable[str] = MAIN_FILES,
 ) -> str:
     """Return the cache key of a build: readable version, then a digest of every input.
 

@@ -30,6 +30,17 @@ _OWN_NODES: Final = {
     ]
 }
 
+_SHADOW: Final = tuple(
+    f"{kind}/k8s-scheduler-shadow"
+    for kind in (
+        "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Deployment",
+        "NetworkPolicy",
+    )
+)
+
 CASES: Final[Mapping[str, Case]] = {
     "defaults": Case(),
     "one replica": Case(
@@ -114,13 +125,7 @@ CASES: Final[Mapping[str, Case]] = {
                 "extraArgs": ["--sample=0.1"],
             }
         },
-        adds=(
-            "ServiceAccount/k8s-scheduler-shadow",
-            "ClusterRole/k8s-scheduler-shadow",
-            "ClusterRoleBinding/k8s-scheduler-shadow",
-            "Deployment/k8s-scheduler-shadow",
-            "NetworkPolicy/k8s-scheduler-shadow",
-        ),
+        adds=_SHADOW,
         says=("--sample=0.1",),
     ),
     "configuration through the API": Case(
@@ -152,13 +157,7 @@ CASES: Final[Mapping[str, Case]] = {
     ),
     "a certificate": Case(
         {"tls": {"secretName": "serving"}, "shadow": {"enabled": True}},
-        adds=(
-            "ServiceAccount/k8s-scheduler-shadow",
-            "ClusterRole/k8s-scheduler-shadow",
-            "ClusterRoleBinding/k8s-scheduler-shadow",
-            "Deployment/k8s-scheduler-shadow",
-            "NetworkPolicy/k8s-scheduler-shadow",
-        ),
+        adds=_SHADOW,
         says=("--tls-cert-file=/etc/kubernetes/k8s-scheduler-tls/tls.crt", "secretName: serving"),
     ),
     "a place and a look of one's own": Case(

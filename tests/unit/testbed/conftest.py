@@ -18,7 +18,7 @@ require (
 require sigs.k8s.io/kwok v0.8.0 // indirect
 """
 
-# Logs how it is called; `build -o DIR/ PACKAGE...` writes one file per package.
+# Logs how it is called; `build -o DIR/ PACKAGE...` writes one file per package, `-o FILE` that one.
 FAKE_GO = """#!/bin/sh
 echo "$*" >> "{log}"
 case "$1 $2" in
@@ -34,7 +34,8 @@ case "$1 $2" in
     out=$2; shift 2
     for package; do
       case $package in .) name=controlplane ;; *) name=$(basename "$package") ;; esac
-      echo "#!/bin/sh" > "$out$name"
+      case $out in */) file=$out$name ;; *) file=$out ;; esac
+      echo "#!/bin/sh" > "$file"
     done ;;
 esac
 """
