@@ -162,7 +162,9 @@ class Carrier:
             logger.debug(event.reason, extra={"fields": fields})
         self._recorder.record(
             EventNote(
-                regarding=_reference(PodReference(event.namespace, event.name, event.uid)),
+                regarding=ObjectReference(
+                    kind="Pod", name=event.name, namespace=event.namespace, uid=event.uid
+                ),
                 type=event.type.value,
                 reason=event.reason,
                 action=event.action,

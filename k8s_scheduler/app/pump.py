@@ -253,7 +253,7 @@ class Pump:
             self._recording.answered(instructions)
         if instructions:
             self._connected().carry_out(instructions)
-        if self._core.has_work:
+        if not self._wake.is_set() and self._core.has_work:
             self._wake.set()
         return instructions
 

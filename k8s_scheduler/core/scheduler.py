@@ -20,7 +20,7 @@ from k8s_scheduler.core.engine.checkpoints import Parts, restore, take_checkpoin
 from k8s_scheduler.core.engine.cycle import Cycle
 from k8s_scheduler.core.engine.departure import Departure
 from k8s_scheduler.core.engine.entrance import EntranceGate
-from k8s_scheduler.core.engine.event_labels import event_of
+from k8s_scheduler.core.engine.event_labels import EVENTS
 from k8s_scheduler.core.engine.evictions import Evictions
 from k8s_scheduler.core.engine.flights import Flights, Phase
 from k8s_scheduler.core.engine.holdings import Holdings
@@ -228,8 +228,9 @@ class Scheduler:
 
     def handle(self, message: Message) -> list[Instruction]:
         """Take one message; return what is to be done about it."""
-        event = event_of(message, self._cache, self._queue)
-        started = self._perf()
+        event_of = EVENTS.get(type(message))
+        event = "" if event_of is None else event_of(message, self._cache, self._queue)
+        started = self._perf() if event else 0.0
         instructions = list(self._handlers[type(message)](message))
         if event:
             self._meter.handled(event, self._perf() - started)
@@ -484,9 +485,8 @@ class Scheduler:
 
     def _reconfigure(self, message: Reconfigure) -> Iterator[Instruction]:
         yield from self._reconfiguring.take(message)
-        self._setup = replace(
-            self._setup, profiles=message.profiles, queue=policy_of(message.queue)
-        )
+        queue = policy_of(message.queue)
+        self._setup = replace(self._setup, profiles=message.profiles, queue=queue)
 
     def _restore(self, message: Restore) -> Iterable[Instruction]:
         self._reconfiguring.restore(message.checkpoint)

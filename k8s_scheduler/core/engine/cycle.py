@@ -8,6 +8,7 @@ whenever the same decision is replayed.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import msgspec
 import numpy as np
 
 from k8s_scheduler.api.meta import NodeName, PodUid
@@ -37,8 +38,7 @@ _ALL = 100
 _NOT_ASKED = refusal("node(s) were not known to the extenders yet", resolvable=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True):
     """The node that was chosen, and what was found out on the way."""
 
     row: NodeRow

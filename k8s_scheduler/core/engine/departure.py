@@ -118,8 +118,9 @@ class Departure:
         # Whatever comes later goes by the notes, as it has to after a checkpoint; terms hold a lot.
         flight.state.terms = {}
         self._cache.announce(flight.uid)
-        for kind in dict.fromkeys(kind for kind, _, _ in flight.objects):
-            self._cache.objects.announce(kind)
+        if flight.objects:
+            for kind in dict.fromkeys(kind for kind, _, _ in flight.objects):
+                self._cache.objects.announce(kind)
         flight.changes_seen = self._cache.changes.count
         if flight.permits or flight.uid in self._words:
             yield from self._tell_node(flight)

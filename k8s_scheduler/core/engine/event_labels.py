@@ -4,36 +4,31 @@ The label says what happened, not all that changed: an update of a node is one `
 kube-scheduler counts it once for each of its parts.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.messages.incoming import (
     Message,
     NodeChanged,
     ObjectChanged,
     PodChanged,
-    Schedule,
 )
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import ObjectChange, object_event_label
 
+# Says the label of a message that has not been handled yet.
+EventOf: TypeAlias = Callable[[Any, Cache, SchedulingQueue], str]
 
-def event_of(message: Message, cache: Cache, queue: SchedulingQueue) -> str:
-    """Return the label of a message that has not been handled yet; empty if it is no change."""
-    if isinstance(message, Schedule):
-        # By far the most frequent one.
-        return ""
-    if isinstance(message, PodChanged):
-        return _pod_event(message, cache, queue)
-    if isinstance(message, NodeChanged):
-        return _node_event(message, cache)
-    if isinstance(message, ObjectChanged):
-        known = cache.objects.original(message.kind, message.namespace, message.name) is not None
-        if message.object is None:
-            change = ObjectChange.DELETE
-        else:
-            change = ObjectChange.UPDATE if known else ObjectChange.ADD
-        return object_event_label(message.kind, change)
-    return ""
+
+def _object_event(message: ObjectChanged, cache: Cache, _queue: SchedulingQueue) -> str:
+    known = cache.objects.original(message.kind, message.namespace, message.name) is not None
+    if message.object is None:
+        change = ObjectChange.DELETE
+    else:
+        change = ObjectChange.UPDATE if known else ObjectChange.ADD
+    return object_event_label(message.kind, change)
 
 
 def _pod_event(message: PodChanged, cache: Cache, queue: SchedulingQueue) -> str:
@@ -52,9 +47,17 @@ def _is_bound(uid: PodUid, cache: Cache) -> bool:
     return cache.node_of(uid) is not None and not cache.is_assumed(uid)
 
 
-def _node_event(message: NodeChanged, cache: Cache) -> str:
+def _node_event(message: NodeChanged, cache: Cache, _queue: SchedulingQueue) -> str:
     if message.node is None:
         return "NodeDelete"
     row = cache.nodes.row_of(message.name)
     known = row is not None and cache.nodes.node_at(row) is not None
     return "NodeUpdate" if known else "NodeAdd"
+
+
+# Messages of other types are no change of the cluster.
+EVENTS: Final[Mapping[type[Message], EventOf]] = {
+    PodChanged: _pod_event,
+    NodeChanged: _node_event,
+    ObjectChanged: _object_event,
+}

@@ -11,13 +11,15 @@ in the cache, and the objects it reserved, stay taken all the while.
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.awaited import Awaited
 from k8s_scheduler.core.framework.cycle_state import CycleState
+from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.messages.checkpoint import FlightEntry
 from k8s_scheduler.core.messages.incoming import BindResult, RequestResult
 from k8s_scheduler.core.messages.outgoing import Bind
@@ -33,37 +35,38 @@ class Phase(enum.StrEnum):
     BINDING = "binding"
 
 
-@dataclass(slots=True)
-class Flight:
+class Flight(msgspec.Struct):
     """A pod on its way."""
 
     queued: QueuedPod
     node: NodeName
     started: float
-    state: CycleState = field(default_factory=CycleState)
+    state: CycleState = msgspec.field(default_factory=CycleState)
     phase: Phase = Phase.WAITING
     # By plugin that made it wait: until when, and how long that is in all.
-    permits: dict[str, tuple[float, float]] = field(default_factory=dict)
+    permits: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
     # Which PreBind plugin it is at, until when, and which of its writes are not answered yet.
     step: int = 0
     deadline: float = 0.0
     # Who is at work before the Bind, and at what: for texts about its failure.
     errand: tuple[str, str] = ("", "")
-    requests: set[int] = field(default_factory=set)
+    requests: set[int] = msgspec.field(default_factory=set)
     # Objects that it reserved.
-    objects: list[tuple[Kind, str, str]] = field(default_factory=list)
+    objects: list[tuple[Kind, str, str]] = msgspec.field(default_factory=list)
     # How much the cluster had changed when it set out.
     changes_seen: int = 0
     # Whether its status was asked to name the node.
     told: bool = False
     # The configuration that it goes by to its end: the one in force when it set out.
     generation: int = 0
+    # The profile of that configuration, once it was asked for; not kept in checkpoints.
+    profile: Profile | None = None
     # When it came to its phase; for metrics only, and not kept in checkpoints.
-    since: float = field(init=False)
+    since: float = 0.0
     # Who set out before whom.
-    number: int = field(init=False, default=0)
-    # Whose flight it is.
-    uid: PodUid = field(init=False)
+    number: int = 0
+    # Whose flight it is: worked out, as is when it came to its first phase.
+    uid: PodUid = PodUid("")
 
     def __post_init__(self) -> None:
         self.since = self.started

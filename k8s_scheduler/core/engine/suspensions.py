@@ -206,6 +206,9 @@ class Suspensions:
         return suspension if suspension.queued.attempts == answer.attempt else None
 
     def _by_uid(self, uid: PodUid) -> Suspension | None:
+        if not self._waiting:
+            # As always where there are no extenders; and every pod is asked about.
+            return None
         return next((s for s in self._waiting.values() if s.queued.uid == uid), None)
 
 

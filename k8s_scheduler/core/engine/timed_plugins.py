@@ -98,9 +98,12 @@ class TimedProfiles:
 
     def of_flight(self, flight: Flight) -> Profile:
         """Return the profile that a pod on its way goes by."""
-        is_current = flight.generation == self.generation
-        pair = self._current if is_current else self._earlier[flight.generation]
-        return pair.of(flight.queued.pod, flight.queued.seed)
+        profile = flight.profile
+        if profile is None:
+            is_current = flight.generation == self.generation
+            pair = self._current if is_current else self._earlier[flight.generation]
+            profile = flight.profile = pair.of(flight.queued.pod, flight.queued.seed)
+        return profile
 
 
 def is_sampled(seed: int) -> bool:

@@ -13,8 +13,9 @@ often, and what was read is the truth about it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.engine.flights import Flight
@@ -28,8 +29,7 @@ CONFIRM_SECONDS: Final = 30.0
 LONGEST_SECONDS: Final = 480.0
 
 
-@dataclass(slots=True)
-class Waiting:
+class Waiting(msgspec.Struct):
     """One of them."""
 
     uid: PodUid

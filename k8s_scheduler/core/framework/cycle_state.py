@@ -6,19 +6,19 @@ must be plain data (what JSON can hold): an attempt that waits is part of checkp
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 
-@dataclass(slots=True)
-class CycleState:
+
+class CycleState(msgspec.Struct):
     """The state of one attempt."""
 
     # By filter plugin; a plugin that skipped the pod has none.
-    terms: Mapping[str, Any] = field(default_factory=dict)
+    terms: Mapping[str, Any] = msgspec.field(default_factory=dict)
     # The plugins that were asked at PreFilter: one that can't be resolved ends the asking.
     asked: frozenset[str] = frozenset()
-    _notes: dict[str, Any] = field(default_factory=dict)
+    _notes: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def write(self, key: str, value: object) -> None:
         """Leave something for a later point."""

@@ -5,8 +5,9 @@ is dropped. Instructions are wishes: the shell decides when to carry them out, n
 """
 
 import enum
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
@@ -19,23 +20,20 @@ class EventType(enum.StrEnum):
     WARNING = "Warning"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Instruction:
+class _Instruction(msgspec.Struct, frozen=True, kw_only=True):
     uid: PodUid
     namespace: str
     name: str
     attempt: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bind(_Instruction):
+class Bind(_Instruction, frozen=True, kw_only=True):
     """Bind the pod to the node, and come back with a `BindResult`."""
 
     node: NodeName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchCondition(_Instruction):
+class PatchCondition(_Instruction, frozen=True, kw_only=True):
     """Set PodScheduled=False with this reason and message."""
 
     reason: str
@@ -47,20 +45,17 @@ class PatchCondition(_Instruction):
     nominated_node_name: NodeName | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nominate(_Instruction):
+class Nominate(_Instruction, frozen=True, kw_only=True):
     """Say in the pod's status which node it is about to be bound to; nobody waits for that."""
 
     node: NodeName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadPod(_Instruction):
+class ReadPod(_Instruction, frozen=True, kw_only=True):
     """Read the pod, and come back with a `PodRead`; it is asked for again if none comes."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodReference:
+class PodReference(msgspec.Struct, frozen=True):
     """A pod, for others to find."""
 
     namespace: str
@@ -68,15 +63,13 @@ class PodReference:
     uid: PodUid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request(_Instruction):
+class _Request(_Instruction, frozen=True, kw_only=True):
     """Something that has to succeed before its pod can go on: answered by a `RequestResult`."""
 
     request: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evict(_Request):
+class Evict(_Request, frozen=True, kw_only=True):
     """Make a victim leave its node for the pod: say so in its status, then delete it."""
 
     victim: PodReference
@@ -85,15 +78,13 @@ class Evict(_Request):
     observed_generation: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearNomination(_Request):
+class ClearNomination(_Request, frozen=True, kw_only=True):
     """Take back the promise that another pod's status still holds."""
 
     other: PodReference
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchObject(_Request):
+class PatchObject(_Request, frozen=True, kw_only=True):
     """Change an object that the pod needs, if it is still of the version it was decided on."""
 
     kind: Kind
@@ -110,8 +101,7 @@ class Verb(enum.StrEnum):
     PRIORITIZE = "prioritize"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskExtender(_Request):
+class AskExtender(_Request, frozen=True, kw_only=True):
     """Ask an extender about a pod and some nodes, and come back with an `ExtenderAnswer`."""
 
     extender: str
@@ -119,8 +109,7 @@ class AskExtender(_Request):
     nodes: tuple[NodeName, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordEvent(_Instruction):
+class RecordEvent(_Instruction, frozen=True, kw_only=True):
     """Tell users about the pod."""
 
     scheduler_name: str
@@ -141,8 +130,7 @@ class Severity(enum.StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(msgspec.Struct, frozen=True):
     """Write a log line; the core has no logger of its own."""
 
     severity: Severity

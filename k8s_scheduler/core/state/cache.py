@@ -16,6 +16,7 @@ name is another pod.
 """
 
 from enum import Enum, auto
+from functools import cache
 from typing import Final
 
 from k8s_scheduler.api.meta import NodeName, PodUid
@@ -301,30 +302,27 @@ class Cache:
             self.nodes.free_if_empty(row)
 
     def _refresh(self, placed: Placed, pod: Pod, requests: Requests) -> None:
-        change = Change(0)
-        if placed.requests != requests:
-            self.nodes.amounts.take(placed.row, placed.requests, -1)
-            self.nodes.amounts.take(placed.row, requests, 1)
-            self.facts.note(placed.row, ROOM)
-            if _shrank(placed.requests, requests):
-                change |= Change.ASSIGNED_POD_SCALE_DOWN
-        if placed.pod.metadata.labels != pod.metadata.labels:
-            change |= Change.ASSIGNED_POD_LABEL
-        if is_terminating(pod) and not is_terminating(placed.pod):
-            change |= Change.ASSIGNED_POD_TERMINATING
-        if _index_facts(placed.pod) != _index_facts(pod):
-            uid = PodUid(pod.metadata.uid)
+        row, before = placed.row, placed.pod
+        shrank = False
+        if placed.requests is not requests and placed.requests != requests:
+            self.nodes.amounts.take(row, placed.requests, -1)
+            self.nodes.amounts.take(row, requests, 1)
+            self.facts.note(row, ROOM)
+            shrank = _shrank(placed.requests, requests)
+        relabelled = before.metadata.labels != pod.metadata.labels
+        leaves = is_terminating(pod) and not is_terminating(before)
+        if relabelled or _other_index_facts(before) != _other_index_facts(pod):
             facts = PODS
             self.pods.update(placed, pod)
-            if placed.pod.spec.volumes or pod.spec.volumes:
-                self.volumes.remove(placed.row, uid)
-                self.volumes.add(placed.row, pod)
+            if before.spec.volumes or pod.spec.volumes:
+                self.volumes.remove(row, PodUid(pod.metadata.uid))
+                self.volumes.add(row, pod)
                 facts |= VOLUMES
-            self.facts.note(placed.row, facts)
+            self.facts.note(row, facts)
         self._assumed_count -= placed.assumed
         placed.pod, placed.requests, placed.assumed = pod, requests, False
-        if change:
-            self.changes.note(placed.row, change)
+        if relabelled or shrank or leaves:
+            self.changes.note(row, _change_of(relabelled, shrank, leaves))
 
 
 def _changed_facts(before: Node | None, after: Node) -> int:
@@ -342,10 +340,23 @@ def _changed_facts(before: Node | None, after: Node) -> int:
     return sum(fact for fact, old, new in pairs if old != new)
 
 
-def _index_facts(pod: Pod) -> tuple[object, ...]:
-    """Return what the indexes of placed pods hold of a pod."""
-    metadata, spec = pod.metadata, pod.spec
-    return metadata.labels, is_terminating(pod), spec.priority, spec.affinity, spec.volumes
+def _other_index_facts(pod: Pod) -> tuple[object, ...]:
+    """Return what the indexes of placed pods hold of a pod besides its labels."""
+    spec = pod.spec
+    return is_terminating(pod), spec.priority, spec.affinity, spec.volumes
+
+
+@cache
+def _change_of(relabelled: bool, shrank: bool, leaves: bool) -> Change:
+    # Flags are slow to combine, and the API server labels nearly every pod that it binds.
+    change = Change(0)
+    if relabelled:
+        change |= Change.ASSIGNED_POD_LABEL
+    if shrank:
+        change |= Change.ASSIGNED_POD_SCALE_DOWN
+    if leaves:
+        change |= Change.ASSIGNED_POD_TERMINATING
+    return change
 
 
 def _promise_facts(pod: Pod) -> tuple[object, ...]:

@@ -117,27 +117,35 @@ class PodIndex:
 
     def update(self, placed: Placed, pod: Pod) -> None:
         """Take a pod's new facts."""
-        position = placed.position
-        metadata = pod.metadata
-        rows, label_sets, holders, leaving, priorities = self._cells
-        before = CountedFacts(
-            rows[position], label_sets[position], holders[position], bool(leaving[position])
-        )
-        after = CountedFacts(
-            placed.row,
-            self.label_sets.acquire(metadata.namespace, metadata.labels),
-            self.held_terms.acquire_for(pod),
-            is_terminating(pod),
-        )
-        priority = pod.spec.priority or 0
-        self._uncount_priority(priorities[position])
-        self._priorities[priority] = self._priorities.get(priority, 0) + 1
-        for cells, value in zip(self._cells, (*after, priority), strict=True):
-            cells[position] = value
-        if after != before:
-            self.counters.recount(before, after)
-        self.label_sets.release(before.label_set)
-        self.held_terms.release(before.holder)
+        position, row = placed.position, placed.row
+        metadata, spec = pod.metadata, pod.spec
+        _, label_sets, holders, leaving, priorities = self._cells
+        former, released, was_leaving = label_sets[position], holders[position], leaving[position]
+        label_set = self.label_sets.acquire(metadata.namespace, metadata.labels)
+        holder = NO_TERMS if spec.affinity is None else self.held_terms.acquire_for(pod)
+        terminating = is_terminating(pod)
+        priority = spec.priority or 0
+        if priority != priorities[position]:
+            self._uncount_priority(priorities[position])
+            self._priorities[priority] = self._priorities.get(priority, 0) + 1
+            priorities[position] = priority
+        label_sets[position] = label_set
+        holders[position] = holder
+        leaving[position] = terminating
+        concerned = self.counters.concerned
+        if (
+            holder != released
+            or terminating != was_leaving
+            # Those that concern the same counters share one tuple: most labels mean nothing.
+            or concerned.get(label_set) is not concerned.get(former)
+        ):
+            self.counters.recount(
+                CountedFacts(row, former, released, bool(was_leaving)),
+                CountedFacts(row, label_set, holder, terminating),
+            )
+        self.label_sets.release(former)
+        if released != NO_TERMS:
+            self.held_terms.release(released)
 
     def has_lesser(self, priority: int) -> bool:
         """Return whether any pod is less important than that."""

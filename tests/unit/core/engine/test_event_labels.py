@@ -4,7 +4,7 @@ import pytest
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
-from k8s_scheduler.core.engine.event_labels import event_of
+from k8s_scheduler.core.engine.event_labels import EVENTS
 from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged, Tick
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import FullHarness
@@ -21,7 +21,8 @@ def h():
 
 
 def label(h, message):
-    return event_of(message, h.core._cache, h.core._queue)
+    event_of = EVENTS.get(type(message))
+    return "" if event_of is None else event_of(message, h.core._cache, h.core._queue)
 
 
 def pod_label(h, pod, uid="uid-p"):
