@@ -8,16 +8,16 @@ Counting conflicts is kube-scheduler's: a claim in use counts once, whoever uses
 comes or goes counts once for each of its volumes with the claim's *name*, whatever its namespace.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.storage import PersistentVolumeClaim
 from k8s_scheduler.api.volume_claims import READ_WRITE_ONCE_POD, claim_not_found, named_claims
-from k8s_scheduler.api.volumes import Rbd, Volume
+from k8s_scheduler.api.volumes import Volume
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
@@ -37,11 +37,16 @@ def missing_claim(name: str) -> Reason:
     return Reason(code="VolumeRestrictions/MissingClaim", text=claim_not_found(name))
 
 
+# What two volumes have in common that are one disk: its kind, and what it is called there.
+Handle: TypeAlias = tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Restrictions:
     """The pod's disks, its ReadWriteOncePod claims, and how often those are in use."""
 
-    disks: tuple[Volume, ...]
+    # By handle: whether it is only read.
+    disks: Mapping[Handle, bool]
     exclusive: frozenset[str]
     conflicts: int
 
@@ -69,10 +74,9 @@ class VolumeRestrictions:
             if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
                 exclusive[name] = None
         conflicts = sum(rows.users_of_claim(pod.namespace, name) > 0 for name in exclusive)
-        disks = tuple(volume for volume in volumes if _is_disk(volume))
-        if not disks and not conflicts:
+        if not conflicts and not any(map(_is_disk, volumes)):
             return SKIP
-        return Restrictions(disks, frozenset(exclusive), conflicts)
+        return Restrictions(_disks(volumes), frozenset(exclusive), conflicts)
 
     def add_pod(self, term: Restrictions, pod: PodView, rows: RowsView) -> Restrictions:
         """Count one more pod's use of the claims."""
@@ -91,7 +95,7 @@ class VolumeRestrictions:
             taken = np.zeros(len(rows), dtype=np.bool_)
             for position, users in rows.volume_users_by_row():
                 held = (volume for user in users.values() for volume in user.volumes)
-                taken[position] = _conflict(term.disks, held)
+                taken[position] = _is_taken(term.disks, held)
             codes[taken] = rows.code((DISK_CONFLICT,), resolvable=True)
         return codes
 
@@ -113,27 +117,36 @@ def _is_disk(volume: Volume) -> bool:
     )
 
 
-def _conflict(wanted: tuple[Volume, ...], held: Iterable[Volume]) -> bool:
-    return any(_same_disk(mine, other) for other in held for mine in wanted)
+def _disks(volumes: Iterable[Volume]) -> dict[Handle, bool]:
+    """Return the disks of a pod, and whether it only reads them."""
+    found: dict[Handle, bool] = {}
+    for volume in volumes:
+        for handle, only_reads in _handles(volume):
+            found[handle] = found.get(handle, True) and only_reads
+    return found
 
 
-def _same_disk(mine: Volume, other: Volume) -> bool:
-    """Return whether two volumes are one disk that can't be shared."""
-    if mine.gce_persistent_disk is not None and other.gce_persistent_disk is not None:
-        a, b = mine.gce_persistent_disk, other.gce_persistent_disk
-        return a.pd_name == b.pd_name and not (a.read_only and b.read_only)
-    if mine.aws_elastic_block_store is not None and other.aws_elastic_block_store is not None:
-        return mine.aws_elastic_block_store.volume_id == other.aws_elastic_block_store.volume_id
-    if mine.iscsi is not None and other.iscsi is not None:
-        same = mine.iscsi.iqn == other.iscsi.iqn
-        return same and not (mine.iscsi.read_only and other.iscsi.read_only)
-    if mine.rbd is not None and other.rbd is not None:
-        same = _same_image(mine.rbd, other.rbd)
-        return same and not (mine.rbd.read_only and other.rbd.read_only)
-    return False
+def _is_taken(disks: Mapping[Handle, bool], held: Iterable[Volume]) -> bool:
+    """Return whether one of the disks is among the volumes of others, and can't be shared.
+
+    By handles: a pod may have thousands of volumes, and so may those that are there.
+    """
+    return any(
+        handle in disks and not (disks[handle] and only_reads)
+        for volume in held
+        for handle, only_reads in _handles(volume)
+    )
 
 
-def _same_image(a: Rbd, b: Rbd) -> bool:
-    """Return whether two Ceph images are one: some monitor in common, same pool and image."""
-    shared = any(monitor in (b.monitors or ()) for monitor in a.monitors or ())
-    return shared and (a.pool, a.image) == (b.pool, b.image)
+def _handles(volume: Volume) -> Iterator[tuple[Handle, bool]]:
+    """Yield what a volume's disk is known by, and whether it can be shared with others who read."""
+    if (google := volume.gce_persistent_disk) is not None:
+        yield ("gce", google.pd_name), google.read_only
+    if (amazon := volume.aws_elastic_block_store) is not None:
+        yield ("aws", amazon.volume_id), False
+    if (iscsi := volume.iscsi) is not None:
+        yield ("iscsi", iscsi.iqn), iscsi.read_only
+    if (ceph := volume.rbd) is not None:
+        # Two images are one if they have the name, the pool and some monitor in common.
+        for monitor in ceph.monitors or ():
+            yield ("rbd", ceph.pool, ceph.image, monitor), ceph.read_only
