@@ -1,8 +1,8 @@
 # The image of the k8s-scheduler daemon.
 #
 # Two stages: `builder` has pip and the sources, the final one has Python and the finished
-# environment. Every dependency is checked against the hashes in requirements.lock, and only
-# wheels are accepted, so nothing is compiled here and no build tool is needed.
+# environment. Everything that is fetched is checked against the hashes in requirements.lock and
+# tools/build.lock.txt, and only wheels are accepted, so nothing is compiled here.
 #
 #   docker build --tag k8s-scheduler:0.1.0 .
 
@@ -13,12 +13,13 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_ROOT_USER_ACTION=ignore
 
 # The environment lies where the final stage has it: its scripts name their interpreter by path.
-# It is made without pip; the builder's own pip fills it from outside. The build back end is
-# pinned and stays in this stage.
-RUN python -m venv --without-pip /opt/k8s-scheduler \
- && python -m pip install hatchling==1.33.0
-
+# It is made without pip; the builder's own pip fills it from outside. The build back end stays in
+# this stage.
 WORKDIR /src
+COPY tools/build.lock.txt ./
+RUN python -m venv --without-pip /opt/k8s-scheduler \
+ && python -m pip install \
+      --require-hashes --only-binary :all: --requirement build.lock.txt
 
 # Dependencies first: this layer is rebuilt only when the lock changes.
 COPY requirements.lock ./

@@ -19,6 +19,7 @@ ROOT: Final = Path(__file__).parent.parent
 LOCKS: Final = (
     "requirements.lock",
     "requirements-dev.lock",
+    "tools/build.lock.txt",
     "tools/uv.lock.txt",
     "tools/audit.lock.txt",
 )

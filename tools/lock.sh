@@ -13,6 +13,8 @@ uv=$venv/bin/uv
   --output-file requirements-dev.lock >/dev/null
 "$uv" export --quiet --frozen --only-group tool --no-header --no-annotate \
   --output-file tools/uv.lock.txt >/dev/null
+"$uv" export --quiet --frozen --only-group build --no-header --no-annotate \
+  --output-file tools/build.lock.txt >/dev/null
 "$uv" export --quiet --frozen --only-group audit --no-header --no-annotate \
   --output-file tools/audit.lock.txt >/dev/null
 if grep -nE '(https?|git)://' requirements.lock requirements-dev.lock tools/*.lock.txt; then

@@ -5,8 +5,6 @@ itself. A part that is wrong is reported and replaced by its default, so that th
 run on whole objects and never speak of the same part twice. `null` means "not given", as in Go.
 """
 
-import base64
-import binascii
 import math
 from collections.abc import Callable
 from functools import cache
@@ -25,6 +23,7 @@ from k8s_scheduler.api.field_errors import (
     render_value,
     unsupported,
 )
+from k8s_scheduler.lib.base64_text import decode_base64
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -130,20 +129,25 @@ class _Walk:
         return self._wrong(path, "a finite number", value)
 
     def _integer(self, kind: inspect.IntType, value: Any, path: FieldPath) -> Any:
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int):
+        is_whole = isinstance(value, float) and value.is_integer()
+        number = int(value) if is_whole else value
+        if isinstance(number, bool) or not isinstance(number, int):
             return self._wrong(path, "an integer", value)
-        if (kind.ge is not None and value < kind.ge) or (kind.le is not None and value > kind.le):
+        if (kind.ge is not None and number < kind.ge) or (kind.le is not None and number > kind.le):
+            # As it was given: 1e300 has a short form.
             return self._wrong(path, f"an integer from {kind.ge} to {kind.le}", value)
-        return value
+        return number
 
     def _bytes(self, _kind: inspect.BytesType, value: Any, path: FieldPath) -> Any:
         try:
-            return base64.b64decode(value, validate=True)
-        except (TypeError, ValueError, binascii.Error):
-            self.errors.append(FieldError(path, "must be text in base64"))
-            return _WRONG
+            return decode_base64(value) if isinstance(value, str) else self._no_bytes(path)
+        except ValueError:
+            return self._no_bytes(path)
+
+    def _no_bytes(self, path: FieldPath) -> Any:
+        # Not quoted: it may be a key.
+        self.errors.append(FieldError(path, "must be text in base64"))
+        return _WRONG
 
     def _duration(self, value: Any, path: FieldPath) -> Any:
         if not isinstance(value, str):

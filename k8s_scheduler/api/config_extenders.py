@@ -15,6 +15,7 @@ from k8s_scheduler.api.names import (
     is_extended_resource_name,
     is_qualified_name,
 )
+from k8s_scheduler.obs.redaction import REDACTED
 
 _FIT: Final = "NodeResourcesFit"
 _EXAMPLE: Final = 'write it like "http://127.0.0.1:8888/scheduler"'
@@ -59,15 +60,27 @@ def leave_to_extenders(
     return replace(profile, plugin_args=args)
 
 
+def shown_address(url: str) -> str:
+    """Return an address as it may be shown: without a password, however badly it is written."""
+    secret, at, _ = (urlsplit(url).netloc if _is_usable(url) else url).rpartition("@")
+    secret = secret.rpartition("://")[2]
+    return url.replace(f"{secret}{at}", f"{REDACTED}@", 1) if at else url
+
+
 def _address(url: str, path: FieldPath) -> list[FieldError]:
     if not url:
         return [required(path, _EXAMPLE)]
+    if _is_usable(url):
+        return []
+    return [invalid(path, shown_address(url), f"must be a URL; {_EXAMPLE}")]
+
+
+def _is_usable(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a port that is no number, a bracket that does not close
-        usable = False
-    return [] if usable else [invalid(path, url, f"must be a URL; {_EXAMPLE}")]
+        return False
 
 
 def _tls(tls: ExtenderTLSConfig, path: FieldPath) -> list[FieldError]:

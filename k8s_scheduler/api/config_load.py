@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -43,9 +43,16 @@ from k8s_scheduler.api.field_errors import (
     FieldError,
     FieldPath,
     not_covered,
+    render_path,
 )
 from k8s_scheduler.api.pod import DEFAULT_SCHEDULER_NAME
 from k8s_scheduler.api.yaml_positions import Document
+
+# A time, and the one that it must be longer than: a flag may have changed either.
+_COMPARED_WITH: Final[Mapping[FieldPath, FieldPath]] = {
+    ("leaderElection", "leaseDuration"): ("leaderElection", "renewDeadline"),
+    ("leaderElection", "renewDeadline"): ("leaderElection", "retryPeriod"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +200,7 @@ def _configure(
     for resolution in resolutions:
         found += resolution.errors
     flags: dict[FieldPath, FieldPath] = {o.path: (o.flag,) for o in overrides}
-    found = [replace(error, path=flags.get(error.path, error.path)) for error in found]
+    found = [_under_flag(error, flags) for error in found]
     errors = documents.errors + not_covered(found, wrong) + wrong + wrong_extras
     if errors:
         raise _located(errors, document, source, flags=tuple(flags.values()))
@@ -225,6 +232,16 @@ def _extras(document: Document | None) -> tuple[SchedulerExtras, list[FieldError
     wrong += not_covered(ownership_errors(extras.node_ownership, ("nodeOwnership",)), wrong)
     wrong += extras_errors(extras)
     return extras, [replace(e, line=e.line or document.line_of(e.path)) for e in wrong]
+
+
+def _under_flag(error: FieldError, flags: Mapping[FieldPath, FieldPath]) -> FieldError:
+    """Report a rule that a flag broke under its name, also where the rule is of another time."""
+    if error.path in flags:
+        return replace(error, path=flags[error.path])
+    flag = flags.get(_COMPARED_WITH.get(error.path, ()))
+    if flag is None:
+        return error
+    return replace(error, path=flag, message=f"{render_path(error.path)}: {error.message}")
 
 
 def _is_lost(override: FlagOverride, document: Document) -> bool:

@@ -11,6 +11,7 @@ from k8s_scheduler.api.config import (
 )
 from k8s_scheduler.api.config_defaults import WEIGHTED_POINTS
 from k8s_scheduler.api.config_encode import encode
+from k8s_scheduler.api.config_extenders import shown_address
 from k8s_scheduler.api.durations import format_duration
 from k8s_scheduler.api.extras import SchedulerExtras
 from k8s_scheduler.api.field_errors import render_value
@@ -66,7 +67,7 @@ def _extender(extender: Extender) -> str:
     verbs = [name for name, field in _VERBS.items() if getattr(extender, field)]
     asked = ", ".join(verbs) or "nothing"
     ignorable = ", ignorable" if extender.ignorable else ""
-    return f"extender {extender.url_prefix}: {asked}{ignorable}"
+    return f"extender {shown_address(extender.url_prefix)}: {asked}{ignorable}"
 
 
 def _profile(profile: ResolvedProfile) -> Iterator[str]:

@@ -21,6 +21,8 @@ from k8s_scheduler.api.names import is_namespace, is_subdomain
 
 # Retries are stretched by up to this factor, and one must fit before the deadline.
 _RETRY_JITTER = 1.2
+# What a Lease can say in its leaseDurationSeconds, a number of 32 bits.
+_LONGEST_LEASE_SECONDS = 2**31 - 1
 
 
 def validate(settings: KubeSchedulerConfiguration) -> list[FieldError]:
@@ -81,6 +83,10 @@ def _leader_election(election: LeaderElection) -> list[FieldError]:
 def _lease_times(election: LeaderElection) -> list[FieldError]:
     """Check how the three times relate: a leader must give up before its lease can be taken."""
     errors = []
+    if election.lease_duration_seconds > _LONGEST_LEASE_SECONDS:
+        lease = format_duration(election.lease_duration_seconds)
+        detail = f"must be at most {format_duration(_LONGEST_LEASE_SECONDS)}"
+        return [invalid(("leaderElection", "leaseDuration"), lease, detail)]
     renew = format_duration(election.renew_deadline_seconds)
     retry = format_duration(election.retry_period_seconds)
     if election.lease_duration_seconds <= election.renew_deadline_seconds:

@@ -18,7 +18,9 @@ _NANOSECONDS: Final = {
     "m": 60 * 1_000_000_000,
     "h": 3600 * 1_000_000_000,
 }
-_TERM = re.compile(r"(\d*)(?:\.(\d*))?([^\d.]+)")
+_TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]+)")
+# More digits are too long, or finer than a nanosecond; thousands are more than Python reads.
+_MOST_DIGITS: Final = 40
 _MAXIMUM_NANOSECONDS: Final = 2**63 - 1
 
 # The same notation as a regular expression, for those who check texts without this module.
@@ -35,9 +37,11 @@ def parse_duration(text: str) -> float:
         whole, fraction, unit = match.groups()
         if unit not in _NANOSECONDS or not (whole or fraction):
             break
+        if len(whole.lstrip("0")) > _MOST_DIGITS:
+            break
         scale = _NANOSECONDS[unit]
-        total += int(whole or 0) * scale
-        if fraction:
+        total += int(whole.lstrip("0") or 0) * scale
+        if fraction := (fraction or "")[:_MOST_DIGITS]:
             total += int(fraction) * scale // 10 ** len(fraction)
         position = match.end()
     if not rest or position != len(rest) or total > _MAXIMUM_NANOSECONDS:

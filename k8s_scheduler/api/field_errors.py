@@ -13,9 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from k8s_scheduler.obs.redaction import REDACTED
+
 FieldPath: TypeAlias = tuple[str | int, ...]
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_*-]+")
+# https://user:password@host; it ends with the text it stands in.
+_PASSWORD = re.compile(r'(?<=://)[^\s"]*@')
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,8 @@ class FieldError:
         where = self.file
         if self.line is not None:
             where = f"{self.file}:{self.line}" if self.file else f"line {self.line}"
-        return ": ".join(part for part in (where, render_path(self.path), self.message) if part)
+        parts = (where, render_path(self.path), self.message)
+        return _in_one_line(": ".join(part for part in parts if part))
 
 
 class ConfigurationError(Exception):
@@ -40,6 +45,16 @@ class ConfigurationError(Exception):
     def __init__(self, errors: Sequence[FieldError]) -> None:
         super().__init__("\n".join(map(str, errors)))
         self.errors = tuple(errors)
+
+
+def _in_one_line(text: str) -> str:
+    """Write line breaks and what moves a terminal's cursor as escapes.
+
+    Errors quote names from the file, and who reads them tells one from the next by its line.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def render_path(path: FieldPath) -> str:
@@ -56,8 +71,11 @@ def render_path(path: FieldPath) -> str:
 
 
 def render_value(value: Any) -> str:
-    """Return a value as it is written in messages: strings quoted, the rest as in YAML."""
-    return json.dumps(value, ensure_ascii=False, default=str)
+    """Return a value as it is written in messages: strings quoted, the rest as in YAML.
+
+    Messages become Events: an address is shown without its password.
+    """
+    return _PASSWORD.sub(f"{REDACTED}@", json.dumps(value, ensure_ascii=False, default=str))
 
 
 def invalid(path: FieldPath, value: Any, detail: str) -> FieldError:

@@ -10,6 +10,7 @@ size, depth and the number of values are bounded, so that neither anchors nor a 
 than a second.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +27,12 @@ _MAXIMUM_VALUES: Final = 8_000
 _MAXIMUM_CHARACTERS: Final = 1 << 20
 _TAG: Final = "tag:yaml.org,2002:"
 _MERGE: Final = f"{_TAG}merge"
-_EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
+# What Go's loader has integers for.
+_INTEGERS: Final = range(-(2**63), 2**64)
+_HALF_A_CHARACTER: Final = (
+    "holds half of a character: an escape from \\ud800 to \\udfff stands alone"
+)
+_EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +165,7 @@ class _Walk:
                 error = FieldError(path, "a field name must be plain text", line=line)
                 self._errors.append(error)
                 continue
-            key = str(key_node.value)
+            key = self._text(key_node, path)
             child = (*path, key)
             if key in result:
                 first = self.lines[child]
@@ -182,8 +188,21 @@ class _Walk:
             for key, item in value.items():
                 into.setdefault(key, item)
 
-    def _scalar(self, node: yaml.ScalarNode, path: FieldPath) -> Any:
+    def _text(self, node: yaml.ScalarNode, path: FieldPath) -> str:
+        """Return a scalar's text, which can be written again.
+
+        JSON has two escapes for one character beyond the first 65,536; nothing can write one alone.
+        """
         text = str(node.value)
+        try:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            line = node.start_mark.line + 1
+            self._errors.append(FieldError(path, _HALF_A_CHARACTER, line=line))
+            return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+    def _scalar(self, node: yaml.ScalarNode, path: FieldPath) -> Any:
+        text = self._text(node, path)
         tag = node.tag.removeprefix(_TAG)
         if tag == "timestamp" or (":" in text and tag in ("int", "float")):
             tag = "str"
@@ -195,16 +214,21 @@ class _Walk:
         return _SCALARS[tag](text)
 
 
-def _integer(text: str) -> int | str:
-    """Return the number, or the text itself where only the resolver took it for one (`0x_`)."""
+def _integer(text: str) -> int | float | str:
+    """Return the number, or the text itself where only the resolver took it for one (`0x_`).
+
+    As for Go, one that needs more than 64 bits is a real number, or a text if that does not hold it
+    either. Integers without end would break whoever computes with them or writes them down.
+    """
     digits = text.replace("_", "")
     sign = -1 if digits.startswith("-") else 1
     digits = digits.lstrip("+-")
     base = 8 if len(digits) > 1 and digits.startswith("0") else 10
     try:
-        return sign * int(digits, 0 if digits[1:2] in ("x", "b") else base)
+        number = sign * int(digits, 0 if digits[1:2] in ("x", "b") else base)
     except ValueError:
-        return text
+        return _finite(text)
+    return number if number in _INTEGERS else _finite(text)
 
 
 def _real(text: str) -> float | str:
@@ -213,6 +237,11 @@ def _real(text: str) -> float | str:
         return float(plain.replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError:
         return text
+
+
+def _finite(text: str) -> float | str:
+    number = _real(text)
+    return number if isinstance(number, float) and math.isfinite(number) else text
 
 
 def _boolean(text: str) -> bool | str:

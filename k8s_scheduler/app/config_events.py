@@ -106,11 +106,16 @@ class ConfigEvents:
 
 
 def mounted_config_map(pod: dict[str, Any], file: Path) -> str | None:
-    """Return the name of the ConfigMap that a file in the pod comes from."""
+    """Return the name of the ConfigMap that a file in the pod comes from.
+
+    Another container may have something else mounted at the same place; ours is told to read it.
+    """
     spec = pod.get("spec") or {}
+    containers = spec.get("containers") or ()
+    ours = [container for container in containers if _is_told_of(container, file)]
     mounts = [
         (PurePosixPath(mount["mountPath"]), mount["name"])
-        for container in spec.get("containers") or ()
+        for container in ours or containers
         for mount in container.get("volumeMounts") or ()
         if file.is_relative_to(mount["mountPath"])
     ]
@@ -122,6 +127,11 @@ def mounted_config_map(pod: dict[str, Any], file: Path) -> str | None:
             name = (volume.get("configMap") or {}).get("name")
             return str(name) if name else None
     return None
+
+
+def _is_told_of(container: dict[str, Any], file: Path) -> bool:
+    words = (*(container.get("command") or ()), *(container.get("args") or ()))
+    return any(str(file) in word for word in words)
 
 
 def note_of(refusal: Refusal, *, in_force: str) -> str:

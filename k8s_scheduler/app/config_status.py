@@ -9,6 +9,7 @@ import msgspec
 
 from k8s_scheduler.api.config import KubeSchedulerConfiguration, SchedulerConfiguration
 from k8s_scheduler.api.config_encode import encode
+from k8s_scheduler.api.config_extenders import shown_address
 from k8s_scheduler.app.offers import Refusal
 from k8s_scheduler.obs.config_metrics import ConfigMetrics, ReloadResult
 
@@ -16,6 +17,7 @@ from k8s_scheduler.obs.config_metrics import ConfigMetrics, ReloadResult
 FIXED: Final = ("leader_election", "client_connection")
 _ALONE: Final = "delay_cache_until_active"
 _SECRET: Final = "keyData"  # noqa: S105  the name of a field
+_ADDRESS: Final = "urlPrefix"
 
 
 def settle(
@@ -116,7 +118,7 @@ class ConfigStatus:
         self.refused = refusal
 
     def page(self) -> dict[str, Any]:
-        """Return what `/configz` shows: kube-scheduler's part, and ours. No private keys."""
+        """Return what `/configz` shows: kube-scheduler's part, and ours. No secrets."""
         ours: dict[str, Any] = {
             "hash": self.hash,
             "since": _time(self.since),
@@ -138,13 +140,18 @@ class ConfigStatus:
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
-        return {
-            key: "REDACTED" if key == _SECRET and found else _without_secrets(found)
-            for key, found in value.items()
-        }
+        return {key: _shown(key, found) for key, found in value.items()}
     if isinstance(value, list):
         return [_without_secrets(found) for found in value]
     return value
+
+
+def _shown(key: str, value: Any) -> Any:
+    if key == _SECRET and value:
+        return "REDACTED"
+    if key == _ADDRESS and isinstance(value, str):
+        return shown_address(value)
+    return _without_secrets(value)
 
 
 def _encoded_name(kind: type[msgspec.Struct], name: str) -> str:

@@ -52,10 +52,25 @@ def default(flags: ConfigurationFlags) -> SchedulerConfiguration:
 def interpret(flags: ConfigurationFlags, offer: Offer) -> SchedulerConfiguration:
     """Return what a text means beside the flags, made sure that it can be run.
 
-    ConfigurationError holds everything that is wrong.
+    ConfigurationError holds everything that is wrong. A text on which our own code fails is refused
+    like any other: whoever can change the configuration must not be able to end the daemon.
     """
     if offer.problem:
         raise ConfigurationError([FieldError((), offer.problem)])
+    try:
+        return _interpret(flags, offer)
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        fields = {"source": offer.source, "hash": offer.hash}
+        logger.exception("Interpreting the configuration failed", extra={"fields": fields})
+        # Without the error's own words: they may quote what must not be in an Event.
+        kind = type(error).__name__
+        message = f"cannot be interpreted: {kind} in the scheduler, a defect; its log has more"
+        raise ConfigurationError([FieldError((), message, file=offer.source)]) from error
+
+
+def _interpret(flags: ConfigurationFlags, offer: Offer) -> SchedulerConfiguration:
     found = configuration_from_text(
         offer.text, known_plugins(), source=offer.source, overrides=_overrides(flags)
     )

@@ -53,7 +53,8 @@ class CoreCheck:
                 found["nodes"].append(Difference(key_of(node.metadata), problem))
                 self._pump.node_changed(None, node)
         async for node in self._sliced(held.nodes()):
-            if key_of(node.metadata) not in self._nodes.store:
+            # Taken a slice ago: both may have heard of its end since.
+            if key_of(node.metadata) not in self._nodes.store and held.has_node(node):
                 found["nodes"].append(Difference(key_of(node.metadata), _GONE))
                 self._pump.node_changed(node, None)
         await self._compare_pods(found)
@@ -95,8 +96,9 @@ class CoreCheck:
                 found[resource].append(Difference(key, problem))
                 self._pump.object_changed(kind, None, known)
         async for told in self._sliced(held.objects(kind)):
-            if key_of(told.metadata) not in store:
-                found[resource].append(Difference(key_of(told.metadata), _GONE))
+            key, metadata = key_of(told.metadata), told.metadata
+            if key not in store and held.object(kind, metadata.namespace, metadata.name):
+                found[resource].append(Difference(key, _GONE))
                 self._pump.object_changed(kind, told, None)
 
     async def recount(self) -> int:

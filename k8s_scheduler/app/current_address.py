@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.incluster import SERVICE_ACCOUNT
 from k8s_scheduler.kube.login import bearer, read_file
+from k8s_scheduler.kube.tls import verify_as_go_does
 from k8s_scheduler.obs.redaction import redact
 
 POD_TOKEN: Final = SERVICE_ACCOUNT / "token"
@@ -70,6 +71,7 @@ class Address:
         except (OSError, ValueError) as error:
             text = f"{self.certificate_authority}: no certificates in there; PEM is expected"
             raise CurrentError(text) from error
+        verify_as_go_does(context)
         if self.insecure or (self.certificate_authority is None and _is_here(host)):
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

@@ -9,14 +9,15 @@
     last good one ── right ──▶ start with it: loud, counted as refused, an Event
        │ wrong, missing
        ▼
-    every error, and why the last good one is of no use
+    every error, and why the last good one is of no use (credentials among the reasons)
 
 Where that place is must be known although the file is broken: from `--last-good-config-map`, which
 nothing in the file can break; or else from `lastGood` in the file's SchedulerExtras document, which
 is read by itself: whatever else is wrong in the file does not matter.
 
 A server that can't be reached is no mistake of the configuration: it is waited for, and then it is
-a failure (exit code 1), which a supervisor answers with a restart.
+a failure (exit code 1), which a supervisor answers with a restart. What is wrong with the file is
+in the log by then.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ from k8s_scheduler.app.offers import Offer, Refusal, hash_of, offer_of, read_fil
 from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.kube.auth import load_credentials
 from k8s_scheduler.kube.config_maps import read_patiently
-from k8s_scheduler.kube.errors import ApiError, Forbidden, NotFound
+from k8s_scheduler.kube.errors import ApiError, CredentialsError, Forbidden, NotFound
 from k8s_scheduler.kube.permissions import missing_permission
 from k8s_scheduler.kube.transport import ApiTransport
 from k8s_scheduler.obs.metrics import Metrics
@@ -79,11 +80,14 @@ def load_start(flags: ConfigurationFlags, *, read: ReadConfigMap | None = None) 
     where = flags.last_good or _place_in(offer.text, flags)
     if where is None:
         raise StartError("\n".join(refusal.errors))
+    # Before anybody is asked: a server that is away must not hide what is wrong with the text.
+    fields = {"source": offer.source, "errors": list(refusal.errors), "last_good": str(where)}
+    logger.error("Configuration refused, looking for the last good one", extra={"fields": fields})
     try:
         last = _look(where, read)
         configuration = interpret(flags, last)
         place_to_keep(flags, configuration)
-    except (ConfigurationError, StartError) as error:
+    except (ConfigurationError, StartError, CredentialsError) as error:
         problems = [f"last good configuration: {line}" for line in _lines(error)]
         raise StartError("\n".join([*refusal.errors, *problems])) from error
     fields = {

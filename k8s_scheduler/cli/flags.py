@@ -5,6 +5,7 @@ are Go's (`15s`, `5m0s`), and `-v=4` is as good as `-v 4`.
 """
 
 import ipaddress
+import math
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -33,12 +34,13 @@ class GoBool(click.ParamType[bool]):
 
 
 class GoDuration(click.ParamType[float]):
-    """A duration in Go's notation, as seconds."""
+    """A duration in Go's notation, as seconds; 0 may stand for "never"."""
 
     name = "duration"
 
-    def __init__(self, *, may_be_negative: bool = True) -> None:
+    def __init__(self, *, may_be_negative: bool = True, least_or_never_seconds: int = 0) -> None:
         self._may_be_negative = may_be_negative
+        self._least_seconds = least_or_never_seconds
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -50,7 +52,28 @@ class GoDuration(click.ParamType[float]):
             self.fail(str(error), param, ctx)
         if seconds < 0 and not self._may_be_negative:
             self.fail(f'"{value}" is negative', param, ctx)
+        if 0 < seconds < self._least_seconds:
+            least = f"{self._least_seconds}s"
+            self.fail(f'"{value}" is too short: give {least} or more, or 0 for never', param, ctx)
         return seconds
+
+
+class Share(click.FloatRange):
+    """A share, 0 to 1; not "nan", which click finds within all bounds."""
+
+    name = "share"
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the share."""
+        share = float(super().convert(value, param, ctx))
+        if math.isnan(share):
+            self.fail(f'"{value}" is not a number from 0 to 1', param, ctx)
+        return share
 
 
 class Verbosity(click.ParamType[int]):

@@ -70,19 +70,32 @@ def rbac(**parameters: Any) -> None:
     try:
         configuration = load(flags)
         in_file = configuration.extras.last_good.config_map or f"{owner.name}-last-good"
+        config_map = _located(parameters["config_map"], owner.name, owner.namespace)
+        last_good = _located(parameters["last_good_config_map"], in_file, owner.namespace)
         needs = needs_of(
             configuration,
             serves=parameters["secure_port"] != 0,
-            config_map=_located(parameters["config_map"], owner.name, owner.namespace),
-            last_good=_located(parameters["last_good_config_map"], in_file, owner.namespace),
+            config_map=config_map,
+            last_good=last_good,
         )
     except (ConfigurationError, ProfileError) as error:
         click.echo(str(error), err=True)
         sys.exit(ExitCode.USAGE)
+    if config_map.is_in_same_map(last_good):
+        raise click.UsageError(
+            f"the ConfigMap {config_map} holds the configuration itself; keep the last good "
+            "one in another (--last-good-config-map, or lastGood.configMap of the file)"
+        )
     click.echo(rights_manifest(roles_of(needs), owner), nl=False)
 
 
 def _located(given: ConfigMapName | None, usual: str, namespace: str) -> ConfigMapName:
     """Return which ConfigMap is meant, and where it is."""
-    found = given or ConfigMapName.parse(usual)
+    try:
+        found = given or ConfigMapName.parse(usual)
+    except ValueError as error:
+        raise click.UsageError(
+            f"--name is too long for a ConfigMap called after it: {error}; "
+            "give --last-good-config-map"
+        ) from error
     return ConfigMapName(found.name, found.namespace or namespace)

@@ -21,10 +21,10 @@ from k8s_scheduler.app.options import (
     RunOptions,
 )
 from k8s_scheduler.cli.access_flags import take_access
-from k8s_scheduler.cli.flags import ConfigMapReference, GoDuration
+from k8s_scheduler.cli.flags import ConfigMapReference, GoDuration, Share
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
 from k8s_scheduler.cli.refused_flags import KubeSchedulerCommand
-from k8s_scheduler.cli.serving_flags import check_serving, serving_options
+from k8s_scheduler.cli.serving_flags import check_serving, log_unserved, serving_options
 from k8s_scheduler.obs import logging as logs
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(path_type=Path)
 _SMALLEST_RECORD_BYTES = 1024 * 1024
+# The loop is seen to turn once in this time; less would end a process with which nothing is wrong.
+_SHORTEST_HANG_SECONDS = 1
 
 
 @click.command("run", cls=KubeSchedulerCommand)
@@ -83,7 +85,7 @@ _SMALLEST_RECORD_BYTES = 1024 * 1024
     "--verify-cache",
     "verified_share",
     metavar="RATE",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     default=0.0,
     show_default=True,
     help="Share of decisions that are made again from scratch; a difference is logged.",
@@ -99,7 +101,7 @@ _SMALLEST_RECORD_BYTES = 1024 * 1024
 @click.option(
     "--hang-timeout",
     "hang_seconds",
-    type=GoDuration(may_be_negative=False),
+    type=GoDuration(may_be_negative=False, least_or_never_seconds=_SHORTEST_HANG_SECONDS),
     default="60s",
     show_default=True,
     help="A process whose event loop stands still for so long writes its stacks and ends; 0 never.",
@@ -136,6 +138,7 @@ def run(**parameters: Any) -> None:
         raise click.UsageError("--config-map and --last-good-config-map name the same ConfigMap")
     access = take_access(parameters)
     logs.configure(parameters["logging_format"], parameters["verbosity"])
+    log_unserved(click.get_current_context())
     start = _start(flags)
     log_warnings(start.configuration, flags)
     options = RunOptions(
@@ -181,6 +184,10 @@ def _check(parameters: dict[str, Any]) -> None:
     if parameters["config_file"] and parameters["config_map"]:
         raise click.UsageError("--config and --config-map exclude each other")
     check_serving(parameters)
+    if parameters["verified_share"] and parameters["evaluation"] is Evaluation.PLAIN:
+        raise click.UsageError(
+            "--verify-cache checks what --evaluation=incremental keeps; plain keeps nothing"
+        )
     if parameters["record_max_bytes"] is None:
         parameters["record_max_bytes"] = DEFAULT_RECORD_MAX_BYTES
     elif parameters["record_file"] is None:

@@ -1,10 +1,12 @@
 """The flags about what a process serves and logs; kube-scheduler's names and defaults."""
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from k8s_scheduler.app.options import DEFAULT_SECURE_PORT
 from k8s_scheduler.cli.access_flags import access_options
@@ -13,7 +15,22 @@ from k8s_scheduler.obs import logging as logs
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
+logger = logging.getLogger(__name__)
+
 _FILE = click.Path(path_type=Path)
+# What is about the port alone.
+_OF_THE_PORT: Final = (
+    "bind_address",
+    "tls_cert_file",
+    "tls_private_key_file",
+    "authentication_kubeconfig",
+    "authorization_kubeconfig",
+    "client_ca_file",
+    "authorization_always_allow_paths",
+    "authentication_token_webhook_cache_ttl",
+    "authorization_webhook_cache_authorized_ttl",
+    "authorization_webhook_cache_unauthorized_ttl",
+)
 
 
 def serving_options(function: _Decorated) -> _Decorated:
@@ -64,3 +81,15 @@ def check_serving(parameters: Mapping[str, Any]) -> None:
     """Raise click.UsageError where the flags don't go together."""
     if bool(parameters["tls_cert_file"]) != bool(parameters["tls_private_key_file"]):
         raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+
+
+def log_unserved(context: click.Context) -> None:
+    """Log which flags have no effect because nothing is served."""
+    given = [
+        f"--{name.replace('_', '-')}"
+        for name in _OF_THE_PORT
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    if given and context.params["secure_port"] == 0:
+        reason = f"{', '.join(given)}: nothing is served with --secure-port 0"
+        logger.warning("Configuration has no effect", extra={"fields": {"reason": reason}})

@@ -18,8 +18,8 @@ from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
 from k8s_scheduler.app.shadow_options import ShadowOptions, UnknownProfileError, following_profiles
 from k8s_scheduler.cli.access_flags import take_access
-from k8s_scheduler.cli.flags import GoDuration
-from k8s_scheduler.cli.serving_flags import check_serving, serving_options
+from k8s_scheduler.cli.flags import GoDuration, Share
+from k8s_scheduler.cli.serving_flags import check_serving, log_unserved, serving_options
 from k8s_scheduler.obs import logging as logs
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _FILE = click.Path(path_type=Path)
 
 
 @click.command("shadow")
-@click.option("--config", "config_file", type=_FILE, help="Configuration file, as of run.")
+@click.option("--config", "config_file", help="Configuration file, as of run.")
 @click.option("--kubeconfig", help="Kubeconfig file; without one, in-cluster credentials.")
 @click.option(
     "--scheduler-name",
@@ -56,7 +56,7 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--sample",
     metavar="RATE",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     default=1.0,
     show_default=True,
     help="Share of bindings that are judged.",
@@ -89,13 +89,15 @@ def shadow(**parameters: Any) -> None:
     """
     # Nothing is under way yet; in a container there is no default that would end us.
     signal.signal(signal.SIGTERM, _end_at_once)
+    file = parameters.pop("config_file")
     flags = ConfigurationFlags(
-        config_file=parameters.pop("config_file"), kubeconfig=parameters.pop("kubeconfig") or None
+        config_file=Path(file) if file else None, kubeconfig=parameters.pop("kubeconfig") or None
     )
     names = parameters.pop("scheduler_names")
     access = take_access(parameters)
     _check(parameters)
     logs.configure(parameters["logging_format"], parameters["verbosity"])
+    log_unserved(click.get_current_context())
     try:
         configuration = load(flags)
         following = following_profiles(configuration, names)

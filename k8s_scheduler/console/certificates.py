@@ -29,6 +29,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from k8s_scheduler.kube.tls import verify_as_go_does
+
 logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 10.0
@@ -65,6 +67,7 @@ def trust_clients(context: ssl.SSLContext, authorities: Path) -> None:
     except OSError as error:
         problem = "holds no PEM certificates" if isinstance(error, ssl.SSLError) else error.strerror
         raise CertificateError(f"--client-ca-file {authorities}: {problem}") from error
+    verify_as_go_does(context)
     context.verify_mode = ssl.CERT_OPTIONAL
 
 

@@ -151,10 +151,16 @@ async def serve(
         raise OSError(
             error.errno,
             f"cannot serve health and metrics on https://{host}:{port}: "
-            f"{os.strerror(error.errno or 0)}; "
+            f"{_reason(error)}; "
             "change --bind-address or --secure-port, or turn it off with --secure-port 0",
         ) from error
     return ConsoleServer(runner, certificate)
+
+
+def _reason(error: OSError) -> str:
+    # The numbers of a resolver (an unknown zone of an IPv6 address) are below 0, and no errno.
+    known = error.errno is not None and error.errno >= 0
+    return os.strerror(error.errno or 0) if known else error.strerror or str(error)
 
 
 def _application(endpoints: Endpoints, gate: Gate) -> web.Application:

@@ -81,7 +81,7 @@ async def load_credentials(
 
 def _find(kubeconfig: str | None, environ: Mapping[str, str], service_account: Path) -> LoginSource:
     if kubeconfig:
-        return KubeconfigSource([Path(kubeconfig).expanduser()])
+        return KubeconfigSource([_expanded(kubeconfig)])
     tried: list[str] = []
     try:
         in_cluster = InClusterSource(environ, service_account)
@@ -100,8 +100,16 @@ def _find(kubeconfig: str | None, environ: Mapping[str, str], service_account: P
     raise CredentialsError(f"no API server to talk to; tried {'; '.join(tried)}; {_ADVICE}")
 
 
+def _expanded(name: str) -> Path:
+    """Return the path with `~` filled in; as it is where nobody has that home."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
 def _kubeconfig_files(environ: Mapping[str, str]) -> list[Path]:
     listed = environ.get("KUBECONFIG", "")
     if listed:
-        return [Path(name).expanduser() for name in listed.split(os.pathsep) if name]
-    return [Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"]
+        return [_expanded(name) for name in listed.split(os.pathsep) if name]
+    return [_expanded(environ.get("HOME", "~")) / ".kube" / "config"]

@@ -35,6 +35,8 @@ EXPIRY_MARGIN_SECONDS: Final = 60.0
 # A plugin that fails is not run at every check.
 FAILED_PAUSE_SECONDS: Final = 30.0
 
+_GOING_ON: Final = "credentials cannot be read again, going on with the old ones"
+
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
@@ -122,10 +124,14 @@ class RotatingCredentials:
                     self._take(reading)
             except CredentialsError as error:
                 self._failed_at = self._clock()
-                logger.warning(
-                    "credentials cannot be read again, going on with the old ones",
-                    extra={"fields": {"source": self._source.describe(), "error": str(error)}},
-                )
+                logger.warning(_GOING_ON, extra={"fields": self._failure(error)})
+            except Exception as error:
+                # Whoever keeps them valid must live on: the old ones may be good for long.
+                self._failed_at = self._clock()
+                logger.exception(_GOING_ON, extra={"fields": self._failure(error)})
+
+    def _failure(self, error: Exception) -> dict[str, str]:
+        return {"source": self._source.describe(), "error": str(error)}
 
     def _ends_soon(self) -> bool:
         return self._renew_at is not None and self._wall_clock() >= self._renew_at
@@ -174,6 +180,7 @@ def _stamps(files: tuple[Path, ...]) -> tuple[object, ...]:
 def _stamp(file: Path) -> tuple[int, int, int] | None:
     try:
         stat = file.stat()
-    except OSError:
+    except (OSError, ValueError):
+        # Whoever reads it says what is wrong with it, or with its name.
         return None
     return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -6,7 +6,6 @@ when they change, and a plugin is asked again when what it gave expires or is re
 """
 
 import base64
-import binascii
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -26,6 +25,7 @@ from k8s_scheduler.kube.kubeconfig_plugins import (
 )
 from k8s_scheduler.kube.login import Login, bearer, read_file
 from k8s_scheduler.kube.tls import TlsMaterial
+from k8s_scheduler.lib.base64_text import decode_base64
 from k8s_scheduler.obs.redaction import redact
 
 _PROXY_SCHEMES: Final = ("http://", "https://")
@@ -137,9 +137,19 @@ def _authorization(user: Found[UserEntry], plugin: PluginLogin) -> str | None:
     if entry.token:
         return bearer(entry.token)
     if entry.username:
-        pair = f"{entry.username}:{entry.password or ''}".encode()
-        return f"Basic {base64.b64encode(pair).decode()}"
+        return _basic(user, f"{entry.username}:{entry.password or ''}")
     return None
+
+
+def _basic(user: Found[UserEntry], pair: str) -> str:
+    try:
+        return f"Basic {base64.b64encode(pair.encode()).decode()}"
+    except UnicodeEncodeError:
+        # Without the error: it holds the password.
+        raise CredentialsError(
+            f"kubeconfig {user.file}: username or password holds half of a character, an escape "
+            "from \\ud800 to \\udfff that stands alone"
+        ) from None
 
 
 def _pem(found: Found[ClusterEntry] | Found[UserEntry], name: str) -> bytes | None:
@@ -149,8 +159,8 @@ def _pem(found: Found[ClusterEntry] | Found[UserEntry], name: str) -> bytes | No
     file: str | None = getattr(found.entry, field)
     if data:
         try:
-            return base64.b64decode(data, validate=True)
-        except binascii.Error as error:
+            return decode_base64(data)
+        except ValueError as error:
             raise CredentialsError(
                 f"kubeconfig {found.file}: {name}-data is not base64: {error}"
             ) from error

@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from k8s_scheduler.kube.errors import CredentialsError
+from k8s_scheduler.kube.login import read_file
 
 
 class ClusterEntry(msgspec.Struct, frozen=True, rename="kebab"):
@@ -136,14 +137,18 @@ def load_kubeconfig(files: Sequence[Path]) -> Kubeconfig:
 
 
 def _read(file: Path) -> Any:
+    # Nothing of what is wrong is quoted, see _place.
     try:
-        content = yaml.safe_load(file.read_text())
-    except OSError as error:
-        raise CredentialsError(f"cannot read kubeconfig {file}: {error.strerror}") from error
+        content = yaml.safe_load(read_file(file, "kubeconfig").decode())
     except yaml.YAMLError as error:
         raise CredentialsError(f"kubeconfig {file} is not valid YAML{_place(error)}") from None
     except UnicodeDecodeError as error:
         raise CredentialsError(f"kubeconfig {file} is not valid YAML: {error.reason}") from None
+    except ValueError:
+        reason = "a date that does not exist, or a number of thousands of digits"
+        raise CredentialsError(f"kubeconfig {file} holds what can't be read: {reason}") from None
+    except RecursionError:
+        raise CredentialsError(f"kubeconfig {file} is nested too deep") from None
     if content is None:
         raise CredentialsError(f"kubeconfig {file} is empty")
     return content

@@ -49,6 +49,11 @@ def read_file(path: Path, what: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise CredentialsError(f"cannot read {what} {path}: {error.strerror}") from error
+    except ValueError as error:
+        # A NUL in it, or half of a character.
+        raise CredentialsError(
+            f"cannot read {what} {str(path)!r}: no file has this name"
+        ) from error
 
 
 def bearer(token: bytes | str) -> str:

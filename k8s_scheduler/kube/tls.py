@@ -17,6 +17,15 @@ from typing import NoReturn
 from k8s_scheduler.kube.errors import CredentialsError
 
 
+def verify_as_go_does(context: ssl.SSLContext) -> None:
+    """Trust what is in a bundle, whoever signed it, and certificates of older profiles.
+
+    Said for every context, because Python's own defaults are stricter from one version to the next.
+    """
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+
+
 @dataclass(frozen=True, slots=True)
 class TlsMaterial:
     """PEM texts; without `ca` the system's authorities are trusted."""
@@ -30,7 +39,7 @@ class TlsMaterial:
         """Make a client context; raises CredentialsError for material OpenSSL does not take."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        verify_as_go_does(context)
         context.set_alpn_protocols(["http/1.1"])
         if not self.verify:
             context.check_hostname = False
@@ -45,7 +54,8 @@ class TlsMaterial:
 
     def _trust(self, context: ssl.SSLContext, authorities: bytes) -> None:
         try:
-            context.load_verify_locations(cadata=authorities.decode())
+            # PEM is ASCII; remarks between certificates are in all languages.
+            context.load_verify_locations(cadata=authorities.decode("ascii", "ignore"))
         except (ssl.SSLError, ValueError) as error:
             raise CredentialsError(f"the CA bundle holds no PEM certificates: {error}") from error
 

@@ -68,7 +68,7 @@ CASES: Final[Mapping[str, Case]] = {
     "an account of one's own": Case(
         {"serviceAccount": {"create": False, "name": "mine"}},
         drops=("ServiceAccount/k8s-scheduler",),
-        says=("serviceAccountName: mine",),
+        says=('serviceAccountName: "mine"',),
     ),
     "roles of one's own": Case(
         {"rbac": {"create": False}},
@@ -115,7 +115,7 @@ CASES: Final[Mapping[str, Case]] = {
                 },
             }
         },
-        says=("policyTypes: [Ingress, Egress]", "cidr: 10.0.0.10/32", "port: 53"),
+        says=("policyTypes: [Ingress, Egress]", 'cidr: "10.0.0.10/32"', "port: 53"),
     ),
     "a shadow": Case(
         {
@@ -158,7 +158,7 @@ CASES: Final[Mapping[str, Case]] = {
     "a certificate": Case(
         {"tls": {"secretName": "serving"}, "shadow": {"enabled": True}},
         adds=_SHADOW,
-        says=("--tls-cert-file=/etc/kubernetes/k8s-scheduler-tls/tls.crt", "secretName: serving"),
+        says=("--tls-cert-file=/etc/kubernetes/k8s-scheduler-tls/tls.crt", 'secretName: "serving"'),
     ),
     "a place and a look of one's own": Case(
         {
@@ -179,8 +179,9 @@ CASES: Final[Mapping[str, Case]] = {
     ),
 }
 
-# Another name changes the name of every object, so it is compared with nothing.
-RENAMED: Final = Case({"fullnameOverride": "renamed"})
+# Another name changes the name of every object, so it is compared with nothing. This one is a name
+# only where it is quoted.
+RENAMED: Final = Case({"fullnameOverride": "true"}, says=('name: "true"',))
 
 # Values, and what helm has to say about them.
 REFUSED: Final[Mapping[str, tuple[Values, str]]] = {

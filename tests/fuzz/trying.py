@@ -1,9 +1,10 @@
 """What loading and starting make of a text, beside what was promised.
 
 Promise: loading gives a configuration from which a core can be built, or a ConfigurationError
-whose every error has a message and the name of the file; never anything else, and soon. A daemon
-starts with the same. Where loading refuses the text it starts with the last good one, if our own
-document says where that is, or else says everything that is wrong.
+whose every error has a message and the name of the file, in one line that can be written down;
+never anything else, and soon. A daemon starts with the same. Where loading refuses the text it
+starts with the last good one, if our own document says where that is, or else says everything that
+is wrong.
 """
 
 import time
@@ -82,9 +83,11 @@ def _load(path: Path) -> bool:
             raise BrokenPromiseError("an error that says nothing") from error
         if not all(e.message and e.file for e in error.errors):
             raise BrokenPromiseError(f"an error without a message or a file: {error}") from error
+        if len(str(error).encode().splitlines()) != len(error.errors):
+            raise BrokenPromiseError(f"not one line for each error: {error}") from error
         return False
     Scheduler(Setup(profiles=configuration.profiles), metrics=METRICS)
-    summary(configuration)
+    summary(configuration).encode()
     return True
 
 

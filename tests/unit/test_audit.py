@@ -18,6 +18,15 @@ def test_every_locked_requirement_is_pinned_and_hashed():
         assert audit.loose_requirements(text) == []
 
 
+def test_the_image_is_built_with_the_back_end_that_developers_have():
+    developers, builders = (
+        set(audit.requirements((audit.ROOT / lock).read_text(encoding="utf-8")))
+        for lock in ("requirements-dev.lock", "tools/build.lock.txt")
+    )
+    assert builders <= developers
+    assert any(line.startswith("hatchling==") for line in builders)
+
+
 @pytest.mark.parametrize(
     ("text", "loose"),
     [

@@ -27,6 +27,17 @@ from tests.unit.shipped import (
 )
 
 INFORM = ("list", "watch")
+QUOTED_FULLNAME = '{{ include "k8s-scheduler.fullname" . | quote }}'
+# What stands alone behind a colon without quotes: numbers, words of a fixed set, checksums.
+UNQUOTED = {
+    "{{ . }}",
+    "{{ .Chart.Name }}",
+    "{{ .Release.Service }}",
+    "{{ .Values.image.pullPolicy }}",
+    "{{ .Values.replicaCount }}",
+    "{{ .Values.terminationGracePeriodSeconds }}",
+    '{{ include "k8s-scheduler.tlsPath" . }}',
+}
 
 
 class TestShadow:
@@ -153,7 +164,8 @@ class TestChart:
 
     def test_rights_on_configuration_are_the_same(self) -> None:
         text = template("configuration-role")
-        text = text.replace('{{ include "k8s-scheduler.fullname" . }}', "k8s-scheduler")
+        for name in ('{{ include "k8s-scheduler.fullname" . }}', QUOTED_FULLNAME):
+            text = text.replace(name, "k8s-scheduler")
         text = re.sub(r"^ *\{\{-.*\}\}\n", "", text, flags=re.MULTILINE)
         role = find("Role", "k8s-scheduler-configuration")
         assert granted({"rules": plain_block(text, "rules")}) == granted(role)
@@ -210,6 +222,18 @@ class TestChart:
         schema = json.loads((CHART / "values.schema.json").read_text())
         assert schema["additionalProperties"] is False
         assert schema["properties"].keys() == values.keys() | {"global"}
+
+    def test_every_name_is_quoted(self) -> None:
+        """A release, a namespace or an account may be called `true` or `1234`."""
+        folder = CHART / "templates"
+        text = "".join(f.read_text() for f in (*folder.glob("*.yaml"), folder / "_helpers.tpl"))
+        alone = re.findall(r": \[?(\{\{ [^}]*\}\})\]?$", text, re.MULTILINE)
+        bare = {
+            each for each in alone if not re.search(r"\| (quote|sha256sum|replace .*) \}\}", each)
+        }
+        assert bare == UNQUOTED
+        ports = text.partition("{{- range $policy.egress.apiServerPorts }}\n")[2]
+        assert (text.count(": {{ . }}"), ports.split("\n")[0].strip()) == (1, "- port: {{ . }}")
 
     def test_only_what_is_read_at_start_rolls_the_pods(self) -> None:
         (line,) = re.findall(r"checksum/config.*", template("deployment"))

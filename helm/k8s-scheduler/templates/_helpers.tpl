@@ -21,7 +21,7 @@
 {{- define "k8s-scheduler.selectorLabels" -}}
 app: {{ .Chart.Name }}
 app.kubernetes.io/component: scheduler
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "k8s-scheduler.labels" -}}
@@ -37,7 +37,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "k8s-scheduler.shadowSelectorLabels" -}}
 app: {{ .Chart.Name }}-shadow
 app.kubernetes.io/component: shadow
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "k8s-scheduler.shadowLabels" -}}

@@ -79,6 +79,12 @@ class Holdings:
             return ""
         return "it is not known" if held is None else "another version of it is known"
 
+    def has_node(self, node: Node) -> bool:
+        """Return whether a node is there still."""
+        table = self._parts.cache.nodes
+        row = table.row_of(NodeName(node.metadata.name))
+        return row is not None and table.node_at(row) is not None
+
     def nodes(self) -> Iterator[Node]:
         """Yield every node."""
         table = self._parts.cache.nodes

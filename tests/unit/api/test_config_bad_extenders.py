@@ -53,6 +53,33 @@ extenders:
             ),
         ],
     ),
+    "a password in what is no address": (
+        """\
+extenders:
+- {urlPrefix: 'https://user:hunter22@a:port', ignorable: true}
+- {urlPrefix: 'https://user:hunter/22@a', ignorable: true}
+- {urlPrefix: 'user:hunter22@a:8888', ignorable: true}
+- https://user:hunter22@a
+""",
+        [
+            (
+                "config.yaml:4: extenders[0].urlPrefix: Invalid value: "
+                '"https://<redacted>@a:port": must be a URL; write it like "http://127.0.0.1:8888/scheduler"'
+            ),
+            (
+                'config.yaml:5: extenders[1].urlPrefix: Invalid value: "https://<redacted>@a": '
+                'must be a URL; write it like "http://127.0.0.1:8888/scheduler"'
+            ),
+            (
+                'config.yaml:6: extenders[2].urlPrefix: Invalid value: "<redacted>@a:8888": '
+                'must be a URL; write it like "http://127.0.0.1:8888/scheduler"'
+            ),
+            (
+                "config.yaml:7: extenders[3]: must be a mapping, not the string "
+                '"https://<redacted>@a"'
+            ),
+        ],
+    ),
     "an extender whose scores weigh nothing": (
         """\
 extenders:

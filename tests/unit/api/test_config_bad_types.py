@@ -4,6 +4,10 @@ import pytest
 
 from tests.unit.api.config_cases import HEADER, messages_of
 
+# Python reads and writes no decimal number of more than 4,300 digits, and no float holds either.
+ENDLESS = "1" + "0" * 400
+ENDLESS_HEX = "0x" + "f" * 5000
+
 CASES = {
     "unknown field at the top": (
         "profile: []\n",
@@ -160,6 +164,44 @@ profiles:
             (
                 'config.yaml:3: leaderElection.leaseDuration: "1d" is not a duration; write it '
                 'like "15s", "5m0s" or "1h"'
+            )
+        ],
+    ),
+    "a number without end": (
+        f"clientConnection: {{qps: {ENDLESS}}}\nparallelism: {ENDLESS_HEX}\n",
+        [
+            (
+                "config.yaml:3: clientConnection.qps: must be a finite number, not the string "
+                f'"{ENDLESS}"'
+            ),
+            f'config.yaml:4: parallelism: must be an integer, not the string "{ENDLESS_HEX}"',
+        ],
+    ),
+    "a number that only a real one holds": (
+        "parallelism: 1" + "0" * 300 + "\n",
+        [
+            (
+                "config.yaml:3: parallelism: must be an integer from -2147483648 to 2147483647, "
+                "not the number 1e+300"
+            )
+        ],
+    ),
+    "line breaks in names and values": (
+        '"a\\nb\\u2028c\\e[0m": 1\nleaderElection: {leaseDuration: "x\\r\\ny"}\n',
+        [
+            ('config.yaml:3: ["a\\nb\\u2028c\\u001b[0m"]: unknown field "a\\nb\\u2028c\\x1b[0m"'),
+            (
+                'config.yaml:4: leaderElection.leaseDuration: "x\\r\\ny" is not a duration; write '
+                'it like "15s", "5m0s" or "1h"'
+            ),
+        ],
+    ),
+    "half of a character": (
+        'profiles: [{schedulerName: "\\ud800"}]\n',
+        [
+            (
+                "config.yaml:3: profiles[0].schedulerName: holds half of a character: an escape "
+                "from \\ud800 to \\udfff stands alone"
             )
         ],
     ),

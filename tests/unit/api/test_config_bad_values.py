@@ -104,6 +104,15 @@ profiles:
             )
         ],
     ),
+    "a lease longer than a Lease can say": (
+        "leaderElection: {leaseDuration: 600000h}\n",
+        [
+            (
+                'config.yaml:3: leaderElection.leaseDuration: Invalid value: "600000h0m0s": must '
+                "be at most 596523h14m7s"
+            )
+        ],
+    ),
     "two profiles of one name": (
         """\
 profiles:

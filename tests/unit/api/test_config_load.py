@@ -190,6 +190,35 @@ class TestFlags:
             default_configuration(KNOWN, overrides=[short])
         assert str(caught.value).splitlines() == expected
 
+    def test_a_time_that_a_flag_made_too_short_for_another_is_the_flags_error(self, tmp_path):
+        deadline = FlagOverride(
+            "--leader-elect-renew-deadline", ("leaderElection", "renewDeadline"), 8.0
+        )
+        text = HEADER + "leaderElection: {leaseDuration: 5s, renewDeadline: 3s}\n"
+        assert messages_of(tmp_path, text, overrides=[deadline]) == [
+            (
+                "--leader-elect-renew-deadline: leaderElection.leaseDuration: Invalid value: "
+                '"5s": must be greater than `RenewDeadline` (8s)'
+            ),
+        ]
+        retry = FlagOverride("--leader-elect-retry-period", ("leaderElection", "retryPeriod"), 3.0)
+        assert messages_of(tmp_path, text, overrides=[retry]) == [
+            (
+                "--leader-elect-retry-period: leaderElection.renewDeadline: Invalid value: "
+                '"3s": must be greater than retryPeriod*JitterFactor (3s * 1.2)'
+            ),
+        ]
+
+    def test_a_rule_that_the_file_breaks_by_itself_stays_the_files(self, tmp_path):
+        text = HEADER + "leaderElection: {leaseDuration: 5s}\n"
+        name = FlagOverride("--leader-elect-resource-name", ("leaderElection", "resourceName"), "x")
+        assert messages_of(tmp_path, text, overrides=[name]) == [
+            (
+                'config.yaml:3: leaderElection.leaseDuration: Invalid value: "5s": '
+                "must be greater than `RenewDeadline` (10s)"
+            ),
+        ]
+
     def test_zero_from_a_flag_is_no_default(self, tmp_path):
         zero = FlagOverride(LEASE_FLAG.flag, LEASE_FLAG.path, 0.0)
         assert messages_of(tmp_path, HEADER, overrides=[zero]) == [

@@ -56,6 +56,13 @@ def test_settings_and_profiles_of_a_file(tmp_path):
     ]
 
 
+def test_an_extenders_password_is_not_shown(tmp_path):
+    text = "extenders: [{urlPrefix: 'https://user:hunter22@ext/a@b', ignorable: true}]\n"
+    assert "extender https://<redacted>@ext/a@b: nothing, ignorable" in summary(
+        load_text(tmp_path, HEADER + text)
+    )
+
+
 def test_extenders_and_what_is_missing(tmp_path):
     lines = summary(load_text(tmp_path, FULL)).splitlines()
     assert (

@@ -73,6 +73,15 @@ class TestScalars:
             ("=", "="),
             ("!!float abc", "abc"),
             ("!!bool maybe", "maybe"),
+            ("18446744073709551615", 2**64 - 1),
+            ("-9223372036854775808", -(2**63)),
+            ("18446744073709551616", 2.0**64),
+            ("1" + "0" * 300, 1e300),
+            ("1" + "0" * 400, "1" + "0" * 400),
+            ("9" * 5000, "9" * 5000),
+            ("0x" + "f" * 5000, "0x" + "f" * 5000),
+            ("\u0661e\u0663", "\u0661e\u0663"),
+            ('"\\ud83d\\ude00"', "\U0001f600"),
         ],
     )
     def test_scalar_means(self, text, value):
@@ -82,6 +91,26 @@ class TestScalars:
 
     def test_infinity_is_a_number_for_the_decoder_to_refuse(self):
         assert value_of("a: .inf\n")["a"] == float("inf")
+
+
+class TestHalvesOfCharacters:
+    """An escape for half of a character gives a text that nobody can write down."""
+
+    MESSAGE = "holds half of a character: an escape from \\ud800 to \\udfff stands alone"
+
+    @pytest.mark.parametrize(
+        ("text", "path"),
+        [('a: "x\\ud800"', ("a",)), ('b: {"\\udfff": 1}', ("b",)), ('a: "\\ude00\\ud83d"', ("a",))],
+        ids=["a value", "a name", "two in the wrong order"],
+    )
+    def test_one_alone_is_an_error_with_its_line(self, text, path):
+        documents, errors = parse_yaml(f"# remark\n{text}\n")
+        assert [(e.path, e.message, e.line) for e in errors] == [(path, self.MESSAGE, 2)]
+        assert str(documents[0].value).encode()
+
+    def test_other_characters_beside_it_stay(self):
+        documents, _ = parse_yaml('a: "é\\ud800"\n')
+        assert documents[0].value == {"a": "é\\ud800"}
 
 
 class TestStructure:

@@ -76,6 +76,18 @@ class TestMounts:
     def test_the_config_map_that_a_file_comes_from(self, found, expected):
         assert mounted_config_map(found, Path(FILE)) == expected
 
+    @pytest.mark.parametrize("words", ["args", "command"])
+    def test_another_container_may_have_something_else_there(self, words):
+        place = "/etc/kubernetes/k8s-scheduler"
+        sidecar, ours = (
+            {"volumeMounts": [{"name": name, "mountPath": place}]} for name in ("other", "c")
+        )
+        ours[words] = ["run", f"--config={FILE}"]
+        volumes = [{"name": n, "configMap": {"name": f"map-{n}"}} for n in ("other", "c")]
+        for containers in ([sidecar, ours], [ours, sidecar]):
+            found = {"spec": {"containers": containers, "volumes": volumes}}
+            assert mounted_config_map(found, Path(FILE)) == "map-c"
+
 
 class Recorder:
     def __init__(self):

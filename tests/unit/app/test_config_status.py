@@ -119,6 +119,11 @@ class TestPage:
         assert "aGVsbG8=" in page
         assert "c2VjcmV0" not in page
 
+    def test_an_extenders_password_is_not_shown(self):
+        page = status(EXTENDER.replace("example.com", "user:hunter22@example.com/a@b")).page()
+        (extender,) = page["kubescheduler.config.k8s.io"]["extenders"]
+        assert extender["urlPrefix"] == "https://<redacted>@example.com/a@b"
+
     def test_what_was_refused_last_stays_until_something_else_is(self):
         shown = status(refused=Refusal("x", "s", 0.0, ("wrong",)))
         assert shown.page()["k8s-scheduler.io"]["lastReloadSuccessful"] is False

@@ -12,6 +12,7 @@ from k8s_scheduler.app.carrier import Carrier
 from k8s_scheduler.app.core_check import CoreCheck
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.app.self_check import SelfCheck
+from k8s_scheduler.core.engine.holdings import Holdings
 from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged, Schedule
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from k8s_scheduler.kube.comparing import Difference, NotComparableError
@@ -128,6 +129,13 @@ class Scene:
         found = ObjectChanged(0.0, CLASS, "", name, raw)
         self.classes.store[name] = found.read()
         self.pump.object_changed(CLASS, None, self.classes.store[name])
+
+    def forget_all(self):
+        """Hear that the nodes and classes are gone, as informers do: the store, then the core."""
+        while self.nodes.store:
+            self.pump.node_changed(self.nodes.store.popitem()[1], None)
+        while self.classes.store:
+            self.pump.object_changed(CLASS, self.classes.store.popitem()[1], None)
 
     def drop_classes(self):
         self.comparers = {i: c for i, c in self.comparers.items() if i is not self.classes}
@@ -260,6 +268,20 @@ class TestCore:
         assert await settled(scene) == {"storageclasses": 2}
         assert scene.core.holdings.object(CLASS, "", "fast") is not None
         assert scene.core.holdings.object(CLASS, "", "slow") is None
+
+    @pytest.mark.parametrize("listing", ["nodes", "objects"])
+    async def test_what_both_forgot_between_two_slices_is_no_difference(
+        self, scene, monkeypatch, listing
+    ):
+        whole = getattr(Holdings, listing)
+
+        def taken(*args):
+            yield from whole(*args)
+            # All were taken, and before the first is looked at, the watch tells of an end.
+            scene.forget_all()
+
+        monkeypatch.setattr(Holdings, listing, taken)
+        assert await settled(scene) == {}
 
     async def test_what_cannot_be_read_is_left_out_on_purpose(self, scene):
         scene.put_pod(make_pod("odd").request(cpu="a lot").on("n1").version(8).obj())

@@ -3,9 +3,16 @@
 import pytest
 
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
+from k8s_scheduler.app import configuration
 from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.app.starting import StartError, load_start, place_to_keep
-from k8s_scheduler.kube.errors import Forbidden, NotFound, NotSent, ServerError
+from k8s_scheduler.kube.errors import (
+    CredentialsError,
+    Forbidden,
+    NotFound,
+    NotSent,
+    ServerError,
+)
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 GOOD = HEAD + "profiles: [{schedulerName: good}]\n"
@@ -96,6 +103,20 @@ def test_a_server_that_is_away_is_no_mistake_of_the_configuration(error):
         load_start(ConfigurationFlags(config_map=OWN, last_good=SAVED), read=Maps(own=error))
 
 
+def test_a_text_on_which_our_own_code_fails_is_refused(monkeypatch, caplog):
+    def fail(*_, **__):
+        raise OverflowError("hunter22")
+
+    monkeypatch.setattr(configuration, "configuration_from_text", fail)
+    with pytest.raises(StartError) as caught:
+        load_start(ConfigurationFlags(config_map=OWN), read=Maps(own={"config.yaml": GOOD}))
+    assert str(caught.value) == (
+        "ns/own:config.yaml: cannot be interpreted: OverflowError in the scheduler, a defect; its "
+        "log has more"
+    )
+    assert "Traceback" in caplog.text
+
+
 class TestLastGood:
     """A bad file, and something better."""
 
@@ -168,6 +189,27 @@ class TestLastGood:
             self.start(BAD, saved=saved)
         assert message in str(caught.value)
         assert "ns/own:config.yaml:3: paralellism" in str(caught.value)
+
+    def test_who_cannot_ask_for_it_is_told_what_is_wrong_with_the_file(self):
+        flags = ConfigurationFlags(config_map=OWN, last_good=SAVED)
+        away = Maps(own={"config.yaml": BAD}, saved=CredentialsError("no way to log in"))
+        with pytest.raises(StartError) as caught:
+            load_start(flags, read=away)
+        assert str(caught.value).splitlines() == [
+            (
+                'ns/own:config.yaml:3: paralellism: unknown field "paralellism"; '
+                'did you mean "parallelism"?'
+            ),
+            "last good configuration: no way to log in",
+        ]
+
+    def test_a_server_that_is_away_leaves_what_is_wrong_with_the_file_in_the_log(self, caplog):
+        flags = ConfigurationFlags(config_map=OWN, last_good=SAVED)
+        with pytest.raises(NotSent):
+            load_start(flags, read=Maps(own={"config.yaml": BAD}, saved=NotSent("refused")))
+        (record,) = caplog.records
+        assert record.message == "Configuration refused, looking for the last good one"
+        assert "paralellism" in record.fields["errors"][0]
 
     def test_the_flag_wins_over_the_file(self):
         start = self.start(GOOD + EXTRAS, saved=None, flag=False)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 
 import pytest
 from click.testing import CliRunner
@@ -88,6 +89,17 @@ async def test_a_page_of_something_else_is_told_apart():
     result = await ask(page=lambda: {"componentconfig": {}})
     assert result.exit_code == 1
     assert "its answer is no configuration" in result.output
+
+
+def test_certificates_of_older_profiles_are_trusted(monkeypatch):
+    """As newer versions of Python would not by themselves; kube/test_tls.py has the meaning."""
+    strict = ssl.create_default_context()
+    strict.verify_flags |= ssl.VERIFY_X509_STRICT
+    monkeypatch.setattr(ssl, "create_default_context", lambda **_: strict)
+    found = current_address.Address(server="https://h").tls("h")
+    assert not found.verify_flags & ssl.VERIFY_X509_STRICT
+    assert found.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
+    assert found.verify_mode is ssl.CERT_REQUIRED
 
 
 async def test_a_certificate_of_another_authority_is_not_trusted(tmp_path):

@@ -102,6 +102,30 @@ def test_a_name_that_cannot_be_is_refused(flag):
     assert '" cannot be a name' in result.output
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ([f"--name={'n' * 250}"], "--name is too long for a ConfigMap called after it: "),
+        (
+            ["--config-map=a/x:k", "--last-good-config-map=a/x"],
+            "the ConfigMap a/x holds the config",
+        ),
+        (["--last-good-config-map=k8s-scheduler"], "the ConfigMap kube-system/k8s-scheduler holds"),
+    ],
+    ids=["too long", "one for both", "the usual one for both"],
+)
+def test_config_maps_that_cannot_be_are_refused(flags, message):
+    result = CliRunner().invoke(main, ["rbac", *flags])
+    assert result.exit_code == ExitCode.USAGE
+    assert f"Error: {message}" in result.output
+
+
+def test_a_long_name_is_fine_where_the_config_map_has_another():
+    long = "n" * 250
+    documents = printed(f"--name={long}", "--last-good-config-map=x", "--config-map=y")
+    assert documents[0]["metadata"]["name"] == long
+
+
 def test_a_wrong_file_is_refused_with_its_errors(tmp_path):
     file = tmp_path / "config.yaml"
     file.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: Nonsense\n")

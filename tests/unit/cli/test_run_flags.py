@@ -151,7 +151,6 @@ class TestValues:
             "--logging-format=json",
             "--pod-max-in-unschedulable-pods-duration=1h",
             "--pod-max-attempts=3",
-            "--evaluation=plain",
             "--verify-cache=0.25",
             "--record=/r",
             "--record-max-bytes=2000000",
@@ -161,7 +160,8 @@ class TestValues:
         assert options.logging_format == "json"
         assert options.pod_max_in_unschedulable_pods_seconds == 3600.0
         assert options.pod_max_attempts == 3
-        assert (options.evaluation, options.verified_share) == (Evaluation.PLAIN, 0.25)
+        assert (options.evaluation, options.verified_share) == (Evaluation.INCREMENTAL, 0.25)
+        assert options_of(daemon, "--evaluation=plain").evaluation is Evaluation.PLAIN
         assert (options.record_file, options.record_max_bytes) == (Path("/r"), 2_000_000)
 
     @pytest.mark.parametrize(
@@ -180,6 +180,12 @@ class TestValues:
             (["--record=/r", "--record-max-bytes=1"], "1 is not in the range x>=1048576"),
             (["--evaluation=fast"], "'fast' is not one of 'incremental', 'plain'"),
             (["--verify-cache=2"], "2.0 is not in the range 0<=x<=1"),
+            (["--verify-cache=nan"], '"nan" is not a number from 0 to 1'),
+            (
+                ["--verify-cache=0.1", "--evaluation=plain"],
+                "--verify-cache checks what --evaluation=incremental keeps; plain keeps nothing",
+            ),
+            (["--hang-timeout=1ns"], '"1ns" is too short: give 1s or more, or 0 for never'),
             (
                 ["--authorization-always-allow-paths=/a*b"],
                 'only trailing * allowed in "a*b"',
@@ -194,6 +200,25 @@ class TestValues:
         assert result.exit_code == ExitCode.USAGE
         assert message in result.output
         assert daemon.options is None
+
+
+class TestWithoutAPort:
+    """Flags about a port that nobody serves are named, not passed over."""
+
+    @pytest.mark.parametrize("command", ["run", "shadow"])
+    def test_those_that_were_given_are_named(self, daemon, monkeypatch, command):
+        monkeypatch.setattr("k8s_scheduler.app.shadow.run", daemon.run)
+        flags = ["--tls-cert-file=c", "--tls-private-key-file=k", "--client-ca-file=a"]
+        result = CliRunner().invoke(main, [command, "--secure-port=0", *flags])
+        assert result.exit_code == 0
+        assert (
+            "--tls-cert-file, --tls-private-key-file, --client-ca-file: nothing is served with "
+            "--secure-port 0"
+        ) in result.output
+
+    @pytest.mark.parametrize("flags", [["--secure-port=0"], ["--bind-address=127.0.0.1"]])
+    def test_otherwise_nothing_is_said(self, daemon, flags):
+        assert "has no effect" not in run(*flags).output
 
 
 class TestConfiguration:

@@ -1,6 +1,7 @@
 """`k8s-scheduler shadow`: what it is told, and what it is made of."""
 
 import dataclasses
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -14,6 +15,7 @@ from k8s_scheduler.app.shadow_options import (
     following_profiles,
 )
 from k8s_scheduler.cli.main import main
+from k8s_scheduler.cli.shadow import shadow as command
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.lib.clock import SteadyClock
@@ -22,6 +24,7 @@ from k8s_scheduler.obs.metrics import Metrics
 from k8s_scheduler.simulate.shadowing.following import Follower
 from k8s_scheduler.simulate.shadowing.report import Report
 from tests.fakes.api import FakeApi
+from tests.unit.shipped import ROOT
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -109,6 +112,7 @@ def test_flags_reach_the_options(started):
     [
         ("--scheduler-name a=b", '--scheduler-name: no profile "b"'),
         ("--sample 2", "2.0 is not in the range"),
+        ("--sample nan", '"nan" is not a number from 0 to 1'),
         ("--tls-cert-file c", "--tls-cert-file and --tls-private-key-file go together"),
         ("--report-every 0s", "--report-every needs a time above 0"),
         ("--config /does/not/exist", "/does/not/exist"),
@@ -121,6 +125,19 @@ def test_mistakes_are_told_without_a_traceback(started, line, message):
     assert result.exit_code == 2
     assert message in result.output
     assert started == []
+
+
+def test_an_empty_file_name_counts_as_not_given(started):
+    result = CliRunner().invoke(main, ["shadow", "--config="])
+    assert result.exit_code == 0, result.output
+    assert started[0].run.configuration_flags.config_file is None
+
+
+def test_every_flag_is_in_the_docs():
+    text = (ROOT / "docs" / "beside-other-schedulers.md").read_text()
+    of_shadow = text.partition("| Flag |")[2].partition("\n\n")[0]
+    flags = {option for each in command.params for option in each.opts} - {"--v"}
+    assert flags - set(re.findall(r"`(--?[a-z-]+)`", of_shadow)) == set()
 
 
 async def test_nothing_in_the_graph_can_write(tmp_path):

@@ -206,6 +206,15 @@ class TestCertificates:
         with pytest.raises(CertificateError, match=f"--client-ca-file {file}: {problem}"):
             trust_clients(SelfSigned().context, file)
 
+    def test_authorities_and_certificates_of_older_profiles_are_trusted(self, tmp_path):
+        """As newer versions of Python would not by themselves; kube/test_tls.py has the meaning."""
+        ca, _ = self.pems(tmp_path, "scraper")
+        context = SelfSigned().context
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        trust_clients(context, ca)
+        assert not context.verify_flags & ssl.VERIFY_X509_STRICT
+        assert context.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
+
     def test_a_certificate_without_a_name_is_nobody(self):
         assert certified_user(None) is None
         assert certified_user({"subject": ((("organizationName", "x"),),)}) is None

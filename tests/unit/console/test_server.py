@@ -203,6 +203,13 @@ class TestRest:
         finally:
             await server.close()
 
+    async def test_an_address_whose_zone_is_unknown_is_named(self):
+        endpoints = Endpoints(registry=CollectorRegistry())
+        with pytest.raises(OSError, match="cannot serve health and metrics on") as caught:
+            await serve(endpoints, CERTIFICATE, bind_address="fe80::1%no-zone", port=1)
+        assert "https://[fe80::1%no-zone]:1: " in str(caught.value)
+        assert "Unknown error" not in str(caught.value)
+
     async def test_a_port_in_use_is_named(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]

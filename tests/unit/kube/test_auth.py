@@ -115,6 +115,20 @@ class TestNothingFound:
         with pytest.raises(CredentialsError, match=r"token .* is empty"):
             await load_credentials(None, environ=environ, service_account=service_account)
 
+    @pytest.mark.parametrize("name", ["~nobody-at-all/config", "a\0b"], ids=["a home", "a NUL"])
+    async def test_a_name_that_no_file_can_have_is_named(self, name: str) -> None:
+        with pytest.raises(CredentialsError, match=r"cannot read kubeconfig .*no.* file"):
+            await load_credentials(name)
+
+    async def test_whoever_has_no_home_is_told_where_was_looked(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As in a container whose user is in no list."""
+        monkeypatch.delenv("HOME", raising=False)
+        monkeypatch.setattr("pwd.getpwuid", lambda _: {}[0])
+        with pytest.raises(CredentialsError, match=r"~/\.kube/config does not exist"):
+            await load_credentials(None, environ={})
+
     async def test_an_explicit_file_that_is_not_there_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(CredentialsError, match=f"{tmp_path}/none: No such file"):
             await load_credentials(str(tmp_path / "none"))

@@ -89,6 +89,13 @@ class TestFiles:
         assert credentials.ssl_context() is not context
         assert credentials.headers() is headers
 
+    async def test_a_ca_with_remarks_in_any_language_is_taken(self, service_account: Path) -> None:
+        credentials = await RotatingCredentials.open(in_cluster(service_account))
+        remark = "# NetLock Arany (Class Gold) Főtanúsítvány\n".encode()
+        touch(service_account / "ca.crt", remark + Authority("another").pem)
+        await credentials.refresh()
+        assert credentials.generation == 1
+
     async def test_a_rotated_client_certificate_makes_a_new_generation(
         self, tmp_path: Path
     ) -> None:
@@ -205,6 +212,16 @@ class TestFailure:
         clock.advance(60)
         await credentials.refresh()
         assert credentials.headers() == {"Authorization": "Bearer two"}
+
+    async def test_nothing_that_goes_wrong_gets_out(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Whoever keeps credentials valid is a task of the daemon, and its end is the daemon's."""
+        source, clock = Source(), FakeClock()
+        credentials = await opened(source, clock)
+        source.read = lambda renew: 1 / 0  # type: ignore[assignment,method-assign,misc]
+        clock.advance(60)
+        await credentials.refresh()
+        assert credentials.headers() == {"Authorization": "Bearer one"}
+        assert "ZeroDivisionError" in caplog.text
 
     async def test_the_first_reading_must_succeed(self) -> None:
         source = Source()

@@ -68,6 +68,16 @@ class TestUsers:
         expected = f"Basic {b64(b'me:pw')}"
         assert login(tmp_path, config(user=user)).authorization == expected
 
+    def test_data_may_have_line_breaks(self, tmp_path: Path, authority: Authority) -> None:
+        """As `base64` makes them, and kubectl takes them."""
+        cluster = {
+            "server": SERVER,
+            "certificate-authority-data": base64.encodebytes(authority.pem).decode(),
+        }
+        found = login(tmp_path, config(cluster=cluster))
+        assert found.tls is not None
+        assert found.tls.ca == authority.pem
+
     def test_nobody(self, tmp_path: Path) -> None:
         content = config(contexts=[{"name": "here", "context": {"cluster": "c"}}])
         assert login(tmp_path, content).authorization is None
@@ -187,12 +197,25 @@ class TestBroken:
                 config(cluster={"server": SERVER, "certificate-authority": "no.crt"}),
                 "cannot read certificate-authority .*/no.crt",
             ),
+            ("current-context: 2024-13-45", "a date that does not exist"),
+            ("a: " + "9" * 5000, "a number of thousands of digits"),
+            ("[" * 3000, "is nested too deep"),
+            (config(user={"tokenFile": "a\0b"}), r"cannot read the token '.*a\\x00b': no file has"),
+            ('a: "\\', "is not valid YAML"),
         ],
     )
     def test_it_is_named(self, tmp_path: Path, content: object, problem: str) -> None:
         with pytest.raises(CredentialsError, match=problem) as caught:
             login(tmp_path, content)
         assert str(tmp_path) in str(caught.value)
+
+    def test_half_of_a_character_is_named_without_the_password(self, tmp_path: Path) -> None:
+        user = r'{"username": "\ud800", "password": "hunter22"}'
+        content = json.dumps(config(user="USER")).replace('"USER"', user)
+        with pytest.raises(CredentialsError, match="holds half of a character") as caught:
+            login(tmp_path, content)
+        assert "hunter22" not in repr(caught.value)
+        assert caught.value.__suppress_context__
 
     def test_an_unreadable_file(self, tmp_path: Path) -> None:
         with pytest.raises(CredentialsError, match=f"cannot read kubeconfig {tmp_path}: Is a dir"):
