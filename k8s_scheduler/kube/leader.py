@@ -18,6 +18,8 @@ Why two never write at once, whatever happens to answers:
   A term that was over for a moment is over for good.
 * A write without an answer counts as not done. The lease is read before the next one, and a late
   write of ours carries an old resourceVersion, so it cannot undo anything.
+* A call takes half of the renew deadline at most, as in client-go (`NewFromKubeconfig`): where a
+  connection has died without a word, there is time for another try on another one.
 * No remote timestamp is ever compared with a local clock. Ours goes on while the machine sleeps.
 
 How soon one follows another: renewals come every retry period, and a candidate reads the lease
@@ -67,6 +69,9 @@ LOOK_SECONDS: Final = 0.5
 _LOOK_JITTER: Final = 0.2
 # Shorter waits than this are no waits to an event loop.
 _SHORTEST_SECONDS: Final = 0.01
+# How much one call may take of the time there is for several, but for a short renew deadline.
+_CALL_SHARE: Final = 0.5
+_LEAST_CALL_SECONDS: Final = 1.0
 
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -173,13 +178,14 @@ class Elector:
                 if left_seconds <= 0.0:
                     log.error("failed to renew lease %s: timed out", self._lease_name)
                     return
+                tried_at = self._clock()
                 tried = await self._try(left_seconds)
                 if tried is _Try.TAKEN:
                     log.error("lost lease %s to %s", self._lease_name, self.holder)
                     self._held_from = float("-inf")
                     return
                 held = tried is _Try.HELD
-                next_at = (self._held_from if held else self._clock()) + retry_seconds
+                next_at = (self._held_from if held else tried_at) + retry_seconds
         finally:
             self._stop_leading()
 
@@ -190,30 +196,30 @@ class Elector:
         """
         self._stop_leading()
         give_up_at = self._clock() + timeout_seconds
-        while (left_seconds := give_up_at - self._clock()) > 0.0:
+        while (tried_at := self._clock()) < give_up_at:
             try:
-                if await self._give_back(left_seconds):
+                if await self._give_back(give_up_at, timeout_seconds * _CALL_SHARE):
                     return True
             except Conflict:
                 continue
             except KubeError as error:
                 self._complain("update", error)
-                await self._sleep(min(self._config.retry_period_seconds, left_seconds))
+                next_at = min(tried_at + self._config.retry_period_seconds, give_up_at)
+                await self._sleep(max(0.0, next_at - self._clock()))
         return False
 
-    async def _give_back(self, timeout_seconds: float) -> bool:
+    async def _give_back(self, give_up_at: float, call_seconds: float) -> bool:
         lease, self._ours = self._ours, None
         if lease is None:
-            started_at = self._clock()
-            lease = await self._store.read(timeout_seconds)
-            timeout_seconds -= self._clock() - started_at
+            lease = await self._store.read(min(call_seconds, give_up_at - self._clock()))
         if lease is None or lease.holder != self._config.identity:
             return True
-        if timeout_seconds <= 0.0:
+        asked_at = self._clock()
+        if asked_at >= give_up_at:
             return False
         spec = released(lease, wall_ns=self._wall_clock_ns())
-        asked_at = self._clock()
-        written = await self._store.write(lease, spec, timeout_seconds=timeout_seconds)
+        seconds = min(call_seconds, give_up_at - asked_at)
+        written = await self._store.write(lease, spec, timeout_seconds=seconds)
         self._in_term = False
         self._sight.look(written, asked_at=asked_at)
         log.info("released lease %s", self._lease_name)
@@ -230,7 +236,7 @@ class Elector:
         if asked_at >= give_up_at:
             return _Try.FAILED
         try:
-            lease = await self._store.read(give_up_at - asked_at)
+            lease = await self._store.read(self._call_seconds(give_up_at - asked_at))
         except KubeError as error:
             self._complain("get", error)
             return _Try.FAILED
@@ -247,7 +253,8 @@ class Elector:
             return _Try.FAILED
         spec = held_by(self._config, lease, wall_ns=self._wall_clock_ns())
         try:
-            written = await self._store.write(lease, spec, timeout_seconds=give_up_at - started_at)
+            seconds = self._call_seconds(give_up_at - started_at)
+            written = await self._store.write(lease, spec, timeout_seconds=seconds)
         except (Conflict, NotFound):
             return _Try.CHANGED
         except KubeError as error:
@@ -260,6 +267,11 @@ class Elector:
             return _Try.FAILED
         self._held_from = started_at
         return _Try.HELD if self._clock() < self._deadline else _Try.FAILED
+
+    def _call_seconds(self, left_seconds: float) -> float:
+        """Return how long one call may take, of the time that is left for all of them."""
+        share_seconds = self._config.renew_deadline_seconds * _CALL_SHARE
+        return min(left_seconds, max(share_seconds, _LEAST_CALL_SECONDS))
 
     def _is_free(self, lease: Lease | None) -> bool:
         """Return whether nobody else can still be writing under the record last seen."""

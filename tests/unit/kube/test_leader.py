@@ -143,9 +143,13 @@ class TestAcquire:
     async def test_answer_that_comes_too_late_does_not_make_a_leader(self) -> None:
         seat = Seat()
         hold_by_other(seat.api, holder="")
-        seat.api.script("PUT", LEASE, Late(10.0))
+
+        def lagging(request: Request) -> Response:
+            seat.ahead_seconds = 10.0
+            return seat.api.answer(request)
+
+        seat.api.script("PUT", LEASE, lagging)
         async with running(acquire(seat.elector)):
-            await asyncio.sleep(10.0)
             await settle()
             assert seat.spec()["holderIdentity"] == "me"
             assert not seat.elector.is_leading
