@@ -255,9 +255,12 @@ class Elector:
         try:
             seconds = self._call_seconds(give_up_at - started_at)
             written = await self._store.write(lease, spec, timeout_seconds=seconds)
-        except (Conflict, NotFound):
+        except Conflict:
             return _Try.CHANGED
         except KubeError as error:
+            if lease is not None and isinstance(error, NotFound):
+                return _Try.CHANGED
+            # Where the lease is to be made, it is its namespace that is not found.
             self._complain("create" if lease is None else "update", error)
             return _Try.FAILED
         self._sight.look(written, asked_at=started_at)
