@@ -239,9 +239,9 @@ class Daemon:
     async def _give_back(self, *, certain: bool) -> None:
         """Let the next leader start at once, if it is certain that nothing of ours can follow."""
         elector = self._graph.elector
-        led = elector is not None and elector.is_leading
+        may_hold = elector is not None and elector.may_hold
         await self._tasks.stop("leading")
-        if elector is not None and led and certain:
+        if elector is not None and may_hold and certain:
             await elector.release()
 
     async def _drain(self) -> int:

@@ -34,7 +34,9 @@ lease duration minus renew deadline. And a lease that is deleted while it is hel
 process that has never seen it; those that have seen it wait as if it were still there.
 
 The order when stopping: stop deciding, let the writes under way end while `hold` goes on, leave
-`hold`, `release`. After a loss the process had better end: it cannot know what it has missed.
+`hold`, `release`. So does who has asked for the lease and not been answered (`may_hold`): it would
+be held by a process that is no more. After a loss the process had better end: it cannot know what
+it has missed.
 """
 
 import asyncio
@@ -118,6 +120,8 @@ class Elector:
         self._held_from = float("-inf")
         # The lease as our own last write left it; None whenever that is not certain.
         self._ours: Lease | None = None
+        # The version that our last write was to replace, "" for none, until it has come to nothing.
+        self._asked_over: str | None = None
         self._sight = Sight(clock)
         self._watch = LeaseWatch(
             transport,
@@ -132,6 +136,11 @@ class Elector:
     def is_leading(self) -> bool:
         """Whether we lead, as far as is known; ask `may_write` before a write."""
         return self._leading
+
+    @property
+    def may_hold(self) -> bool:
+        """Whether the lease is ours to give back, or may be: we have asked for it."""
+        return self._leading or (not self._in_term and self._asked_over is not None)
 
     @property
     def holder(self) -> str:
@@ -212,7 +221,7 @@ class Elector:
         lease, self._ours = self._ours, None
         if lease is None:
             lease = await self._store.read(min(call_seconds, give_up_at - self._clock()))
-        if lease is None or lease.holder != self._config.identity:
+        if lease is None or not self._may_become_ours(lease):
             return True
         asked_at = self._clock()
         if asked_at >= give_up_at:
@@ -224,6 +233,14 @@ class Elector:
         self._sight.look(written, asked_at=asked_at)
         log.info("released lease %s", self._lease_name)
         return True
+
+    def _may_become_ours(self, lease: Lease) -> bool:
+        """Return whether the lease is ours, or a write of ours may yet make it so.
+
+        That is one without an answer which was to replace this very version. Whatever else
+        replaces it forestalls that write, and we were free to.
+        """
+        return self._config.identity == lease.holder or self._asked_over == lease.resource_version
 
     async def _try(self, timeout_seconds: float) -> _Try:
         """Make or keep us the holder, within the time."""
@@ -242,6 +259,8 @@ class Elector:
             return _Try.FAILED
         if lease is not None and not self._sight.look(lease, asked_at=asked_at):
             return _Try.CHANGED
+        if lease is not None and not self._may_become_ours(lease):
+            self._asked_over = None
         if not self._is_free(lease):
             return _Try.TAKEN
         return await self._write(lease, give_up_at)
@@ -251,6 +270,7 @@ class Elector:
         started_at = self._clock()
         if started_at >= give_up_at:
             return _Try.FAILED
+        self._asked_over = lease.resource_version if lease is not None else ""
         spec = held_by(self._config, lease, wall_ns=self._wall_clock_ns())
         try:
             seconds = self._call_seconds(give_up_at - started_at)
