@@ -122,6 +122,8 @@ class Elector:
         self._ours: Lease | None = None
         # The version that our last write was to replace, "" for none, until it has come to nothing.
         self._asked_over: str | None = None
+        # We have asked for the lease to be taken from us; there may have been no answer.
+        self._asked_to_release = False
         self._sight = Sight(clock)
         self._watch = LeaseWatch(
             transport,
@@ -222,12 +224,16 @@ class Elector:
         if lease is None:
             lease = await self._store.read(min(call_seconds, give_up_at - self._clock()))
         if lease is None or not self._may_become_ours(lease):
+            if self._asked_to_release and self._clock() < self._deadline:
+                # So early nobody can have taken it from us: it was given back by an earlier try.
+                self._in_term = False
             return True
         asked_at = self._clock()
         if asked_at >= give_up_at:
             return False
         spec = released(lease, wall_ns=self._wall_clock_ns())
         seconds = min(call_seconds, give_up_at - asked_at)
+        self._asked_to_release = True
         written = await self._store.write(lease, spec, timeout_seconds=seconds)
         self._in_term = False
         self._sight.look(written, asked_at=asked_at)
@@ -336,6 +342,7 @@ class Elector:
 
     def _start_leading(self) -> None:
         self._leading = self._in_term = True
+        self._asked_to_release = False
         self._status.set(1)
         log.info("successfully acquired lease %s", self._lease_name)
         log.info("%s became leader", self._config.identity)
