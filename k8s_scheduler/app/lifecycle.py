@@ -3,8 +3,8 @@
 Start: serve health, watch nodes and whatever else decisions depend on, then pods (also as a
 standby, unless told to wait), become the leader, catch up with everything the last one wrote,
 decide. Stop: decide nothing more, see the writes under way to their end while the lease is still
-held (bindings, and in the same time the evictions and volumes that pods wait for, and the last good
-configuration), give the lease back, write the last events: they tell what has happened, and nobody
+held (bindings and conditions, and in the same time the evictions and volumes that pods wait for, and
+the last good configuration), give the lease back, write the last events: they tell what has happened, and nobody
 has to wait for them. A lease under which a write may still be under way is not given back, but runs
 out. A lost lease ends the process at once: it can't know what it has missed, and nothing it has
 started can outlast the lease.
@@ -248,6 +248,17 @@ class Daemon:
         graph = self._graph
         graph.pump.forbid()
         graph.dispatcher.stop_accepting()
+        unended = await self._write_out()
+        await self._give_back(certain=not unended)
+        dropped = await graph.recorder.drain(_EVENTS_SECONDS)
+        if dropped:
+            logger.warning("Events were not written", extra={"fields": {"events": dropped}})
+        logger.info("Stopped")
+        return ExitCode.DRAIN_TIMED_OUT if unended else ExitCode.OK
+
+    async def _write_out(self) -> int:
+        """See writes to their end; return how many have none that is known."""
+        graph = self._graph
         unresolved, *others = await asyncio.gather(
             graph.dispatcher.drain(DRAIN_SECONDS),
             graph.writes.drain(DRAIN_SECONDS),
@@ -256,17 +267,12 @@ class Daemon:
         unwritten = sum(others)
         if unresolved:
             logger.error(
-                "Stopping with bindings whose outcome is unknown",
-                extra={"fields": {"bindings": unresolved}},
+                "Stopping with bindings or conditions whose outcome is unknown",
+                extra={"fields": {"writes": unresolved}},
             )
         if unwritten:
             logger.error(
                 "Stopping with writes that have not come to their end",
                 extra={"fields": {"writes": unwritten}},
             )
-        await self._give_back(certain=not unresolved and not unwritten)
-        dropped = await graph.recorder.drain(_EVENTS_SECONDS)
-        if dropped:
-            logger.warning("Events were not written", extra={"fields": {"events": dropped}})
-        logger.info("Stopped")
-        return ExitCode.DRAIN_TIMED_OUT if unresolved or unwritten else ExitCode.OK
+        return unresolved + unwritten

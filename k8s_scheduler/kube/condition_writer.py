@@ -1,7 +1,8 @@
 """Writes PodScheduled conditions and nominations from their queue, some workers at a time.
 
 A condition is worth a few tries and no more: it describes an attempt that is already over, and the
-next one describes itself. A try is given up as soon as something newer about the pod waits.
+next one describes itself. A try is given up as soon as something newer about the pod waits. Who
+stops has better things to wait for than hundreds of them: after `end` none is begun.
 """
 
 import asyncio
@@ -62,6 +63,9 @@ class ConditionWriter:
         self._queue = ConditionQueue(limit)
         self._writers = Crew(workers, self._queue.take, self._work_off)
         self._overtaken: set[PodUid] = set()
+        self._is_ending = False
+        # Patches that have been sent and not been answered.
+        self.under_way = 0
         self._log = BoundedLog(log, clock)
 
     def __len__(self) -> int:
@@ -80,6 +84,14 @@ class ConditionWriter:
             return True
         self._overtaken.add(uid)
         return False
+
+    def end(self) -> None:
+        """Begin no more, neither what waits nor another try; what is under way is answered."""
+        self._is_ending = True
+        dropped = self._queue.end()
+        if dropped:
+            self._dropped.inc(dropped)
+            log.warning("%s conditions were not written, the scheduler is stopping", dropped)
 
     async def run(self) -> None:
         """Write patches until cancelled."""
@@ -100,6 +112,8 @@ class ConditionWriter:
             await self._admit()
             if not self._may_write() or self._is_stale(patch.uid):
                 return
+            if self._is_ending:
+                break
             if await self._try(patch):
                 return
             if left and not self._is_stale(patch.uid):
@@ -109,6 +123,7 @@ class ConditionWriter:
 
     async def _try(self, patch: ConditionPatch) -> bool:
         """Return whether the patch is settled, be it written or refused."""
+        self.under_way += 1
         try:
             response = await self._transport.request(
                 "PATCH",
@@ -121,6 +136,8 @@ class ConditionWriter:
         except KubeError as error:
             log.debug("condition of pod %s/%s: %s", patch.namespace, patch.name, error)
             return False
+        finally:
+            self.under_way -= 1
         if response.status in (408, 429) or response.status >= 500:
             return False
         if not response.ok and not _is_replaced(response):

@@ -9,6 +9,37 @@ from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import Late, Lost, status
 from tests.unit.app.lifecycle_scene import Scene
 from tests.unit.kube.elector_seat import LEASE, Seat, hold_by_other
+from tests.unit.kube.write_fakes import Desk, condition
+
+
+class TestConditions:
+    """Those under way are writes as any others."""
+
+    @virtual_time
+    async def test_the_lease_is_given_back_when_none_is_under_way(self, monkeypatch):
+        desk = Desk()
+        seat = Seat(api=desk.api)
+        desk.api.script("PATCH", "*", *[Late(1.0)] * 400)
+        scene = Scene(elector=seat.elector, dispatcher=desk.dispatcher)
+        await settle()
+        for number in range(400):
+            desk.add_pod(f"p{number}")
+            desk.dispatcher.submit_condition(condition(f"p{number}"))
+        under_way = []
+        ask = desk.api.request
+
+        async def noting(method, path, **rest):
+            if method == "PUT" and b'"holderIdentity":""' in rest["body"]:
+                under_way.append(desk.dispatcher._conditions.under_way)
+            return await ask(method, path, **rest)
+
+        monkeypatch.setattr(desk.api, "request", noting)
+        scene.stop.set()
+        assert await scene.running == ExitCode.OK
+        assert under_way == [0]
+        assert seat.spec()["holderIdentity"] == ""
+        # Eight at a time, every second from 0 to 26: what is begun later could outlast the drain.
+        assert len(desk.api.asked("PATCH")) == 8 * 27
 
 
 class TestLeaseThatIsBeingTaken:

@@ -38,6 +38,16 @@ def failure(message: str, node: str) -> ConditionPatch:
     return replace(condition(message=message), nominated_node_name=node)
 
 
+def slow_desk(*, pods: int, answered_after_seconds: float) -> Desk:
+    """Return a desk with as many conditions to be written, one after the other."""
+    desk = Desk(condition_workers=1)
+    desk.api.script("PATCH", "*", *[Late(answered_after_seconds)] * pods)
+    for number in range(pods):
+        desk.add_pod(f"p{number}")
+        desk.dispatcher.submit_condition(condition(f"p{number}"))
+    return desk
+
+
 class TestPatch:
     """What is written."""
 
@@ -260,6 +270,65 @@ class TestBindFirst:
             desk.dispatcher.submit_condition(condition())
             await desk.dispatcher.drain(1.0)
         assert messages(desk) == ["no node"]
+
+
+class TestTheEnd:
+    """What is under way is seen to its end; what waits is not worth the lease."""
+
+    @virtual_time
+    async def test_those_that_wait_are_dropped_in_time_for_the_last_call_to_end(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        desk = slow_desk(pods=100, answered_after_seconds=3.0)
+        async with running(desk.dispatcher.run()):
+            await settle()
+            desk.dispatcher.stop_accepting()
+            assert await desk.dispatcher.drain(30.0) == 0
+            # The last one begins at 24: from 26 on, what takes four seconds could be too late.
+            assert loop_clock()() == 27.0
+        assert len(desk.api.asked("PATCH")) == 9
+        assert desk.metric("conditions_dropped_total") == 91
+        assert "91 conditions were not written" in caplog.text
+
+    @virtual_time
+    async def test_those_that_are_never_answered_are_given_up_in_time(self) -> None:
+        desk = slow_desk(pods=100, answered_after_seconds=3600.0)
+        async with running(desk.dispatcher.run()):
+            await asyncio.sleep(1.3)
+            desk.dispatcher.stop_accepting()
+            assert await desk.dispatcher.drain(30.0) == 0
+
+    @virtual_time
+    async def test_one_that_is_under_way_at_the_end_counts(self) -> None:
+        desk = slow_desk(pods=1, answered_after_seconds=3.0)
+        async with running(desk.dispatcher.run()):
+            await settle()
+            desk.dispatcher.stop_accepting()
+            assert await desk.dispatcher.drain(2.0) == 1
+
+    @virtual_time
+    async def test_one_that_waits_for_another_try_is_not_under_way_and_has_none(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.refusing = True
+        desk.dispatcher.submit_condition(condition())
+        async with running(desk.dispatcher.run()):
+            await settle()
+            desk.dispatcher.stop_accepting()
+            # The second try would come at 0.3.
+            assert await desk.dispatcher.drain(0.2) == 0
+            await asyncio.sleep(60.0)
+        assert len(desk.api.asked("PATCH")) == 1
+        assert desk.metric("conditions_dropped_total") == 1
+
+    @virtual_time
+    async def test_who_takes_more_waits_for_all_of_them(self) -> None:
+        desk = slow_desk(pods=3, answered_after_seconds=3.0)
+        async with running(desk.dispatcher.run()):
+            await settle()
+            assert await desk.dispatcher.drain(5.0) == 1
+            assert await desk.dispatcher.drain(60.0) == 0
+        assert len(desk.api.asked("PATCH")) == 3
 
 
 class TestTrouble:
