@@ -259,12 +259,16 @@ class Daemon:
     async def _write_out(self) -> int:
         """See writes to their end; return how many have none that is known."""
         graph = self._graph
-        unresolved, *others = await asyncio.gather(
+        clock = asyncio.get_running_loop().time
+        give_up_at = clock() + DRAIN_SECONDS
+        unresolved, _, unwritten = await asyncio.gather(
             graph.dispatcher.drain(DRAIN_SECONDS),
             graph.writes.drain(DRAIN_SECONDS),
             graph.reload.keeper.drain(DRAIN_SECONDS),
         )
-        unwritten = sum(others)
+        # Until the last bind has ended, what is seen may have led to more: a claim that was waited
+        # for to another volume to be written.
+        unwritten += await graph.writes.drain(max(0.0, give_up_at - clock()))
         if unresolved:
             logger.error(
                 "Stopping with bindings or conditions whose outcome is unknown",
