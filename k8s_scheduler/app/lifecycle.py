@@ -3,11 +3,12 @@
 Start: serve health, watch nodes and whatever else decisions depend on, then pods (also as a
 standby, unless told to wait), become the leader, catch up with everything the last one wrote,
 decide. Stop: decide nothing more, see the writes under way to their end while the lease is still
-held (bindings and conditions, and in the same time the evictions and volumes that pods wait for, and
-the last good configuration), give the lease back, write the last events: they tell what has happened, and nobody
-has to wait for them. A lease under which a write may still be under way is not given back, but runs
-out. A lost lease ends the process at once: it can't know what it has missed, and nothing it has
-started can outlast the lease.
+held (bindings and conditions, and in the same time the evictions and volumes that pods wait for
+and the last good configuration), give the lease back, write the last events: they tell what has
+happened, and nobody has to wait for them. A lease under which a write may still be under way is not
+given back, but runs out; so does that of a process of which a part dies meanwhile. A lost lease
+ends the process at once: it can't know what it has missed, and nothing it has started can outlast
+the lease.
 """
 
 import asyncio
@@ -136,18 +137,20 @@ class Daemon:
         await self._end(stop)
         try:
             if self._tasks.died.done():
-                died = self._tasks.died.result()
-                logger.critical("Internal failure", exc_info=died)
-                return ExitCode.FAILURE
+                return self._broken()
             if self._lease_lost.is_set():
                 logger.error("Leaderelection lost")
                 return ExitCode.FAILURE
-            return await self._drain()
+            return await self._drain_unless_broken()
         finally:
             self._graph.pump.forbid()
             await self._tasks.stop()
             if self._graph.recording is not None:
                 self._graph.recording.close()
+
+    def _broken(self) -> int:
+        logger.critical("Internal failure", exc_info=self._tasks.died.result())
+        return ExitCode.FAILURE
 
     async def _end(self, stop: asyncio.Event) -> None:
         """Wait for whatever ends the run."""
@@ -243,6 +246,16 @@ class Daemon:
         await self._tasks.stop("leading")
         if elector is not None and may_hold and certain:
             await elector.release()
+
+    async def _drain_unless_broken(self) -> int:
+        """Drain while every part lives: without one of them nobody knows what is still to come."""
+        draining = asyncio.create_task(self._drain())
+        try:
+            await asyncio.wait((draining, self._tasks.died), return_when=asyncio.FIRST_COMPLETED)
+            return self._broken() if self._tasks.died.done() else draining.result()
+        finally:
+            draining.cancel()
+            await asyncio.gather(draining, return_exceptions=True)
 
     async def _drain(self) -> int:
         graph = self._graph

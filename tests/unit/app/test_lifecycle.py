@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from k8s_scheduler.app.exit_codes import ExitCode
 from tests.unit.app.lifecycle_scene import Scene
 
@@ -141,10 +143,7 @@ async def test_caches_may_wait_for_leadership():
 
 async def test_stopping_drains_while_the_lease_is_held_and_then_gives_it_back():
     scene = Scene()
-    scene.elector.acquired.set()
-    scene.nodes.caught_up.set()
-    scene.pods.caught_up.set()
-    await scene.sync()
+    await scene.lead()
     assert scene.log[-1] == "allow"
     scene.stop.set()
     assert await scene.running == ExitCode.OK
@@ -188,10 +187,7 @@ async def test_a_drain_that_leaves_binds_in_doubt_says_so():
 
 async def test_a_lease_under_which_a_write_may_still_arrive_is_left_to_run_out():
     scene = Scene(left=2)
-    scene.elector.acquired.set()
-    scene.nodes.caught_up.set()
-    scene.pods.caught_up.set()
-    await scene.sync()
+    await scene.lead()
     scene.stop.set()
     assert await scene.running == ExitCode.DRAIN_TIMED_OUT
     assert "release" not in scene.log
@@ -281,10 +277,45 @@ async def test_a_lost_lease_ends_the_process_without_a_drain():
 
 async def test_a_lease_lost_while_deciding_stops_the_decisions_first():
     scene = Scene()
-    scene.elector.acquired.set()
-    scene.nodes.caught_up.set()
-    scene.pods.caught_up.set()
-    await scene.sync()
+    await scene.lead()
     scene.elector.lost.set()
     assert await scene.running == ExitCode.FAILURE
     assert scene.log[-2:] == ["forbid", "forbid"]
+
+
+async def test_a_part_that_dies_while_the_process_drains_is_told_and_ends_it(caplog):
+    scene = Scene()
+    await scene.lead()
+    gate, forever = asyncio.Event(), asyncio.Event()
+
+    async def drain(_seconds):
+        await forever.wait()
+
+    async def dies():
+        await gate.wait()
+        raise RuntimeError("a bug in a lane")
+
+    scene.graph.dispatcher.drain = drain
+    scene.daemon._tasks.start("victim", dies())
+    scene.stop.set()
+    await scene.turn()
+    assert not scene.running.done()
+    gate.set()
+    assert await scene.running == ExitCode.FAILURE
+    [record] = [r for r in caplog.records if r.message == "Internal failure"]
+    assert "a bug in a lane" in str(record.exc_info[1])
+    # It may have been about to write: the lease runs out.
+    assert "release" not in scene.log
+
+
+async def test_a_drain_that_fails_by_itself_is_not_hidden():
+    scene = Scene(elect=False)
+    await scene.sync()
+
+    async def fails(_seconds):
+        raise RuntimeError("a bug in the drain")
+
+    scene.graph.dispatcher.drain = fails
+    scene.stop.set()
+    with pytest.raises(RuntimeError, match="a bug in the drain"):
+        await scene.running
