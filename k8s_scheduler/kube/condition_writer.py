@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.kube.answers import is_gone, is_passing
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.conditions import (
     ConditionPatch,
@@ -138,10 +139,12 @@ class ConditionWriter:
             return False
         finally:
             self.under_way -= 1
-        if response.status in (408, 429) or response.status >= 500:
+        if response.ok or is_gone(response):
+            return True
+        if is_passing(response) or response.status == 409:
+            # The latter: somebody wrote at the same time.
             return False
-        if not response.ok and not _is_replaced(response):
-            self._refused(patch, response)
+        self._refused(patch, response)
         return True
 
     def _refused(self, patch: ConditionPatch, response: Response) -> None:
@@ -158,11 +161,3 @@ class ConditionWriter:
     def _drop(self, key: str, text: str, patch: ConditionPatch, *args: object) -> None:
         self._dropped.inc()
         self._log.warning(key, text, patch.namespace, patch.name, *args)
-
-
-def _is_replaced(response: Response) -> bool:
-    """Return whether the pod is gone or its name now belongs to a pod of another uid."""
-    if response.status == 422:
-        # How the server words a uid that does not match: an attempt to change it.
-        return "metadata.uid" in response.error().message
-    return response.status in (404, 409)

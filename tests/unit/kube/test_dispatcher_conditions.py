@@ -9,6 +9,7 @@ import pytest
 
 from k8s_scheduler.kube.conditions import ConditionPatch
 from k8s_scheduler.kube.errors import NotSent
+from k8s_scheduler.kube.http import Response
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import Late, Lost, status
 from tests.unit.kube.write_fakes import (
@@ -22,6 +23,23 @@ from tests.unit.kube.write_fakes import (
 )
 
 STATUS = pod_path() + "/status"
+MODIFIED = (
+    'Operation cannot be fulfilled on pods "p": the object has been modified; please apply '
+    "your changes to the latest version and try again"
+)
+ANOTHER_UID = (
+    status(
+        422,
+        "Invalid",
+        'Pod "p" is invalid: metadata.uid: Invalid value: "uid-p": field is immutable',
+    ),
+    status(
+        409,
+        "Conflict",
+        'Operation cannot be fulfilled on pods "p": Precondition failed: UID in precondition: '
+        "uid-p, UID in object meta: uid-q",
+    ),
+)
 
 
 def messages(desk: Desk) -> list[str]:
@@ -344,7 +362,11 @@ class TestTrouble:
         assert len(desk.api.asked("PATCH")) == 4
         assert desk.metric("conditions_dropped_total") == 1
 
-    @pytest.mark.parametrize("answer", [NotSent("x"), status(429, "x"), status(500, "x")])
+    @pytest.mark.parametrize(
+        "answer",
+        [NotSent("x"), status(429, "x"), status(500, "x"), status(409, "Conflict", MODIFIED)],
+        ids=["not sent", "429", "500", "written by somebody else too"],
+    )
     @virtual_time
     async def test_passing_trouble_is_overcome(self, answer: Any) -> None:
         desk = Desk()
@@ -355,7 +377,17 @@ class TestTrouble:
         assert len(desk.api.asked("PATCH")) == 2
         assert desk.metric("conditions_dropped_total") == 0
 
-    @pytest.mark.parametrize(("code", "dropped"), [(404, 0), (409, 0), (403, 1), (422, 1)])
+    @virtual_time
+    async def test_conflicts_without_an_end_are_counted(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.script("PATCH", STATUS, *[status(409, "Conflict", MODIFIED)] * 9)
+        desk.dispatcher.submit_condition(condition())
+        await desk.settled()
+        assert len(desk.api.asked("PATCH")) == 4
+        assert desk.metric("conditions_dropped_total") == 1
+
+    @pytest.mark.parametrize(("code", "dropped"), [(404, 0), (403, 1), (422, 1)])
     @virtual_time
     async def test_refusal_is_not_tried_again(self, code: int, dropped: int) -> None:
         desk = Desk()
@@ -365,13 +397,16 @@ class TestTrouble:
         assert len(desk.api.asked("PATCH")) == 1
         assert desk.metric("conditions_dropped_total") == dropped
 
+    @pytest.mark.parametrize("answer", ANOTHER_UID, ids=["422", "409"])
     @virtual_time
-    async def test_pod_of_another_uid_is_no_trouble(self, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_pod_of_another_uid_is_no_trouble(
+        self, answer: Response, caplog: pytest.LogCaptureFixture
+    ) -> None:
         desk = Desk()
-        message = 'Pod "p" is invalid: metadata.uid: Invalid value: "uid-p": field is immutable'
-        desk.api.script("PATCH", STATUS, status(422, "Invalid", message))
+        desk.api.script("PATCH", STATUS, answer)
         desk.dispatcher.submit_condition(condition())
         await desk.settled()
+        assert len(desk.api.asked("PATCH")) == 1
         assert desk.metric("conditions_dropped_total") == 0
         assert caplog.text == ""
 
