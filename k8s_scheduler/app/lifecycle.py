@@ -3,11 +3,12 @@
 Start: serve health, watch nodes and whatever else decisions depend on, then pods (also as a
 standby, unless told to wait), become the leader, catch up with everything the last one wrote,
 decide. Stop: decide nothing more, see the writes under way to their end while the lease is still
-held (bindings, and in the same time the evictions and volumes that pods wait for, and the last good
-configuration), give the lease back, write the last events: they tell what has happened, and nobody
-has to wait for them. A lease under which a write may still be under way is not given back, but runs
-out. A lost lease ends the process at once: it can't know what it has missed, and nothing it has
-started can outlast the lease.
+held (bindings and conditions, and in the same time the evictions and volumes that pods wait for
+and the last good configuration), give the lease back, write the last events: they tell what has
+happened, and nobody has to wait for them. A lease under which a write may still be under way is not
+given back, but runs out; so does that of a process of which a part dies meanwhile. A lost lease
+ends the process at once: it can't know what it has missed, and nothing it has started can outlast
+the lease.
 """
 
 import asyncio
@@ -136,18 +137,20 @@ class Daemon:
         await self._end(stop)
         try:
             if self._tasks.died.done():
-                died = self._tasks.died.result()
-                logger.critical("Internal failure", exc_info=died)
-                return ExitCode.FAILURE
+                return self._broken()
             if self._lease_lost.is_set():
                 logger.error("Leaderelection lost")
                 return ExitCode.FAILURE
-            return await self._drain()
+            return await self._drain_unless_broken()
         finally:
             self._graph.pump.forbid()
             await self._tasks.stop()
             if self._graph.recording is not None:
                 self._graph.recording.close()
+
+    def _broken(self) -> int:
+        logger.critical("Internal failure", exc_info=self._tasks.died.result())
+        return ExitCode.FAILURE
 
     async def _end(self, stop: asyncio.Event) -> None:
         """Wait for whatever ends the run."""
@@ -239,34 +242,54 @@ class Daemon:
     async def _give_back(self, *, certain: bool) -> None:
         """Let the next leader start at once, if it is certain that nothing of ours can follow."""
         elector = self._graph.elector
-        led = elector is not None and elector.is_leading
+        may_hold = elector is not None and elector.may_hold
         await self._tasks.stop("leading")
-        if elector is not None and led and certain:
+        if elector is not None and may_hold and certain:
             await elector.release()
+
+    async def _drain_unless_broken(self) -> int:
+        """Drain while every part lives: without one of them nobody knows what is still to come."""
+        draining = asyncio.create_task(self._drain())
+        try:
+            await asyncio.wait((draining, self._tasks.died), return_when=asyncio.FIRST_COMPLETED)
+            return self._broken() if self._tasks.died.done() else draining.result()
+        finally:
+            draining.cancel()
+            await asyncio.gather(draining, return_exceptions=True)
 
     async def _drain(self) -> int:
         graph = self._graph
         graph.pump.forbid()
         graph.dispatcher.stop_accepting()
-        unresolved, *others = await asyncio.gather(
+        unended = await self._write_out()
+        await self._give_back(certain=not unended)
+        dropped = await graph.recorder.drain(_EVENTS_SECONDS)
+        if dropped:
+            logger.warning("Events were not written", extra={"fields": {"events": dropped}})
+        logger.info("Stopped")
+        return ExitCode.DRAIN_TIMED_OUT if unended else ExitCode.OK
+
+    async def _write_out(self) -> int:
+        """See writes to their end; return how many have none that is known."""
+        graph = self._graph
+        clock = asyncio.get_running_loop().time
+        give_up_at = clock() + DRAIN_SECONDS
+        unresolved, _, unwritten = await asyncio.gather(
             graph.dispatcher.drain(DRAIN_SECONDS),
             graph.writes.drain(DRAIN_SECONDS),
             graph.reload.keeper.drain(DRAIN_SECONDS),
         )
-        unwritten = sum(others)
+        # Until the last bind has ended, what is seen may have led to more: a claim that was waited
+        # for to another volume to be written.
+        unwritten += await graph.writes.drain(max(0.0, give_up_at - clock()))
         if unresolved:
             logger.error(
-                "Stopping with bindings whose outcome is unknown",
-                extra={"fields": {"bindings": unresolved}},
+                "Stopping with bindings or conditions whose outcome is unknown",
+                extra={"fields": {"writes": unresolved}},
             )
         if unwritten:
             logger.error(
                 "Stopping with writes that have not come to their end",
                 extra={"fields": {"writes": unwritten}},
             )
-        await self._give_back(certain=not unresolved and not unwritten)
-        dropped = await graph.recorder.drain(_EVENTS_SECONDS)
-        if dropped:
-            logger.warning("Events were not written", extra={"fields": {"events": dropped}})
-        logger.info("Stopped")
-        return ExitCode.DRAIN_TIMED_OUT if unresolved or unwritten else ExitCode.OK
+        return unresolved + unwritten

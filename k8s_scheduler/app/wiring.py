@@ -160,6 +160,7 @@ def wire(
         metrics=metrics.kube,
         is_ours=lambda name: name in core.scheduler_names,
         may_look=may_write,
+        **around.timing(),
     )
     pods.add_handler(rejections.pod_changed)
 

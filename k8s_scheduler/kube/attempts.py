@@ -8,6 +8,7 @@ which a write can be held back, and whoever may forbid it is asked there.
 import asyncio
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Final
 
@@ -86,22 +87,34 @@ class Again:
 
     def may_resend(self) -> bool:
         """Return whether to send it again although its outcome is unknown: a GET, once."""
-        in_time = asyncio.get_running_loop().time() < self._call.deadline
         first, self._resent = not self._resent, True
-        return first and in_time
+        return first and self._is_in_time()
 
     async def may_log_in(self, headers: object, generation: int) -> bool:
-        """After a 401 read the credentials again; return whether they are others than these."""
+        """After a 401 read the credentials again; return whether they are others than these.
+
+        No longer than the call may take: its answer is the 401 then.
+        """
         if self._logged_in:
             return False
         self._logged_in = True
         if self._is_in_use(headers, generation):
-            await self._credentials.refresh(rejected=True)
-        return not self._is_in_use(headers, generation)
+            await refresh_in_time(self._credentials, self._call, rejected=True)
+        return self._is_in_time() and not self._is_in_use(headers, generation)
+
+    def _is_in_time(self) -> bool:
+        return asyncio.get_running_loop().time() < self._call.deadline
 
     def _is_in_use(self, headers: object, generation: int) -> bool:
         credentials = self._credentials
         return credentials.headers() is headers and credentials.generation == generation
+
+
+async def refresh_in_time(credentials: Credentials, call: Call, *, rejected: bool = False) -> None:
+    """Have credentials read again, and wait for it as long as the call may take."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(call.deadline):
+            await credentials.refresh(rejected=rejected)
 
 
 def lost(error: Exception, attempt: Attempt) -> TransportError:

@@ -63,7 +63,10 @@ class Credentials(Protocol):
         ...
 
     async def refresh(self, *, rejected: bool = False) -> None:
-        """Read again what may have changed; after a 401 everything. Never raises."""
+        """Read again what may have changed; after a 401 everything. Never raises.
+
+        It may take long. Who is cancelled meanwhile ends nothing for others.
+        """
         ...
 
 

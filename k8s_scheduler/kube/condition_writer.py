@@ -1,7 +1,8 @@
 """Writes PodScheduled conditions and nominations from their queue, some workers at a time.
 
 A condition is worth a few tries and no more: it describes an attempt that is already over, and the
-next one describes itself. A try is given up as soon as something newer about the pod waits.
+next one describes itself. A try is given up as soon as something newer about the pod waits. Who
+stops has better things to wait for than hundreds of them: after `end` none is begun.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable
 
 from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.kube.answers import is_gone, is_passing
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.conditions import (
     ConditionPatch,
@@ -62,6 +64,9 @@ class ConditionWriter:
         self._queue = ConditionQueue(limit)
         self._writers = Crew(workers, self._queue.take, self._work_off)
         self._overtaken: set[PodUid] = set()
+        self._is_ending = False
+        # Patches that have been sent and not been answered.
+        self.under_way = 0
         self._log = BoundedLog(log, clock)
 
     def __len__(self) -> int:
@@ -80,6 +85,14 @@ class ConditionWriter:
             return True
         self._overtaken.add(uid)
         return False
+
+    def end(self) -> None:
+        """Begin no more, neither what waits nor another try; what is under way is answered."""
+        self._is_ending = True
+        dropped = self._queue.end()
+        if dropped:
+            self._dropped.inc(dropped)
+            log.warning("%s conditions were not written, the scheduler is stopping", dropped)
 
     async def run(self) -> None:
         """Write patches until cancelled."""
@@ -100,6 +113,8 @@ class ConditionWriter:
             await self._admit()
             if not self._may_write() or self._is_stale(patch.uid):
                 return
+            if self._is_ending:
+                break
             if await self._try(patch):
                 return
             if left and not self._is_stale(patch.uid):
@@ -109,6 +124,7 @@ class ConditionWriter:
 
     async def _try(self, patch: ConditionPatch) -> bool:
         """Return whether the patch is settled, be it written or refused."""
+        self.under_way += 1
         try:
             response = await self._transport.request(
                 "PATCH",
@@ -121,10 +137,14 @@ class ConditionWriter:
         except KubeError as error:
             log.debug("condition of pod %s/%s: %s", patch.namespace, patch.name, error)
             return False
-        if response.status in (408, 429) or response.status >= 500:
+        finally:
+            self.under_way -= 1
+        if response.ok or is_gone(response):
+            return True
+        if is_passing(response) or response.status == 409:
+            # The latter: somebody wrote at the same time.
             return False
-        if not response.ok and not _is_replaced(response):
-            self._refused(patch, response)
+        self._refused(patch, response)
         return True
 
     def _refused(self, patch: ConditionPatch, response: Response) -> None:
@@ -141,11 +161,3 @@ class ConditionWriter:
     def _drop(self, key: str, text: str, patch: ConditionPatch, *args: object) -> None:
         self._dropped.inc()
         self._log.warning(key, text, patch.namespace, patch.name, *args)
-
-
-def _is_replaced(response: Response) -> bool:
-    """Return whether the pod is gone or its name now belongs to a pod of another uid."""
-    if response.status == 422:
-        # How the server words a uid that does not match: an attempt to change it.
-        return "metadata.uid" in response.error().message
-    return response.status in (404, 409)

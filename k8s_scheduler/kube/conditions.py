@@ -9,7 +9,7 @@ as it stands, so the next failed attempt writes it again.
                  put (newer one: replaces it in place)
      nothing ───────────────► WAITING ──── take ───► BUSY ── done ──► nothing
         ▲                        │                     │
-        └── overflow, withdraw ──┘                     └ put: WAITING as well, taken after `done`
+        └ overflow, withdraw, end┘                     └ put: WAITING as well, taken after `done`
 
 Invariant: at most one patch per pod is BUSY, so two of them never overtake each other.
 """
@@ -99,6 +99,12 @@ class ConditionQueue:
             dropped = self._waiting.pop(next(iter(self._waiting)))
         self._waiting[patch.uid] = patch
         return dropped
+
+    def end(self) -> int:
+        """Forget every patch that nobody has begun to write; return how many there were."""
+        count = len(self._waiting)
+        self._waiting.clear()
+        return count
 
     def take(self) -> ConditionPatch | None:
         """Return a patch of a pod that is not busy, and make it busy; None if there is none."""

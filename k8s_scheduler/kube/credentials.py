@@ -9,7 +9,8 @@
 `headers()` gives the same object until the token is another one, so whoever got a 401 can tell by
 identity whether trying again makes sense. `generation` grows when connections must be made anew:
 another certificate, another CA. Reading happens in a thread and one at a time; many requests that
-are rejected together cause one read.
+are rejected together cause one read. Who asked and gives up ends nothing: a plugin that takes long
+is waited for by whoever can wait, and what it says is there for all.
 """
 
 import asyncio
@@ -60,6 +61,8 @@ class RotatingCredentials:
         self._clock = clock
         self._wall_clock = wall_clock
         self._lock = asyncio.Lock()
+        # What is being read, after a 401 or not.
+        self._refreshing: dict[bool, asyncio.Task[None]] = {}
         self._failed_at = float("-inf")
         self._rejected_at = float("-inf")
         # Grows when connections must be made anew.
@@ -107,6 +110,13 @@ class RotatingCredentials:
 
     async def refresh(self, *, rejected: bool = False) -> None:
         """Read again what may have changed; after a 401 everything. Never raises."""
+        task = self._refreshing.get(rejected)
+        if task is None or task.done():
+            task = asyncio.create_task(self._refresh(rejected=rejected))
+            self._refreshing[rejected] = task
+        await asyncio.shield(task)
+
+    async def _refresh(self, *, rejected: bool) -> None:
         asked_at = self._clock()
         async with self._lock:
             if rejected:

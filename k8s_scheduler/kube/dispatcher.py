@@ -192,9 +192,19 @@ class Dispatcher:
             self._waits.create_task(self._conditions.run())
 
     async def drain(self, timeout_seconds: float) -> int:
-        """Wait until everything is written; return the number of binds whose end is not known."""
-        await wait_within(self._idle, timeout_seconds, sleep=self._sleep)
-        return len(self._binds)
+        """Wait until everything is written; return the number of writes whose end is not known.
+
+        A lease that must be left to run out costs more than conditions that are not written: who
+        takes no more writes drops those that wait, in time for the last call under way to end.
+        """
+        last_seconds = min(timeout_seconds, self._config.call_timeout_seconds)
+        first_seconds = timeout_seconds - last_seconds
+        if not await wait_within(self._idle, first_seconds, sleep=self._sleep):
+            if not self._accepting:
+                self._conditions.end()
+                self._check_idle()
+            await wait_within(self._idle, last_seconds, sleep=self._sleep)
+        return len(self._binds) + self._conditions.under_way
 
     def _put(self, bind: BindMachine) -> None:
         self._ready.append(bind)

@@ -18,6 +18,8 @@ Why two never write at once, whatever happens to answers:
   A term that was over for a moment is over for good.
 * A write without an answer counts as not done. The lease is read before the next one, and a late
   write of ours carries an old resourceVersion, so it cannot undo anything.
+* A call takes half of the renew deadline at most, as in client-go (`NewFromKubeconfig`): where a
+  connection has died without a word, there is time for another try on another one.
 * No remote timestamp is ever compared with a local clock. Ours goes on while the machine sleeps.
 
 How soon one follows another: renewals come every retry period, and a candidate reads the lease
@@ -32,7 +34,9 @@ lease duration minus renew deadline. And a lease that is deleted while it is hel
 process that has never seen it; those that have seen it wait as if it were still there.
 
 The order when stopping: stop deciding, let the writes under way end while `hold` goes on, leave
-`hold`, `release`. After a loss the process had better end: it cannot know what it has missed.
+`hold`, `release`. So does who has asked for the lease and not been answered (`may_hold`): it would
+be held by a process that is no more. After a loss the process had better end: it cannot know what
+it has missed.
 """
 
 import asyncio
@@ -67,6 +71,9 @@ LOOK_SECONDS: Final = 0.5
 _LOOK_JITTER: Final = 0.2
 # Shorter waits than this are no waits to an event loop.
 _SHORTEST_SECONDS: Final = 0.01
+# How much one call may take of the time there is for several, but for a short renew deadline.
+_CALL_SHARE: Final = 0.5
+_LEAST_CALL_SECONDS: Final = 1.0
 
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -113,6 +120,10 @@ class Elector:
         self._held_from = float("-inf")
         # The lease as our own last write left it; None whenever that is not certain.
         self._ours: Lease | None = None
+        # The version that our last write was to replace, "" for none, until it has come to nothing.
+        self._asked_over: str | None = None
+        # We have asked for the lease to be taken from us; there may have been no answer.
+        self._asked_to_release = False
         self._sight = Sight(clock)
         self._watch = LeaseWatch(
             transport,
@@ -127,6 +138,11 @@ class Elector:
     def is_leading(self) -> bool:
         """Whether we lead, as far as is known; ask `may_write` before a write."""
         return self._leading
+
+    @property
+    def may_hold(self) -> bool:
+        """Whether the lease is ours to give back, or may be: we have asked for it."""
+        return self._leading or (not self._in_term and self._asked_over is not None)
 
     @property
     def holder(self) -> str:
@@ -173,13 +189,14 @@ class Elector:
                 if left_seconds <= 0.0:
                     log.error("failed to renew lease %s: timed out", self._lease_name)
                     return
+                tried_at = self._clock()
                 tried = await self._try(left_seconds)
                 if tried is _Try.TAKEN:
                     log.error("lost lease %s to %s", self._lease_name, self.holder)
                     self._held_from = float("-inf")
                     return
                 held = tried is _Try.HELD
-                next_at = (self._held_from if held else self._clock()) + retry_seconds
+                next_at = (self._held_from if held else tried_at) + retry_seconds
         finally:
             self._stop_leading()
 
@@ -190,34 +207,46 @@ class Elector:
         """
         self._stop_leading()
         give_up_at = self._clock() + timeout_seconds
-        while (left_seconds := give_up_at - self._clock()) > 0.0:
+        while (tried_at := self._clock()) < give_up_at:
             try:
-                if await self._give_back(left_seconds):
+                if await self._give_back(give_up_at, timeout_seconds * _CALL_SHARE):
                     return True
             except Conflict:
                 continue
             except KubeError as error:
                 self._complain("update", error)
-                await self._sleep(min(self._config.retry_period_seconds, left_seconds))
+                next_at = min(tried_at + self._config.retry_period_seconds, give_up_at)
+                await self._sleep(max(0.0, next_at - self._clock()))
         return False
 
-    async def _give_back(self, timeout_seconds: float) -> bool:
+    async def _give_back(self, give_up_at: float, call_seconds: float) -> bool:
         lease, self._ours = self._ours, None
         if lease is None:
-            started_at = self._clock()
-            lease = await self._store.read(timeout_seconds)
-            timeout_seconds -= self._clock() - started_at
-        if lease is None or lease.holder != self._config.identity:
+            lease = await self._store.read(min(call_seconds, give_up_at - self._clock()))
+        if lease is None or not self._may_become_ours(lease):
+            if self._asked_to_release and self._clock() < self._deadline:
+                # So early nobody can have taken it from us: it was given back by an earlier try.
+                self._in_term = False
             return True
-        if timeout_seconds <= 0.0:
+        asked_at = self._clock()
+        if asked_at >= give_up_at:
             return False
         spec = released(lease, wall_ns=self._wall_clock_ns())
-        asked_at = self._clock()
-        written = await self._store.write(lease, spec, timeout_seconds=timeout_seconds)
+        seconds = min(call_seconds, give_up_at - asked_at)
+        self._asked_to_release = True
+        written = await self._store.write(lease, spec, timeout_seconds=seconds)
         self._in_term = False
         self._sight.look(written, asked_at=asked_at)
         log.info("released lease %s", self._lease_name)
         return True
+
+    def _may_become_ours(self, lease: Lease) -> bool:
+        """Return whether the lease is ours, or a write of ours may yet make it so.
+
+        That is one without an answer which was to replace this very version. Whatever else
+        replaces it forestalls that write, and we were free to.
+        """
+        return self._config.identity == lease.holder or self._asked_over == lease.resource_version
 
     async def _try(self, timeout_seconds: float) -> _Try:
         """Make or keep us the holder, within the time."""
@@ -230,12 +259,14 @@ class Elector:
         if asked_at >= give_up_at:
             return _Try.FAILED
         try:
-            lease = await self._store.read(give_up_at - asked_at)
+            lease = await self._store.read(self._call_seconds(give_up_at - asked_at))
         except KubeError as error:
             self._complain("get", error)
             return _Try.FAILED
         if lease is not None and not self._sight.look(lease, asked_at=asked_at):
             return _Try.CHANGED
+        if lease is not None and not self._may_become_ours(lease):
+            self._asked_over = None
         if not self._is_free(lease):
             return _Try.TAKEN
         return await self._write(lease, give_up_at)
@@ -245,12 +276,17 @@ class Elector:
         started_at = self._clock()
         if started_at >= give_up_at:
             return _Try.FAILED
+        self._asked_over = lease.resource_version if lease is not None else ""
         spec = held_by(self._config, lease, wall_ns=self._wall_clock_ns())
         try:
-            written = await self._store.write(lease, spec, timeout_seconds=give_up_at - started_at)
-        except (Conflict, NotFound):
+            seconds = self._call_seconds(give_up_at - started_at)
+            written = await self._store.write(lease, spec, timeout_seconds=seconds)
+        except Conflict:
             return _Try.CHANGED
         except KubeError as error:
+            if lease is not None and isinstance(error, NotFound):
+                return _Try.CHANGED
+            # Where the lease is to be made, it is its namespace that is not found.
             self._complain("create" if lease is None else "update", error)
             return _Try.FAILED
         self._sight.look(written, asked_at=started_at)
@@ -260,6 +296,11 @@ class Elector:
             return _Try.FAILED
         self._held_from = started_at
         return _Try.HELD if self._clock() < self._deadline else _Try.FAILED
+
+    def _call_seconds(self, left_seconds: float) -> float:
+        """Return how long one call may take, of the time that is left for all of them."""
+        share_seconds = self._config.renew_deadline_seconds * _CALL_SHARE
+        return min(left_seconds, max(share_seconds, _LEAST_CALL_SECONDS))
 
     def _is_free(self, lease: Lease | None) -> bool:
         """Return whether nobody else can still be writing under the record last seen."""
@@ -301,6 +342,7 @@ class Elector:
 
     def _start_leading(self) -> None:
         self._leading = self._in_term = True
+        self._asked_to_release = False
         self._status.set(1)
         log.info("successfully acquired lease %s", self._lease_name)
         log.info("%s became leader", self._config.identity)

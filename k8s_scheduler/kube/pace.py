@@ -16,6 +16,7 @@ from k8s_scheduler.kube.errors import (
     ServerError,
     TooManyRequests,
 )
+from k8s_scheduler.kube.waiting import bounded_wait
 from k8s_scheduler.lib.backoff import Backoff
 
 
@@ -76,7 +77,7 @@ class Delays:
         if isinstance(error, NotSent | OutcomeUnknown | ServerError):
             return self._away.next_seconds()
         delay_seconds = self._backoff.next_seconds()
-        if isinstance(error, TooManyRequests) and error.retry_after_seconds is not None:
-            asked = min(error.retry_after_seconds, self._pace.retry_after_maximum_seconds)
-            return max(asked, delay_seconds)
+        if isinstance(error, TooManyRequests):
+            maximum_seconds = self._pace.retry_after_maximum_seconds
+            return max(bounded_wait(error.retry_after_seconds, maximum_seconds), delay_seconds)
         return delay_seconds

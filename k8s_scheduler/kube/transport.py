@@ -13,6 +13,7 @@ closed after: OutcomeUnknown is the safe answer. Only a GET is sent a second tim
 A 401 makes the credentials be read again and, if they are others now, the request be sent once
 more, which is safe: it was not executed. A 403 is an answer. A server whose certificate is not
 trusted makes them be read again too, if their files have changed: the authority may be a new one.
+Neither makes a call last longer than it may, whatever a plugin that logs in takes.
 """
 
 import asyncio
@@ -34,6 +35,7 @@ from k8s_scheduler.kube.attempts import (
     distrust,
     is_outcome_unknown,
     lost,
+    refresh_in_time,
     words,
 )
 from k8s_scheduler.kube.auth import CHECK_SECONDS, Credentials
@@ -200,7 +202,7 @@ class ApiTransport:
             self._late.note(call, "withheld" if isinstance(error, BarredError) else "unknown")
         self._counter(call.method, "<error>").inc()
         if distrust(error) is not None:
-            await self._credentials.refresh()
+            await refresh_in_time(self._credentials, call)
 
     async def _send(self, session: aiohttp.ClientSession, call: Call) -> aiohttp.ClientResponse:
         content_type = "" if call.body is None else call.content_type

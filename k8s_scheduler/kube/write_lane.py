@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable
 
 from k8s_scheduler.api.config import MOST_PARALLELISM
+from k8s_scheduler.kube.answers import is_doubtful, is_gone, is_passing
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import KubeError, OutcomeUnknown
 from k8s_scheduler.kube.http import Response, Transport
@@ -105,9 +106,10 @@ class WriteLane:
                 return WriteOutcome(*key, done=False, message=answer)
             if answer.ok:
                 continue
-            if call.gone_is_fine and _is_gone(answer):
-                # Where an earlier try was not answered, it may have been the one that did it.
-                return WriteOutcome(*key, done=True, gone=not doubtful)
+            if call.gone_is_fine and is_gone(answer):
+                # An earlier try of which nothing is known may have been the one that deleted it.
+                ours = doubtful and call.method == "DELETE"
+                return WriteOutcome(*key, done=True, gone=not ours)
             error = answer.error()
             if answer.status == 403:
                 verb = call.method.lower()
@@ -116,7 +118,7 @@ class WriteLane:
         return WriteOutcome(*key, done=True)
 
     async def _call(self, call: Call) -> tuple[Response | str | None, bool]:
-        """Return the answer, or why there is none, and whether an earlier try went unanswered.
+        """Return the answer, or why there is none, and whether an earlier try may have been done.
 
         None where nothing may be written any more.
         """
@@ -142,6 +144,7 @@ class WriteLane:
             else:
                 if not _is_worth_another_try(call, answer):
                     return answer, doubtful
+                doubtful |= is_doubtful(answer)
                 refusal = answer.error()
                 problem = refusal.message
                 asked = bounded_wait(refusal.retry_after_seconds, _LONGEST_WAIT_SECONDS)
@@ -153,17 +156,7 @@ class WriteLane:
 
 def _is_worth_another_try(call: Call, answer: Response) -> bool:
     """Return whether the same call may be answered otherwise."""
-    if answer.status in (408, 429) or answer.status >= 500:
+    if is_passing(answer):
         return True
     # Somebody wrote at the same time. A call that names a version is settled by that.
-    return answer.status == 409 and call.gone_is_fine and not _is_gone(answer)
-
-
-def _is_gone(answer: Response) -> bool:
-    """Return whether the object is gone, or its name belongs to another one now."""
-    if answer.status == 404:
-        return True
-    message = answer.error().message
-    if answer.status == 409:
-        return "UID in precondition" in message
-    return answer.status == 422 and "metadata.uid" in message
+    return answer.status == 409 and call.gone_is_fine and not is_gone(answer)

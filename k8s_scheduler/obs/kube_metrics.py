@@ -125,7 +125,8 @@ class KubeMetrics:
         )
         self.conditions_dropped = Counter(
             "k8s_scheduler_conditions_dropped",
-            "PodScheduled conditions given up: no room, refused, or no answer after some tries.",
+            "PodScheduled conditions given up: no room, refused, no answer after some tries, or no "
+            "time for them at the end.",
             registry=registry,
         )
         self.leader_status = Gauge(

@@ -18,7 +18,7 @@ FOUND_BY = {
     "rebind_after_504": (108, "conditions tell what happened"),
     "stolen_lease": (2, "two leaders never both write"),
     "uncounted_renewal": (2, "two leaders never both write"),
-    "unreserve_on_unknown": (20, "no second node while in doubt"),
+    "unreserve_on_unknown": (11, "no second node while in doubt"),
     "wrong_resume": (6, "no pod lost"),
 }
 

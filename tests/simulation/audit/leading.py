@@ -14,12 +14,11 @@ from tests.simulation.audit.scene import (
     is_doubtful,
     kind_of,
 )
-from tests.simulation.history import Call, Happened
+from tests.simulation.history import Call
 
 # How far a replica's clock may go wrong, and a grain of time.
 _CLOCK_DRIFT = 0.002
 _GRAIN_SECONDS = 0.01
-_DRAIN_SECONDS = 30.0
 
 
 @dataclass(slots=True)
@@ -30,7 +29,6 @@ class Leader:
     # The version of the write that made it the leader.
     barrier: int = 0
     term: int = 0
-    stopping_at: float | None = None
     under_way: dict[int, Call] = field(default_factory=dict)
     # The last thing asked about each pod that is being bound.
     asked: dict[str, Call] = field(default_factory=dict)
@@ -81,10 +79,6 @@ class Leading(Check):
                 leader.barrier = call.changes[-1].version
             leader.held_from = max(leader.held_from, call.sent_at)
 
-    def happened(self, entry: Happened) -> None:
-        if entry.what == "stopping":
-            self._leader(entry.client).stopping_at = entry.at
-
     def finish(self) -> None:
         calm = self.scene.calm_at
         silent = self.scene.at - self._renewed_at
@@ -114,9 +108,6 @@ class Leading(Check):
                 )
 
     def _check_release(self, call: Call, leader: Leader) -> None:
-        stopping = leader.stopping_at
-        if stopping is not None and self.scene.at - stopping >= _DRAIN_SECONDS:
-            return
         if leader.under_way:
             first = next(iter(leader.under_way.values()))
             self.scene.break_rule("released after the drain", f"{call} while {first} is under way")

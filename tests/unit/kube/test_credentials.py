@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from k8s_scheduler.kube.incluster import InClusterSource
 from k8s_scheduler.kube.kubeconfig import KubeconfigSource
 from k8s_scheduler.kube.login import Login
 from tests.fakes.certificates import Authority
-from tests.fakes.clock import FakeClock
+from tests.fakes.clock import FakeClock, settle
 
 
 class Source:
@@ -23,6 +24,8 @@ class Source:
         self.expires_at: float | None = None
         self.broken = False
         self.reads: list[bool] = []
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
 
     def describe(self) -> str:
         return "a test"
@@ -32,6 +35,7 @@ class Source:
 
     def read(self, *, renew: bool) -> Login:
         self.reads.append(renew)
+        self.may_go_on.wait()
         if self.broken:
             raise CredentialsError("the disk is gone")
         token = f"Bearer {self.token}"
@@ -190,6 +194,43 @@ class TestRejected:
         clock.advance(1)
         await credentials.refresh(rejected=True)
         assert source.reads == [True, True]
+
+
+class TestGivingUp:
+    """Reading may take long, and who asked may have less time."""
+
+    async def test_who_gives_up_ends_nothing_for_the_others(self) -> None:
+        source, clock = Source(), FakeClock()
+        credentials = await opened(source, clock)
+        source.token = "two"
+        source.may_go_on.clear()
+        waiting = [asyncio.create_task(credentials.refresh(rejected=True)) for _ in range(3)]
+        await settle()
+        waiting[0].cancel()
+        await settle()
+        assert [task.done() for task in waiting] == [True, False, False]
+        source.may_go_on.set()
+        await asyncio.gather(*waiting[1:])
+        assert credentials.headers() == {"Authorization": "Bearer two"}
+        assert source.reads == [True]
+
+    async def test_what_everybody_gave_up_is_there_for_the_next_one(self) -> None:
+        source, clock = Source(), FakeClock()
+        credentials = await opened(source, clock)
+        source.token = "two"
+        source.may_go_on.clear()
+        waiting = asyncio.create_task(credentials.refresh(rejected=True))
+        await settle()
+        waiting.cancel()
+        await settle()
+        # However long it takes: nobody starts a second plugin beside one that hangs.
+        clock.advance(60)
+        later = asyncio.create_task(credentials.refresh(rejected=True))
+        await settle()
+        source.may_go_on.set()
+        await later
+        assert credentials.headers() == {"Authorization": "Bearer two"}
+        assert source.reads == [True]
 
 
 class TestFailure:

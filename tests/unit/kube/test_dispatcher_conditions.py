@@ -9,6 +9,7 @@ import pytest
 
 from k8s_scheduler.kube.conditions import ConditionPatch
 from k8s_scheduler.kube.errors import NotSent
+from k8s_scheduler.kube.http import Response
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import Late, Lost, status
 from tests.unit.kube.write_fakes import (
@@ -22,6 +23,23 @@ from tests.unit.kube.write_fakes import (
 )
 
 STATUS = pod_path() + "/status"
+MODIFIED = (
+    'Operation cannot be fulfilled on pods "p": the object has been modified; please apply '
+    "your changes to the latest version and try again"
+)
+ANOTHER_UID = (
+    status(
+        422,
+        "Invalid",
+        'Pod "p" is invalid: metadata.uid: Invalid value: "uid-p": field is immutable',
+    ),
+    status(
+        409,
+        "Conflict",
+        'Operation cannot be fulfilled on pods "p": Precondition failed: UID in precondition: '
+        "uid-p, UID in object meta: uid-q",
+    ),
+)
 
 
 def messages(desk: Desk) -> list[str]:
@@ -36,6 +54,16 @@ def nomination(node: str) -> ConditionPatch:
 
 def failure(message: str, node: str) -> ConditionPatch:
     return replace(condition(message=message), nominated_node_name=node)
+
+
+def slow_desk(*, pods: int, answered_after_seconds: float) -> Desk:
+    """Return a desk with as many conditions to be written, one after the other."""
+    desk = Desk(condition_workers=1)
+    desk.api.script("PATCH", "*", *[Late(answered_after_seconds)] * pods)
+    for number in range(pods):
+        desk.add_pod(f"p{number}")
+        desk.dispatcher.submit_condition(condition(f"p{number}"))
+    return desk
 
 
 class TestPatch:
@@ -262,6 +290,65 @@ class TestBindFirst:
         assert messages(desk) == ["no node"]
 
 
+class TestTheEnd:
+    """What is under way is seen to its end; what waits is not worth the lease."""
+
+    @virtual_time
+    async def test_those_that_wait_are_dropped_in_time_for_the_last_call_to_end(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        desk = slow_desk(pods=100, answered_after_seconds=3.0)
+        async with running(desk.dispatcher.run()):
+            await settle()
+            desk.dispatcher.stop_accepting()
+            assert await desk.dispatcher.drain(30.0) == 0
+            # The last one begins at 24: from 26 on, what takes four seconds could be too late.
+            assert loop_clock()() == 27.0
+        assert len(desk.api.asked("PATCH")) == 9
+        assert desk.metric("conditions_dropped_total") == 91
+        assert "91 conditions were not written" in caplog.text
+
+    @virtual_time
+    async def test_those_that_are_never_answered_are_given_up_in_time(self) -> None:
+        desk = slow_desk(pods=100, answered_after_seconds=3600.0)
+        async with running(desk.dispatcher.run()):
+            await asyncio.sleep(1.3)
+            desk.dispatcher.stop_accepting()
+            assert await desk.dispatcher.drain(30.0) == 0
+
+    @virtual_time
+    async def test_one_that_is_under_way_at_the_end_counts(self) -> None:
+        desk = slow_desk(pods=1, answered_after_seconds=3.0)
+        async with running(desk.dispatcher.run()):
+            await settle()
+            desk.dispatcher.stop_accepting()
+            assert await desk.dispatcher.drain(2.0) == 1
+
+    @virtual_time
+    async def test_one_that_waits_for_another_try_is_not_under_way_and_has_none(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.refusing = True
+        desk.dispatcher.submit_condition(condition())
+        async with running(desk.dispatcher.run()):
+            await settle()
+            desk.dispatcher.stop_accepting()
+            # The second try would come at 0.3.
+            assert await desk.dispatcher.drain(0.2) == 0
+            await asyncio.sleep(60.0)
+        assert len(desk.api.asked("PATCH")) == 1
+        assert desk.metric("conditions_dropped_total") == 1
+
+    @virtual_time
+    async def test_who_takes_more_waits_for_all_of_them(self) -> None:
+        desk = slow_desk(pods=3, answered_after_seconds=3.0)
+        async with running(desk.dispatcher.run()):
+            await settle()
+            assert await desk.dispatcher.drain(5.0) == 1
+            assert await desk.dispatcher.drain(60.0) == 0
+        assert len(desk.api.asked("PATCH")) == 3
+
+
 class TestTrouble:
     """A condition is worth a few tries."""
 
@@ -275,7 +362,11 @@ class TestTrouble:
         assert len(desk.api.asked("PATCH")) == 4
         assert desk.metric("conditions_dropped_total") == 1
 
-    @pytest.mark.parametrize("answer", [NotSent("x"), status(429, "x"), status(500, "x")])
+    @pytest.mark.parametrize(
+        "answer",
+        [NotSent("x"), status(429, "x"), status(500, "x"), status(409, "Conflict", MODIFIED)],
+        ids=["not sent", "429", "500", "written by somebody else too"],
+    )
     @virtual_time
     async def test_passing_trouble_is_overcome(self, answer: Any) -> None:
         desk = Desk()
@@ -286,7 +377,17 @@ class TestTrouble:
         assert len(desk.api.asked("PATCH")) == 2
         assert desk.metric("conditions_dropped_total") == 0
 
-    @pytest.mark.parametrize(("code", "dropped"), [(404, 0), (409, 0), (403, 1), (422, 1)])
+    @virtual_time
+    async def test_conflicts_without_an_end_are_counted(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.script("PATCH", STATUS, *[status(409, "Conflict", MODIFIED)] * 9)
+        desk.dispatcher.submit_condition(condition())
+        await desk.settled()
+        assert len(desk.api.asked("PATCH")) == 4
+        assert desk.metric("conditions_dropped_total") == 1
+
+    @pytest.mark.parametrize(("code", "dropped"), [(404, 0), (403, 1), (422, 1)])
     @virtual_time
     async def test_refusal_is_not_tried_again(self, code: int, dropped: int) -> None:
         desk = Desk()
@@ -296,13 +397,16 @@ class TestTrouble:
         assert len(desk.api.asked("PATCH")) == 1
         assert desk.metric("conditions_dropped_total") == dropped
 
+    @pytest.mark.parametrize("answer", ANOTHER_UID, ids=["422", "409"])
     @virtual_time
-    async def test_pod_of_another_uid_is_no_trouble(self, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_pod_of_another_uid_is_no_trouble(
+        self, answer: Response, caplog: pytest.LogCaptureFixture
+    ) -> None:
         desk = Desk()
-        message = 'Pod "p" is invalid: metadata.uid: Invalid value: "uid-p": field is immutable'
-        desk.api.script("PATCH", STATUS, status(422, "Invalid", message))
+        desk.api.script("PATCH", STATUS, answer)
         desk.dispatcher.submit_condition(condition())
         await desk.settled()
+        assert len(desk.api.asked("PATCH")) == 1
         assert desk.metric("conditions_dropped_total") == 0
         assert caplog.text == ""
 

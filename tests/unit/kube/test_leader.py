@@ -143,9 +143,13 @@ class TestAcquire:
     async def test_answer_that_comes_too_late_does_not_make_a_leader(self) -> None:
         seat = Seat()
         hold_by_other(seat.api, holder="")
-        seat.api.script("PUT", LEASE, Late(10.0))
+
+        def lagging(request: Request) -> Response:
+            seat.ahead_seconds = 10.0
+            return seat.api.answer(request)
+
+        seat.api.script("PUT", LEASE, lagging)
         async with running(acquire(seat.elector)):
-            await asyncio.sleep(10.0)
             await settle()
             assert seat.spec()["holderIdentity"] == "me"
             assert not seat.elector.is_leading
@@ -162,6 +166,34 @@ class TestAcquire:
             await asyncio.sleep(4.0)
             assert seat.elector.may_write()
         assert len(seat.api.asked("PUT")) == 2
+
+    @virtual_time
+    async def test_missing_namespace_is_told_of_and_asked_for_as_a_server_in_trouble(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        seat = Seat()
+        text = 'namespaces "kube-system" not found'
+        seat.api.script("POST", LEASE.rpartition("/")[0], *[status(404, "NotFound", text)] * 3)
+        await seat.elector.acquire()
+        # Three pauses of 2 * (1 + 1.2 * 0.5) seconds.
+        assert loop_clock()() == pytest.approx(9.6)
+        lines = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+        said = "cannot create lease kube-system/kube-scheduler, trying again"
+        assert lines[0] == f"{said}: 404 NotFound: {text}"
+
+    @virtual_time
+    async def test_lease_that_is_deleted_while_it_is_taken_is_made_anew_at_once(self) -> None:
+        seat = Seat()
+        hold_by_other(seat.api, holder="")
+
+        def deleted(request: Request) -> Response:
+            seat.api.delete(LEASE)
+            return seat.api.answer(request)
+
+        seat.api.script("PUT", LEASE, deleted)
+        await seat.elector.acquire()
+        assert loop_clock()() < 0.1
+        assert seat.spec()["holderIdentity"] == "me"
 
     @virtual_time
     async def test_somebody_faster_wins(self) -> None:

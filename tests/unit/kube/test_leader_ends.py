@@ -6,10 +6,15 @@ from typing import Any
 import pytest
 
 from k8s_scheduler.kube.errors import NotSent
+from k8s_scheduler.kube.leader import Elector
 from tests.fakes.clock import virtual_time
 from tests.fakes.transport import Lost, status
 from tests.unit.kube.elector_seat import LEASE, Seat
 from tests.unit.kube.write_fakes import loop_clock, running
+
+
+async def release(elector: Elector) -> None:
+    await elector.release(timeout_seconds=60.0)
 
 
 class TestTelling:
@@ -50,6 +55,33 @@ class TestTelling:
         await asyncio.sleep(60.0)
         assert not seat.elector.may_write()
         assert seat.elector.may_tell()
+
+    @pytest.mark.parametrize("next_holder", ["", "next"])
+    @virtual_time
+    async def test_goes_on_if_only_the_answer_to_the_release_was_lost(
+        self, next_holder: str
+    ) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        seat.api.script("PUT", LEASE, Lost(executed=True, after_seconds=1.0))
+        async with running(release(seat.elector)) as releasing:
+            await asyncio.sleep(1.0)
+            seat.lose_to(next_holder)
+            await releasing
+        await asyncio.sleep(60.0)
+        assert seat.elector.may_tell()
+
+    @virtual_time
+    async def test_ends_if_the_lease_may_have_been_taken_before_it_was_given_back(self) -> None:
+        seat = Seat()
+        await seat.elector.acquire()
+        seat.api.script("PUT", LEASE, Lost(executed=False, after_seconds=1.0))
+        async with running(release(seat.elector)) as releasing:
+            await asyncio.sleep(0.5)
+            seat.ahead_seconds = 15.0
+            seat.lose_to("next")
+            await releasing
+        assert not seat.elector.may_tell()
 
     @virtual_time
     async def test_a_lease_that_is_left_to_run_out_bounds_it(self) -> None:

@@ -58,6 +58,17 @@ class TestDelays:
             await asyncio.sleep(4.0 + 1.6)
             assert api.streams
 
+    @pytest.mark.parametrize("header", ["nan", "inf", "-inf", "-5", "soon"])
+    @virtual_time
+    async def test_an_odd_retry_after_counts_as_none(self, header: str) -> None:
+        """No event loop can wait for what is not a number: the process would end."""
+        api = FakeApi()
+        refusal = status(429, "TooManyRequests", Retry_After=header)
+        api.script("WATCH", PODS.list_path, refusal)
+        async with watched(api, PODS) as watching:
+            assert watching.informer.synced.is_set()
+            assert 0.8 <= now() <= 1.6
+
     async def _times(self, api: FakeApi) -> list[float]:
         """Return when something was asked for in 200 seconds."""
         times: list[float] = []

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.kube.errors import NotSent
+from k8s_scheduler.kube.errors import CredentialsError, NotSent, OutcomeUnknown
 from k8s_scheduler.kube.http import Response
-from k8s_scheduler.kube.rejections import Rejections
+from k8s_scheduler.kube.rejections import TRIES, Rejections
 from k8s_scheduler.obs.metrics import Metrics
-from tests.fakes.clock import settle
+from tests.fakes.clock import FakeClock, settle
 from tests.fakes.transport import FakeTransport, status
 
 PATH = "/api/v1/namespaces/a/pods/p"
@@ -43,12 +43,17 @@ def answer(reason: str = "OutOfcpu", *, uid: str = "u", phase: str = "Failed") -
 class Scene:
     def __init__(self, *, may_look: bool = True) -> None:
         self.api = FakeTransport()
+        self.may_look = may_look
+        self.clock = FakeClock()
         self.metrics = Metrics()
         self.rejections = Rejections(
             self.api,
             metrics=self.metrics.kube,
             is_ours={"ours"}.__contains__,
-            may_look=lambda: may_look,
+            may_look=lambda: self.may_look,
+            clock=self.clock,
+            sleep=self.clock.sleep,
+            uniform=lambda: 0.0,
         )
 
     def counted(self) -> dict[tuple[str, str], float]:
@@ -162,12 +167,11 @@ async def test_a_standby_asks_nothing():
 @pytest.mark.parametrize(
     "trouble",
     [
-        NotSent("refused"),
         status(403, "Forbidden"),
         Response(200),
         Response(200, b'{"x":' + b"[" * 9999),
     ],
-    ids=["refused", "forbidden", "empty", "deep"],
+    ids=["forbidden", "empty", "deep"],
 )
 async def test_trouble_with_one_pod_does_not_end_it(trouble, caplog):
     async with watching(trouble, answer()) as scene:
@@ -175,6 +179,53 @@ async def test_trouble_with_one_pod_does_not_end_it(trouble, caplog):
         scene.rejections.pod_changed(pod(), None)
     assert scene.counted() == {("OutOfcpu", "ours"): 1}
     assert len(caplog.records) == 2
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        NotSent("refused"),
+        OutcomeUnknown("reset"),
+        CredentialsError("no token"),
+        status(408, "Timeout"),
+        status(429, "TooManyRequests"),
+        status(503, "ServiceUnavailable"),
+    ],
+    ids=["refused", "reset", "no token", "408", "429", "503"],
+)
+async def test_a_bad_moment_of_the_server_hides_no_rejection(trouble, caplog):
+    async with watching(trouble, trouble, answer()) as scene:
+        scene.rejections.pod_changed(pod(), None)
+    assert scene.counted() == {("OutOfcpu", "ours"): 1}
+    assert scene.clock.slept == [0.2, 0.4]
+    assert caplog.messages == ["A pod was rejected by its kubelet"]
+
+
+async def test_a_server_that_asks_for_time_gets_it():
+    busy = status(429, "TooManyRequests", Retry_After="7")
+    async with watching(busy, answer()) as scene:
+        scene.rejections.pod_changed(pod(), None)
+    assert scene.counted() == {("OutOfcpu", "ours"): 1}
+    assert scene.clock.slept == [7.0]
+
+
+async def test_trouble_that_lasts_is_told_once_and_does_not_end_it(caplog):
+    async with watching(*[NotSent("refused")] * 2 * TRIES, answer()) as scene:
+        for _ in range(3):
+            scene.rejections.pod_changed(pod(), None)
+    assert scene.counted() == {("OutOfcpu", "ours"): 1}
+    assert caplog.messages == [
+        "can't see why a pod ended: refused",
+        "A pod was rejected by its kubelet",
+    ]
+
+
+async def test_who_leads_no_longer_asks_no_more(caplog):
+    async with watching(NotSent("refused"), answer()) as scene:
+        scene.rejections.pod_changed(pod(), None)
+        scene.may_look = False
+    assert len(scene.api.requests) == 1
+    assert caplog.messages == []
 
 
 async def test_a_flood_keeps_the_latest():

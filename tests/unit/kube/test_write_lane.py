@@ -170,12 +170,33 @@ class TestGone:
         assert await desk.settled() == [DONE]
         assert [r.method for r in desk.api.requests] == ["PATCH", "PATCH", "DELETE"]
 
-    async def test_a_pod_that_is_gone_because_an_answer_was_lost_was_evicted(self, desk):
+    @pytest.mark.parametrize(
+        "lost",
+        [OutcomeUnknown("reset"), *(status(code, "Timeout") for code in (408, 500, 503, 504))],
+        ids=["reset", "408", "500", "503", "504"],
+    )
+    async def test_a_pod_that_is_gone_because_an_answer_was_lost_was_evicted(self, desk, lost):
         """The first try did it: whoever is told about victims has to know."""
         desk.api.script("PATCH", STATUS, OK)
-        desk.api.script("DELETE", POD, OutcomeUnknown("reset"), status(404, "NotFound"))
+        desk.api.script("DELETE", POD, lost, status(404, "NotFound"))
         desk.evict()
         assert await desk.settled() == [DONE]
+
+    @pytest.mark.parametrize(
+        "refused",
+        [NotSent("refused"), status(429, "TooManyRequests")],
+        ids=["not sent", "429"],
+    )
+    async def test_a_pod_that_nobody_was_asked_to_delete_was_gone_already(self, desk, refused):
+        desk.api.script("PATCH", STATUS, OK)
+        desk.api.script("DELETE", POD, refused, status(404, "NotFound"))
+        desk.evict()
+        assert await desk.settled() == [GONE]
+
+    async def test_a_pod_that_is_gone_before_it_has_its_condition_was_gone_already(self, desk):
+        desk.api.script("PATCH", STATUS, OutcomeUnknown("reset"), status(404, "NotFound"))
+        desk.evict()
+        assert await desk.settled() == [GONE]
 
 
 class TestRefused:

@@ -1,0 +1,148 @@
+"""A daemon on parts that write down what is asked of them."""
+
+import asyncio
+from types import SimpleNamespace
+
+from k8s_scheduler.app.lifecycle import Daemon
+
+
+class Informer:
+    def __init__(self, log, name):
+        self.log, self.name = log, name
+        self.resource = SimpleNamespace(plural=name)
+        self.synced, self.dropped = asyncio.Event(), asyncio.Event()
+        self.caught_up = asyncio.Event()
+        self.store = {}
+
+    async def run(self):
+        self.log.append(f"{self.name} start")
+        await asyncio.Event().wait()
+
+    async def catch_up(self, version):
+        self.log.append(f"{self.name} catch up to {version}")
+        await self.caught_up.wait()
+
+
+class Elector:
+    def __init__(self, log):
+        self.log = log
+        self.acquired, self.lost = asyncio.Event(), asyncio.Event()
+        self.is_leading = False
+
+    @property
+    def may_hold(self):
+        return self.is_leading
+
+    async def acquire(self):
+        await self.acquired.wait()
+        self.is_leading = True
+        return "42"
+
+    async def hold(self):
+        try:
+            await self.lost.wait()
+        finally:
+            self.is_leading = False
+
+    async def release(self):
+        self.log.append("release")
+
+
+class Pump:
+    def __init__(self, log):
+        self.log = log
+
+    def allow(self):
+        self.log.append("allow")
+
+    def forbid(self):
+        self.log.append("forbid")
+
+    async def run(self):
+        await asyncio.Event().wait()
+
+    tick = run
+
+
+class Writer:
+    def __init__(self, log, name, left=0):
+        self.log, self.name, self.left = log, name, left
+        self.runs = False
+
+    async def run(self):
+        self.runs = True
+        await asyncio.Event().wait()
+
+    def stop_accepting(self):
+        self.log.append(f"{self.name} stop accepting")
+
+    async def drain(self, _timeout_seconds):
+        self.log.append(f"{self.name} drain")
+        return self.left
+
+
+class Scene:
+    def __init__(
+        self,
+        *,
+        elect=True,
+        elector=None,
+        dispatcher=None,
+        delay=False,
+        left=0,
+        unwritten=0,
+        unkept=0,
+        others=(),
+    ):
+        self.log = []
+        self.nodes, self.pods = Informer(self.log, "nodes"), Informer(self.log, "pods")
+        self.others = tuple(Informer(self.log, name) for name in others)
+        self.elector = elector or (Elector(self.log) if elect else None)
+        self.graph = graph = SimpleNamespace(
+            pump=Pump(self.log),
+            nodes=self.nodes,
+            others=self.others,
+            pods=self.pods,
+            informers=lambda: (graph.nodes, *graph.others, graph.pods),
+            dispatcher=dispatcher or Writer(self.log, "dispatcher", left),
+            writes=Writer(self.log, "writes", unwritten),
+            recorder=Writer(self.log, "recorder"),
+            rejections=Writer(self.log, "rejections"),
+            reader=Writer(self.log, "reader"),
+            check=Writer(self.log, "check"),
+            recording=None,
+            reload=SimpleNamespace(keeper=Writer(self.log, "last good", unkept)),
+            elector=self.elector,
+        )
+        settings = SimpleNamespace(delay_cache_until_active=delay)
+        configuration = SimpleNamespace(settings=settings)
+        options = SimpleNamespace(configuration=configuration, hang_seconds=60.0)
+        self.stop = asyncio.Event()
+        self.daemon = Daemon(graph, options)
+        self.running = asyncio.create_task(self.daemon.run(self.stop))
+
+    async def lead(self):
+        """Bring it to where it decides."""
+        self.elector.acquired.set()
+        self.nodes.caught_up.set()
+        self.pods.caught_up.set()
+        await self.sync()
+
+    async def turn(self):
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def drop(self, informer):
+        """What a change of the configuration does to a kind that nobody reads any more."""
+        self.graph.others = tuple(i for i in self.graph.others if i is not informer)
+        informer.dropped.set()
+        await self.daemon._tasks.stop(informer.name)
+        await self.turn()
+
+    async def sync(self):
+        await self.turn()
+        for informer in (self.nodes, *self.others):
+            informer.synced.set()
+        await self.turn()
+        self.pods.synced.set()
+        await self.turn()
