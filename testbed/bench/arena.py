@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
@@ -53,13 +54,16 @@ class Arena:
         self._progress = progress
         components = (CONTROLLER_MANAGER,) if scenario.needs_controllers else ()
         self.world = World(components=components)
+        # A placement that is being looked at, while the cluster is restored for the next run.
+        self._inspectors = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inspect")
+        self._looking: Future[None] | None = None
 
     def compete(self, outcomes: Sequence[Outcome], *, repeats: int, rate: float) -> None:
         """Let everybody run so many times, in turn, and put down what came of it.
 
         It is put down as it comes: an error leaves what was measured before.
         """
-        with self.world:
+        with self.world, self._inspectors:
             self.fill()
             contestants = [self._contestant(outcome) for outcome in outcomes]
             # So many placements are looked at that fewer pods of each have to be judged.
@@ -69,6 +73,7 @@ class Arena:
                     name = f"{self._scenario.name}: {outcome.contestant}"
                     label = f"{name}, run {repeat + 1} of {repeats}"
                     self._once(contestant, outcome, label, rate=rate, sample=sample)
+            self._look_to_the_end()
 
     def _contestant(self, outcome: Outcome) -> Contestant:
         if outcome.batch is not None:
@@ -108,6 +113,8 @@ class Arena:
         self, contestant: Contestant, outcome: Outcome, label: str, *, rate: float, sample: int
     ) -> None:
         self.world.restore()
+        # Nobody is timed while something else works.
+        self._look_to_the_end()
         pods = self.pod_names
         reader = LogReader(self.world.audit_log)
         started = time.time()
@@ -130,7 +137,7 @@ class Arena:
             # That somebody can't do it is a result; other runs count all the same.
             outcome.failures.append(str(error))
         if listed is not None:
-            self._look(outcome, run, listed, sample)
+            self._looking = self._inspectors.submit(self._look, outcome, run, listed, sample)
 
     def pids(self, contestant: Contestant) -> dict[str, int]:
         """Return the processes that are measured; TestbedError if one has ended."""
@@ -157,6 +164,12 @@ class Arena:
                 sample=sample,
             )
         )
+
+    def _look_to_the_end(self) -> None:
+        """Wait until the last placement was looked at; raises what went wrong there."""
+        looking, self._looking = self._looking, None
+        if looking is not None:
+            looking.result()
 
     def _steady(
         self,

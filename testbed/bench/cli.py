@@ -28,7 +28,7 @@ from testbed.errors import TestbedError
 CONTESTANTS = {"ours": OURS, "kube": UPSTREAM, "null": NULL}
 # Five workloads with three repeats then end in under 20 minutes on two cores. Where pods have
 # constraints, it is kube-scheduler's turns that take the time.
-PODS = 1500
+PODS = 1200
 _SETTINGS = ("workload", "full", "nodes", "pods", "repeats", "only", "rate", "steady_seconds")
 _BAR = 30
 

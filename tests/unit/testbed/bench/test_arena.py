@@ -1,10 +1,14 @@
-"""How contestants end."""
+"""How contestants take turns, and how they end."""
 
-from contextlib import suppress
+import threading
+from contextlib import nullcontext, suppress
+from types import SimpleNamespace
 
 import pytest
 
-from testbed.bench.arena import running
+from testbed.bench import arena
+from testbed.bench.arena import Arena, running
+from testbed.bench.report import NULL, Outcome
 from testbed.bench.runs import ContestantError, StoodStillError
 from testbed.errors import ComponentError
 
@@ -44,3 +48,48 @@ def test_whatever_else_fails_it_is_stopped():
     with suppress(KeyError, ContestantError), running(contestant):
         raise KeyError
     assert contestant.calls == ["start", "stop"]
+
+
+class World:
+    """A cluster of which only is told when it is brought back."""
+
+    audit_log = None
+
+    def __init__(self, told):
+        self.told = told
+        self.brought_back_twice = threading.Event()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.told.append("closed")
+
+    def restore(self):
+        self.told.append("restored")
+        if self.told.count("restored") == 2:
+            self.brought_back_twice.set()
+
+
+def test_a_placement_is_looked_at_while_the_next_cluster_comes_and_nobody_is_timed(monkeypatch):
+    told = []
+    world = World(told)
+
+    def look(*_):
+        # Would wait in vain if the next cluster waited for it.
+        assert world.brought_back_twice.wait(timeout=10)
+        told.append("looked")
+
+    contestant = SimpleNamespace(pid=None, start=lambda: told.append("started"), stop=lambda: None)
+    monkeypatch.setattr(arena, "World", lambda **_: world)
+    monkeypatch.setattr(arena, "LogReader", lambda _log: None)
+    monkeypatch.setattr(arena, "follow", lambda *_, **__: "a run")
+    monkeypatch.setitem(arena._MAKERS, NULL, lambda _world: contestant)
+    for name in ("fill", "churning", "_list"):
+        monkeypatch.setattr(Arena, name, lambda _arena: nullcontext())
+    monkeypatch.setattr(Arena, "pod_names", ())
+    monkeypatch.setattr(Arena, "_look", look)
+    scenario = SimpleNamespace(name="basic", needs_controllers=False)
+    subject = Arena(scenario, SimpleNamespace(arriving=0), lambda *_: None)
+    subject.compete([Outcome("basic", NULL, None)], repeats=2, rate=1.0)
+    assert told == ["restored", "started", "restored", "looked", "started", "looked", "closed"]

@@ -67,7 +67,7 @@ def test_fewer_pods_than_asked_for_are_not_passed_over():
     (match,), (note,) = planned("--workload", "anti", "--nodes", "1000")
     # A fifth of the nodes are taken; those that arrive later get half of the others at most.
     assert (match.counts.pods, match.counts.arriving) == (400, 400)
-    assert note.startswith("anti: 400 pods instead of 1500, and 400 that arrive later instead of")
+    assert note.startswith("anti: 400 pods instead of 1200, and 400 that arrive later instead of")
 
 
 @pytest.fixture
