@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from k8s_scheduler.api.config import API_VERSION, KIND
 from k8s_scheduler.api.config_decode import decode
+from k8s_scheduler.api.config_text import UnreadableTextError, read_text
 from k8s_scheduler.api.extras import (
     EXTRAS_API_VERSION,
     EXTRAS_KIND,
@@ -45,12 +46,9 @@ class Documents:
 def read_documents(path: Path) -> Documents:
     """Read a file and sort its documents."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        return _unusable(FieldError((), f"cannot be read: {error.strerror}"))
-    except UnicodeDecodeError as error:
-        return _unusable(FieldError((), f"is not text in UTF-8: byte {error.start} is not"))
-    return parse_documents(text)
+        return parse_documents(read_text(path))
+    except UnreadableTextError as error:
+        return _unusable(FieldError((), str(error)))
 
 
 def parse_documents(text: str) -> Documents:

@@ -24,7 +24,7 @@ _MAXIMUM_DEPTH: Final = 64
 # Every default spelled out is some 400 values for a profile.
 _MAXIMUM_VALUES: Final = 8_000
 # What a ConfigMap may hold.
-_MAXIMUM_CHARACTERS: Final = 1 << 20
+MAXIMUM_CHARACTERS: Final = 1 << 20
 _TAG: Final = "tag:yaml.org,2002:"
 _MERGE: Final = f"{_TAG}merge"
 # What Go's loader has integers for.
@@ -65,8 +65,8 @@ def parse_yaml(text: str) -> tuple[list[Document], list[FieldError]]:
     if text.lstrip().startswith("{"):
         # JSON may be indented with tabs, YAML may not; JSON strings hold no raw tabs.
         text = text.replace("\t", " ")
-    if len(text) > _MAXIMUM_CHARACTERS:
-        reason = f"is longer than {_MAXIMUM_CHARACTERS} characters; is this the right file?"
+    if len(text) > MAXIMUM_CHARACTERS:
+        reason = f"is longer than {MAXIMUM_CHARACTERS} characters; is this the right file?"
         return [], [FieldError((), reason)]
     errors: list[FieldError] = []
     documents: list[Document] = []

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
+from k8s_scheduler.api.config_text import UnreadableTextError, read_text
 from k8s_scheduler.api.meta import ObjectReference
 
 # The key of a ConfigMap with several, if none is named.
@@ -44,12 +45,9 @@ def read_file(path: Path) -> Offer:
     """Return what a file holds."""
     source = str(path)
     try:
-        return Offer(source, path.read_text(encoding="utf-8"))
-    except OSError as error:
-        return Offer(source, problem=f"{source}: cannot be read: {error.strerror}")
-    except UnicodeDecodeError as error:
-        problem = f"{source}: is not text in UTF-8: byte {error.start} is not"
-        return Offer(source, problem=problem)
+        return Offer(source, read_text(path))
+    except UnreadableTextError as error:
+        return Offer(source, problem=f"{source}: {error}")
 
 
 def offer_of(wanted: ConfigMapName, found: ConfigMap | None) -> Offer:

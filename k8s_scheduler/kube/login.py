@@ -7,7 +7,10 @@ from typing import Final, Protocol
 
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.tls import TlsMaterial
+from k8s_scheduler.lib.bounded_files import TooLongError, read_bounded
 
+# More than any kubeconfig or bundle of certificates has.
+_MOST_BYTES: Final = 16 * 1024 * 1024
 _TOKEN: Final = re.compile(r"[!-~]+")
 
 
@@ -46,9 +49,11 @@ class LoginSource(Protocol):
 def read_file(path: Path, what: str) -> bytes:
     """Return a file's content, or say in a CredentialsError what is missing."""
     try:
-        return path.read_bytes()
+        return read_bounded(path, _MOST_BYTES)
     except OSError as error:
         raise CredentialsError(f"cannot read {what} {path}: {error.strerror}") from error
+    except TooLongError as error:
+        raise CredentialsError(f"cannot read {what} {path}: it {error}") from error
     except ValueError as error:
         # A NUL in it, or half of a character.
         raise CredentialsError(

@@ -1,5 +1,7 @@
 """Good files, defaults, flags and warnings."""
 
+from pathlib import Path
+
 import pytest
 
 from k8s_scheduler.api.config import ClientConnection, LeaderElection
@@ -125,6 +127,18 @@ class TestFiles:
         path.write_bytes(b"a: \xff\n")
         with pytest.raises(ConfigurationError, match="is not text in UTF-8: byte 3 is not"):
             load_configuration(path, KNOWN)
+
+    def test_a_file_without_an_end_is_not_read_to_it(self):
+        expected = "/dev/zero: is longer than 4194304 bytes; is this the right file"
+        with pytest.raises(ConfigurationError, match=expected):
+            load_configuration(Path("/dev/zero"), KNOWN)
+
+    def test_line_ends_of_other_systems_are_line_ends(self, tmp_path):
+        path = tmp_path / "config.yaml"
+        path.write_bytes(b"bogus: 1\r\nparallelism: 0\r\n")
+        with pytest.raises(ConfigurationError) as caught:
+            load_configuration(path, KNOWN)
+        assert {error.line for error in caught.value.errors} == {1, 2}
 
     def test_all_errors_come_at_once_in_the_order_of_lines(self, tmp_path):
         text = (

@@ -159,6 +159,10 @@ class TestFile:
         offer = await FileOrigin(tmp_path / "c.yaml").look()
         assert offer.problem.endswith("is not text in UTF-8: byte 2 is not")
 
+    async def test_one_without_an_end_is_not_read_to_it(self):
+        offer = await FileOrigin(Path("/dev/zero")).look()
+        assert offer.problem == ("/dev/zero: is longer than 4194304 bytes; is this the right file?")
+
     @virtual_time
     async def test_it_is_looked_at_every_two_seconds(self):
         began = asyncio.get_running_loop().time()

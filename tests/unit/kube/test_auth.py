@@ -132,3 +132,8 @@ class TestNothingFound:
     async def test_an_explicit_file_that_is_not_there_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(CredentialsError, match=f"{tmp_path}/none: No such file"):
             await load_credentials(str(tmp_path / "none"))
+
+
+async def test_a_kubeconfig_without_an_end_is_not_read_to_it():
+    with pytest.raises(CredentialsError, match="cannot read kubeconfig /dev/zero: it is longer"):
+        await load_credentials("/dev/zero")
