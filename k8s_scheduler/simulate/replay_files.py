@@ -4,6 +4,7 @@ Every segment begins with a checkpoint and stands alone, so one that is missing 
 the others but the time it was about.
 """
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -70,9 +71,36 @@ def segments_of(path: Path, *, alone: bool, complain: Callable[[str], object]) -
     return files
 
 
+def is_part_of(recording: Path, path: Path) -> bool:
+    """Return whether a file is a segment of a recording, or would be taken for one.
+
+    Also under another name, and also where only one segment is to be replayed: an older one that
+    was written over is lost all the same.
+    """
+    for known in {recording, Path(os.path.realpath(recording))}:
+        is_named_so = path.name == known.name or _numbered(known).fullmatch(path.name)
+        if is_named_so and os.path.realpath(path.parent) == os.path.realpath(known.parent):
+            return True
+        if any(_is_same(path, each) for each in (known, *_older(known).values())):
+            return True
+    return False
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        # One of them is not there.
+        return False
+
+
+def _numbered(path: Path) -> re.Pattern[str]:
+    return re.compile(re.escape(path.name) + r"\.([1-9][0-9]?)")
+
+
 def _older(path: Path) -> dict[int, Path]:
     """Return by number what was moved out of the way of newer segments."""
-    numbered = re.compile(re.escape(path.name) + r"\.([1-9][0-9]?)")
+    numbered = _numbered(path)
     try:
         beside = sorted(path.parent.iterdir())
     except OSError:

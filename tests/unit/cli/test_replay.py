@@ -118,6 +118,12 @@ def test_what_names_no_decision_is_refused(file, tmp_path, which):
     assert "NAMESPACE/NAME@ATTEMPT" in result.stderr
 
 
+def test_one_decision_can_be_written_to_several_files(file, tmp_path):
+    asked = [("default/p2", tmp_path / "a"), ("default/p2", tmp_path / "b")]
+    assert run(file, *(x for a in asked for x in ("--scenario", *a))).exit_code == ExitCode.OK
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() != b""
+
+
 def test_a_difference_exits_1_and_names_the_message(file):
     data = file.read_bytes()
     at = data.index(b"uid-p1", data.index(b"bind to"))
@@ -194,6 +200,62 @@ class TestFiles:
         assert result.exit_code == ExitCode.USAGE
         assert f"{file}: the part that ends at byte " in result.stderr
         assert "RodChanged" in result.stderr
+
+
+class TestOutputs:
+    """Nothing that is still needed is written over."""
+
+    def refused(self, *arguments):
+        result = run(*arguments)
+        assert result.exit_code == ExitCode.USAGE
+        assert result.stdout == ""
+        return result.stderr
+
+    @pytest.mark.parametrize("option", [("--decisions",), ("--scenario", "0")])
+    @pytest.mark.parametrize("name", ["tape", "tape.1", "sub/../tape", "link", "other-name"])
+    def test_the_recording_is_never_written_over(self, file, tmp_path, option, name):
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "link").symlink_to(file)
+        (tmp_path / "other-name").hardlink_to(file)
+        before = file.read_bytes()
+        said = self.refused(file, "--alone", *option, tmp_path / name)
+        assert f"{name}: this is the recording; name another file" in said
+        assert file.read_bytes() == before
+        assert not (tmp_path / "tape.1").exists()
+
+    def test_nor_is_the_file_behind_a_link_to_it(self, file, tmp_path):
+        (tmp_path / "link").symlink_to(file)
+        assert "this is the recording" in self.refused(tmp_path / "link", "--decisions", file)
+
+    @pytest.mark.parametrize("exists", [True, False])
+    def test_two_outputs_to_one_file_are_refused(self, file, tmp_path, exists):
+        out = tmp_path / "out"
+        if exists:
+            out.write_text("kept")
+        said = self.refused(file, "--decisions", out, "--scenario", "0", out)
+        assert f"--scenario 0 {out}: --decisions is written there too" in said
+        assert out.exists() == exists
+        said = self.refused(file, "--scenario", "0", out, "--scenario", "1", out)
+        assert f"--scenario 1 {out}: --scenario 0 is written there too" in said
+
+    def test_what_takes_everything_may_be_named_twice(self, file):
+        result = run(file, "--decisions", "/dev/null", "--scenario", "0", "/dev/null")
+        assert result.exit_code == ExitCode.OK
+
+    @pytest.mark.parametrize("recording", ["missing", "rubbish"])
+    def test_what_cannot_be_replayed_costs_no_older_file(self, tmp_path, recording):
+        (tmp_path / "rubbish").write_text("rubbish")
+        out = tmp_path / "out"
+        out.write_text("kept")
+        self.refused(tmp_path / recording, "--decisions", out)
+        assert out.read_text() == "kept"
+
+    @pytest.mark.parametrize("option", [("--decisions",), ("--scenario", "0")])
+    def test_a_full_disk_is_told_once_and_without_a_traceback(self, file, option):
+        result = run(file, "--quiet", *option, "/dev/full")
+        assert result.exit_code == ExitCode.USAGE
+        assert isinstance(result.exception, SystemExit)
+        assert result.stderr == "/dev/full: cannot be written: No space left on device\n"
 
 
 class TestSegments:
