@@ -11,7 +11,7 @@ from k8s_scheduler.api.config_load import default_configuration
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.core.messages.recording import MAGIC
+from k8s_scheduler.core.messages.recording import MAGIC, End, frame
 from k8s_scheduler.core.scheduler import Setup
 from tests.builders import make_node, make_pod
 from tests.fakes.tape import Tape
@@ -38,6 +38,14 @@ def tape(tmp_path):
 def file(tape):
     tape.recording.close()
     return tape.recording._path
+
+
+# A list in a list in a list.
+DEEP = b"\x91" * 99999 + b"\x90"
+
+
+def framed(body):
+    return len(body).to_bytes(4, "big") + body
 
 
 def run(*arguments):
@@ -149,6 +157,8 @@ class TestFiles:
             (MAGIC[:10], "it ends within its first line"),
             (MAGIC, "it ends before its header"),
             (MAGIC + b"\0\0\0\2\1\2", "its header can't be read"),
+            (MAGIC + framed(b"\x81\xa7version\xa1\xff"), "its header can't be read: 'utf-8' codec"),
+            (MAGIC + framed(b"\x81\xa4rest\x81\xa1x" + DEEP), "its header can't be read: maximum"),
         ],
     )
     def test_what_is_no_recording(self, tmp_path, data, said):
@@ -200,6 +210,24 @@ class TestFiles:
         assert result.exit_code == ExitCode.USAGE
         assert f"{file}: the part that ends at byte " in result.stderr
         assert "RodChanged" in result.stderr
+
+    def test_text_that_is_none_is_told_with_its_place(self, file):
+        data = file.read_bytes()
+        at = data.rindex(b"uid-p5")
+        file.write_bytes(data[:at] + b"\xff" + data[at + 1 :])
+        result = run(file)
+        assert result.exit_code == ExitCode.USAGE
+        assert f"{file}: the part that ends at byte " in result.stderr
+        assert "'utf-8' codec can't decode" in result.stderr
+
+    def test_nesting_without_end_is_told_with_its_place(self, file):
+        # An end as a later version might write it, with more in it.
+        before = file.read_bytes().removesuffix(frame(End()))
+        file.write_bytes(before + framed(b"\x92\xa3end" + DEEP))
+        result = run(file)
+        assert result.exit_code == ExitCode.USAGE
+        assert f"{file}: the part that ends at byte " in result.stderr
+        assert "maximum recursion depth exceeded" in result.stderr
 
 
 class TestOutputs:
