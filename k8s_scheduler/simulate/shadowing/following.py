@@ -9,7 +9,7 @@ can write: the core is never asked to schedule, and what it returns is at most l
 
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 
 from k8s_scheduler.api.kinds import ClusterObject, Kind
@@ -203,6 +203,7 @@ class Follower:
         knew, so for the way back the last version of each is enough.
         """
         last = {seen.key: seen.forward for seen in self._recent}
+        known = self._known({seen.key for seen in variant.told})
         try:
             for seen in variant.taken_back:
                 self._quietly(seen.back)
@@ -210,10 +211,22 @@ class Follower:
                 self._quietly((seen.forward,))
             return standing_of(self._core.judge(binding.pod, makes_room=False), binding.node)
         finally:
-            for seen in reversed(variant.told):
-                self._quietly(seen.back)
+            for back in known.values():
+                self._quietly(back)
             for key in dict.fromkeys(seen.key for seen in reversed(variant.taken_back)):
                 self._quietly((last[key],))
+
+    def _known(self, keys: Set[str]) -> dict[str, tuple[Message, ...]]:
+        """Return how to bring the core back to what it knows of some objects that are ahead.
+
+        That is how each was before the first of its changes that are held back. A change that was
+        told out of its turn may be a later one, whose own way back leads only to the one before.
+        """
+        known: dict[str, tuple[Message, ...]] = {}
+        for seen in self._ahead:
+            if seen.key in keys:
+                known.setdefault(seen.key, seen.back)
+        return known
 
     def _quietly(self, messages: Iterable[Message]) -> None:
         for message in messages:

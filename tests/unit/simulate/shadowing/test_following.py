@@ -149,6 +149,29 @@ class TestRaces:
         cluster.told()
         assert cluster.core.judge(make_pod("z").request(cpu="4").obj()).feasible == ("a",)
 
+    def test_a_promise_that_came_after_a_binding_does_not_count_against_it(self):
+        """Looking whether `boss` was known on b before `x` must not leave its promise behind."""
+        cluster = two_nodes()
+        cluster.pod(make_pod("load").request(cpu="2").on("a").obj())
+        boss = make_pod("boss").request(cpu="3").priority(100)
+        cluster.pod(boss.obj())
+        cluster.later(10)
+        cluster.pod(make_pod("x").request(cpu="100m").obj())
+        cluster.pod(make_pod("y").request(cpu="3").obj())
+        cluster.later(10)
+        # Not the best at first sight: other orders are looked at, that with boss on b among them.
+        cluster.bind("x", "a")
+        cluster.later()
+        cluster.bind("y", "b")
+        cluster.later()
+        boss.raw["status"]["nominatedNodeName"] = "b"
+        cluster.pod(boss.obj())
+        cluster.later()
+        cluster.bind("boss", "b")
+        results = {case.pod: case.result for case in cluster.cases()}
+        assert results == {"default/x": "explained", "default/boss": "explained"}
+        assert cluster.told().results["infeasible"] == 0
+
 
 def test_a_pod_that_was_nominated_goes_there_without_being_compared():
     cluster = two_nodes()
