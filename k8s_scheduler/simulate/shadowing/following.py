@@ -129,6 +129,7 @@ class Follower:
             self._ahead.append(seen)
         else:
             self._tell(seen.forward)
+            self._note_unplaced(seen)
 
     # Time
 
@@ -155,6 +156,9 @@ class Follower:
             self._judge(seen, seen.binding)
         self._tell(seen.forward)
         self._recent.append(seen)
+        self._note_unplaced(seen)
+
+    def _note_unplaced(self, seen: Seen) -> None:
         pod = seen.pod
         if pod is not None and pod.spec.scheduler_name in self._profiles and failed_to_place(pod):
             self._unplaced.put(pod)

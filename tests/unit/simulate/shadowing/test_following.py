@@ -241,6 +241,13 @@ class TestUnplaced:
         unplaced = cluster.told().unplaced
         assert (unplaced.seen, unplaced.feasible_for_us, unplaced.pods) == (1, 1, ("default/p",))
 
+    def test_one_that_waited_before_we_came_is_reported_too(self):
+        waiting = make_pod("p").request(cpu="1").condition("Unschedulable", "0/2").obj()
+        cluster = two_nodes(pods=(waiting,))
+        self.look_for(cluster, 30)
+        unplaced = cluster.told().unplaced
+        assert (unplaced.seen, unplaced.feasible_for_us, unplaced.pods) == (1, 1, ("default/p",))
+
     def test_one_that_fits_nowhere_is_not(self):
         cluster = two_nodes()
         self.waiting(cluster, "9")
