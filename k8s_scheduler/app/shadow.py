@@ -121,7 +121,7 @@ def wire_shadow(options: ShadowOptions, transport: Transport, metrics: Metrics) 
         report=report,
         options=FollowingOptions(
             latency_seconds=options.latency_seconds,
-            percentage_of_nodes_to_score=options.percentage_of_nodes_to_score,
+            percentages_of_nodes_to_score=options.percentages_of_nodes_to_score(),
             sample=options.sample,
         ),
         log=_log,

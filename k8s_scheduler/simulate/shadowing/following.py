@@ -9,8 +9,8 @@ can write: the core is never asked to schedule, and what it returns is at most l
 
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.meta import PodUid, key_of
@@ -48,11 +48,12 @@ class FollowingOptions:
     """How bindings are followed.
 
     `latency_seconds` is how long a decision may take until it is seen, `sample` the share of
-    bindings that are judged, and `percentage_of_nodes_to_score` the other scheduler's setting.
+    bindings that are judged, and `percentages_of_nodes_to_score` each scheduler's setting, by name;
+    one that is not there chooses by size, as with 0.
     """
 
     latency_seconds: float = 3.0
-    percentage_of_nodes_to_score: int = 0
+    percentages_of_nodes_to_score: Mapping[str, int] = field(default_factory=dict)
     sample: float = 1.0
 
 
@@ -196,7 +197,9 @@ class Follower:
                     seen, binding, Result.EXPLAINED, standing, variant=variant, changes=changes
                 )
         result = Result.WORSE if standing.feasible else Result.INFEASIBLE
-        if may_be_best_of_sample(standing, self._options.percentage_of_nodes_to_score):
+        percentages = self._options.percentages_of_nodes_to_score
+        percentage = percentages.get(binding.pod.spec.scheduler_name, 0)
+        if may_be_best_of_sample(standing, percentage):
             result = Result.SAMPLED
         return self._finding(seen, binding, result, standing, changes=changes)
 
@@ -220,7 +223,7 @@ class Follower:
             for key in dict.fromkeys(seen.key for seen in reversed(variant.taken_back)):
                 self._quietly((last[key],))
 
-    def _known(self, keys: Set[str]) -> dict[str, tuple[Message, ...]]:
+    def _known(self, keys: set[str]) -> dict[str, tuple[Message, ...]]:
         """Return how to bring the core back to what it knows of some objects that are ahead.
 
         That is how each was before the first of its changes that are held back. A change that was

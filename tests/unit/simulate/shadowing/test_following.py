@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import make_node, make_pod
-from tests.unit.simulate.shadowing.followed import Followed
+from tests.unit.simulate.shadowing.followed import NAME, Followed
 
 SMALL = {"cpu": "4", "memory": "8Gi", "pods": "10"}
 
@@ -207,11 +207,24 @@ def test_pods_of_other_schedulers_are_load_and_nothing_else():
     assert cluster.core.judge(make_pod("x").request(cpu="4").obj()).feasible == ("b",)
 
 
-@pytest.mark.parametrize(("better", "result"), [(20, "sampled"), (60, "worse")])
-def test_in_a_large_cluster_only_what_no_sample_allows_is_a_contradiction(better, result):
-    """Of 150 nodes that fit 100 are looked at: 50 at most can have been left out."""
+@pytest.mark.parametrize(
+    ("better", "percentages", "result"),
+    [
+        (20, {}, "sampled"),
+        (60, {}, "worse"),
+        (20, {NAME: 100}, "worse"),
+        (20, {NAME: 70, "somebody": 100}, "sampled"),
+    ],
+)
+def test_in_a_large_cluster_only_what_no_sample_allows_is_a_contradiction(
+    better, percentages, result
+):
+    """Of 150 nodes that fit 100 are looked at: 50 at most can have been left out.
+
+    If all are looked at, none can.
+    """
     nodes = [make_node(f"n{i}").offers(**SMALL).obj() for i in range(150)]
-    cluster = Followed(*nodes)
+    cluster = Followed(*nodes, percentages_of_nodes_to_score=percentages)
     for i in range(150 - better):
         cluster.pod(make_pod(f"load{i}").request(cpu="2", memory="4Gi").on(f"n{i}").obj())
     cluster.pod(make_pod("p").request(cpu="1").obj())
