@@ -4,12 +4,12 @@ The file comes before the table. Whoever reads standard output may be gone by th
 watching must not be lost with them.
 """
 
-import os
 import sys
 from pathlib import Path
 
 import msgspec
 
+from k8s_scheduler.lib.standard_output import abandon_standard_output
 from k8s_scheduler.simulate.shadowing.report import ShadowReport, table
 
 
@@ -36,8 +36,6 @@ def _is_printed(report: ShadowReport) -> bool:
         sys.stdout.flush()
     except OSError as error:
         sys.stderr.write(f"standard output: {error.strerror}\n")
-        # What is buffered would be tried once more when the process ends, and change its exit code.
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        abandon_standard_output()
         return False
     return True

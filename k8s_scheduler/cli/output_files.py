@@ -1,4 +1,4 @@
-"""Files that a command writes.
+"""What a command writes: files, and standard output, which may be one.
 
 A full disk, or a file that may not be written, is nobody's fault in here: it ends the command with
 one line and code 2. Disks are often found full only when a file is closed, so that is watched too.
@@ -6,14 +6,15 @@ one line and code 2. Disks are often found full only when a file is closed, so t
 
 import os
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import NoReturn, Self, TypeVar
 
 import click
 
 from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.lib.standard_output import abandon_standard_output
 
 _Result = TypeVar("_Result")
 
@@ -44,8 +45,19 @@ class OutputFile:
         try:
             return act()
         except OSError as error:
-            click.echo(f"{self._path}: cannot be written: {error.strerror or error}", err=True)
-            sys.exit(ExitCode.USAGE)
+            _refuse(str(self._path), error)
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Watch what is written to standard output; that its reader has gone is click's business."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        abandon_standard_output()
+        _refuse("standard output", error)
 
 
 def check_apart(outputs: Iterable[tuple[str, Path]]) -> None:
@@ -61,6 +73,11 @@ def check_apart(outputs: Iterable[tuple[str, Path]]) -> None:
                 f"{option} {path}: {taken[identity]} is written there too; name another file"
             )
         taken[identity] = option
+
+
+def _refuse(name: str, error: OSError) -> NoReturn:
+    click.echo(f"{name}: cannot be written: {error.strerror or error}", err=True)
+    sys.exit(ExitCode.USAGE)
 
 
 def _identity(path: Path) -> object:

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from k8s_scheduler.app.exit_codes import ExitCode
-from k8s_scheduler.cli.output_files import OutputFile, check_apart
+from k8s_scheduler.cli.output_files import OutputFile, check_apart, printing
 
 if TYPE_CHECKING:
     from k8s_scheduler.simulate.decision_records import Decision
@@ -67,11 +67,11 @@ def replay(
     _check_outputs(file, [*outputs, *((f"--scenario {which}", out) for which, out in scenarios)])
     rebuilding = Rebuilding(tuple(dict.fromkeys(wanted for wanted, _ in asked)))
     account = _replayed(file, rebuilding, decisions=decisions, alone=alone, quiet=quiet)
-    click.echo(account.summary())
+    _say(account.summary())
     for wanted, out in asked:
         _write_scenario(rebuilding.found.get(wanted), wanted.text, out)
     if check:
-        click.echo(account.verdict())
+        _say(account.verdict())
         sys.exit(ExitCode.FAILURE if account.replay.differences else ExitCode.OK)
 
 
@@ -98,7 +98,7 @@ def _replayed(
 
         def take(decision: "Decision") -> None:
             if not quiet:
-                click.echo(decision.line())
+                _say(decision.line())
             if records is not None:
                 records.write(msgspec.json.encode(decision) + b"\n")
 
@@ -124,6 +124,11 @@ def _write_scenario(scenario: msgspec.Struct | None, which: str, out: Path) -> N
         sys.exit(ExitCode.USAGE)
     with OutputFile(out) as target:
         target.write(msgspec.json.encode(scenario) + b"\n")
+
+
+def _say(text: str) -> None:
+    with printing():
+        click.echo(text)
 
 
 def _complain(text: str) -> None:

@@ -92,7 +92,7 @@ class Replay:
 
     def segment(self, name: str, segment: Segment) -> Iterator[Decision]:
         """Yield the decisions of a segment; raises RecordingError and CoreFailedError."""
-        core = core_of(
+        core: Scheduler = core_of(
             segment.header,
             metrics=self._metrics,
             witness=lambda queued: self._witness(core, queued),

@@ -25,6 +25,12 @@ def shadow_of(api, **options):
     return Shadow(wire_shadow(asked, api, Metrics()), asked)
 
 
+@pytest.fixture(autouse=True)
+def _unfrozen(monkeypatch):
+    """Let what other tests leave be collected."""
+    monkeypatch.setattr("gc.freeze", lambda: None)
+
+
 @pytest.fixture
 def unreachable():
     api = FakeApi()

@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -284,6 +287,15 @@ class TestOutputs:
         assert result.exit_code == ExitCode.USAGE
         assert isinstance(result.exception, SystemExit)
         assert result.stderr == "/dev/full: cannot be written: No space left on device\n"
+
+    def test_so_is_one_behind_standard_output(self, file):
+        command = [sys.executable, "-c", "from k8s_scheduler.cli.main import main; main()"]
+        with Path("/dev/full").open("wb") as full:
+            result = subprocess.run(
+                [*command, "replay", file], stdout=full, stderr=subprocess.PIPE, check=False
+            )
+        assert result.returncode == ExitCode.USAGE
+        assert result.stderr == b"standard output: cannot be written: No space left on device\n"
 
 
 class TestSegments:
