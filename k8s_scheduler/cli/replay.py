@@ -76,11 +76,13 @@ def replay(
 
 
 def _check_outputs(file: Path, outputs: list[tuple[str, Path]]) -> None:
-    from k8s_scheduler.simulate.replay_files import is_part_of  # noqa: PLC0415
+    from k8s_scheduler.simulate.replay_files import is_taken  # noqa: PLC0415
 
     for option, out in outputs:
-        if is_part_of(file, out):
-            raise click.UsageError(f"{option} {out}: this is the recording; name another file")
+        if is_taken(out, file):
+            raise click.UsageError(
+                f"{option} {out}: a recording, or the name of a segment of one; name another file"
+            )
     check_apart(outputs)
 
 

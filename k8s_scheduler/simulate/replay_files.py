@@ -11,12 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from k8s_scheduler.core.messages.recording import RecordingError, Segment, read_segment
+from k8s_scheduler.core.messages.recording import (
+    RecordingError,
+    Segment,
+    is_recording,
+    read_segment,
+)
 from k8s_scheduler.simulate.files import InputFileError
 from k8s_scheduler.simulate.recorded_setup import setup_of
 
 # More than a header ever takes.
 _HEAD_BYTES: Final = 1 << 22
+# More than tells a recording from other files.
+_BEGINNING_BYTES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +78,21 @@ def segments_of(path: Path, *, alone: bool, complain: Callable[[str], object]) -
     return files
 
 
-def is_part_of(recording: Path, path: Path) -> bool:
-    """Return whether a file is a segment of a recording, or would be taken for one.
+def is_taken(path: Path, recording: Path) -> bool:
+    """Return whether there is a recording in a file, or it has the name of a segment of this one.
 
-    Also under another name, and also where only one segment is to be replayed: an older one that
-    was written over is lost all the same.
+    Any recording, for a segment has many names: links, and FILE.1 where only FILE is replayed.
     """
-    for known in {recording, Path(os.path.realpath(recording))}:
-        is_named_so = path.name == known.name or _numbered(known).fullmatch(path.name)
-        if is_named_so and os.path.realpath(path.parent) == os.path.realpath(known.parent):
-            return True
-        if any(_is_same(path, each) for each in (known, *_older(known).values())):
-            return True
-    return False
-
-
-def _is_same(one: Path, other: Path) -> bool:
+    is_named_so = path.name == recording.name or _numbered(recording).fullmatch(path.name)
+    if is_named_so and os.path.realpath(path.parent) == os.path.realpath(recording.parent):
+        return True
     try:
-        return one.samefile(other)
+        if not path.is_file():
+            # What is read from a pipe would be missing elsewhere.
+            return False
+        with path.open("rb") as file:
+            return is_recording(file.read(_BEGINNING_BYTES))
     except OSError:
-        # One of them is not there.
         return False
 
 

@@ -111,6 +111,11 @@ def checkpoint_frames(checkpoint: Checkpoint) -> Iterator[bytes]:
     yield frame(CheckpointPart(empty, last=True))
 
 
+def is_recording(data: bytes) -> bool:
+    """Return whether a file that begins like this is a recording, of whatever version."""
+    return data.startswith(_NAME)
+
+
 def _foreign(data: bytes) -> str:
     """Return why bytes are no recording of this version; empty if they start like one."""
     if data.startswith(MAGIC):

@@ -250,13 +250,20 @@ class TestOutputs:
         (tmp_path / "other-name").hardlink_to(file)
         before = file.read_bytes()
         said = self.refused(file, "--alone", *option, tmp_path / name)
-        assert f"{name}: this is the recording; name another file" in said
+        assert f"{name}: a recording, or the name of a segment of one; name another" in said
         assert file.read_bytes() == before
         assert not (tmp_path / "tape.1").exists()
 
     def test_nor_is_the_file_behind_a_link_to_it(self, file, tmp_path):
         (tmp_path / "link").symlink_to(file)
-        assert "this is the recording" in self.refused(tmp_path / "link", "--decisions", file)
+        assert "tape: a recording" in self.refused(tmp_path / "link", "--decisions", file)
+
+    def test_nor_is_a_newer_segment_or_another_recording(self, file, tmp_path):
+        older, other = tmp_path / "tape.1", tmp_path / "other"
+        older.write_bytes(file.read_bytes())
+        other.write_bytes(b"k8s-scheduler recording 2\n...")
+        assert "tape: a recording" in self.refused(older, "--decisions", file)
+        assert "other: a recording" in self.refused(file, "--scenario", "0", other)
 
     @pytest.mark.parametrize("exists", [True, False])
     def test_two_outputs_to_one_file_are_refused(self, file, tmp_path, exists):
