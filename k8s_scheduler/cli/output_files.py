@@ -67,12 +67,12 @@ def check_apart(outputs: Iterable[tuple[str, Path]]) -> None:
         if path.exists() and not path.is_file():
             # A terminal or a pipe takes everything.
             continue
-        identity = _identity(path)
-        if identity in taken:
+        other = taken.setdefault(_identity(path), option)
+        # What is asked for twice is the same both times.
+        if other != option:
             raise click.UsageError(
-                f"{option} {path}: {taken[identity]} is written there too; name another file"
+                f"{option} {path}: {other} is written there too; name another file"
             )
-        taken[identity] = option
 
 
 def _refuse(name: str, error: OSError) -> NoReturn:

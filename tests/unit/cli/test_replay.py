@@ -276,6 +276,10 @@ class TestOutputs:
         said = self.refused(file, "--scenario", "0", out, "--scenario", "1", out)
         assert f"--scenario 1 {out}: --scenario 0 is written there too" in said
 
+    def test_the_same_scenario_may_be_asked_for_twice(self, file, tmp_path):
+        asked = ("--scenario", "0", tmp_path / "out")
+        assert run(file, *asked, *asked).exit_code == ExitCode.OK
+
     def test_what_takes_everything_may_be_named_twice(self, file):
         result = run(file, "--decisions", "/dev/null", "--scenario", "0", "/dev/null")
         assert result.exit_code == ExitCode.OK
