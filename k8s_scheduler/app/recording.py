@@ -185,17 +185,20 @@ class Recording:
         return self._path.open("wb", buffering=_BUFFER_BYTES)
 
     def _put(self, data: bytes) -> None:
-        self._size += len(data)
-        self._metrics.bytes.inc(len(data))
-        self._try(lambda file: file.write(data))
+        if self._try(lambda file: file.write(data)):
+            self._size += len(data)
+            self._metrics.bytes.inc(len(data))
 
-    def _try(self, act: Callable[[BinaryIO], object]) -> None:
+    def _try(self, act: Callable[[BinaryIO], object]) -> bool:
+        """Do something with the file if there still is one; return whether that went well."""
         if self._file is None:
-            return
+            return False
         try:
             act(self._file)
         except OSError as error:
             self._give_up(error)
+            return False
+        return True
 
     def _give_up(self, error: OSError) -> None:
         file, self._file = self._file, None

@@ -25,6 +25,7 @@ from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.lifecycle import refuse, stop_signal
 from k8s_scheduler.app.pump import reads_the_same
 from k8s_scheduler.app.serving import serving
+from k8s_scheduler.app.shadow_ending import hand_over
 from k8s_scheduler.app.shadow_options import ShadowOptions
 from k8s_scheduler.app.watchdog import watch_loop
 from k8s_scheduler.console.certificates import CertificateError
@@ -45,7 +46,7 @@ from k8s_scheduler.obs.metrics import Metrics
 from k8s_scheduler.obs.shadow_metrics import ShadowMetrics
 from k8s_scheduler.simulate.shadowing.findings import AGREES, Result
 from k8s_scheduler.simulate.shadowing.following import Follower, FollowingOptions
-from k8s_scheduler.simulate.shadowing.report import Case, Report, ShadowReport, table
+from k8s_scheduler.simulate.shadowing.report import Case, Report, ShadowReport
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +122,7 @@ def wire_shadow(options: ShadowOptions, transport: Transport, metrics: Metrics) 
         report=report,
         options=FollowingOptions(
             latency_seconds=options.latency_seconds,
-            percentage_of_nodes_to_score=options.percentage_of_nodes_to_score,
+            percentages_of_nodes_to_score=options.percentages_of_nodes_to_score(),
             sample=options.sample,
         ),
         log=_log,
@@ -159,6 +160,7 @@ class Shadow:
         self._enough = asyncio.Event()
         self._started_at = time.time()
         self._began = time.monotonic()
+        self._is_following = False
 
     async def run(self, stop: asyncio.Event) -> int:
         """Run until stopped, done or broken."""
@@ -180,13 +182,14 @@ class Shadow:
             logger.critical("Internal failure", exc_info=died)
             return ExitCode.FAILURE
         self._graph.follower.finish()
-        return self._conclude()
+        return self._conclude(is_stopped=stop.is_set())
 
     async def _follow(self) -> None:
         await self._fill(self._graph.nodes, *self._graph.others)
         await self._fill(self._graph.pods)
         keep_what_is_here()
         self._graph.follower.start()
+        self._is_following = True
         counts = {i.resource.plural: len(i.store) for i in self._graph.informers()}
         logger.info("Caches are synced, following", extra={"fields": counts})
         self._tasks.start("looking", self._look())
@@ -241,20 +244,16 @@ class Shadow:
                 }
                 logger.info("Shadow report", extra={"fields": fields})
 
-    def _conclude(self) -> int:
+    def _conclude(self, *, is_stopped: bool) -> int:
         self._tell_news()
-        report = self._whole()
-        for line in table(report):
-            sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
-        if self._options.out is not None:
-            text = msgspec.json.format(msgspec.json.encode(report), indent=2)
-            try:
-                self._options.out.write_bytes(text + b"\n")
-            except OSError as error:
-                sys.stderr.write(f"{self._options.out}: {error.strerror}\n")
-                return ExitCode.USAGE
-        return ExitCode.OK
+        is_handed_over = hand_over(self._whole(), self._options.out)
+        if not self._is_following:
+            # A report without a finding looks as if all were well.
+            waiting = [i.resource.plural for i in self._graph.informers() if not i.synced.is_set()]
+            sys.stderr.write(f"nothing was followed: not listed in time: {', '.join(waiting)}\n")
+            if not is_stopped:
+                return ExitCode.FAILURE
+        return ExitCode.OK if is_handed_over else ExitCode.USAGE
 
     def _whole(self) -> ShadowReport:
         return self._graph.report.whole(

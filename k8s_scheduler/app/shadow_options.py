@@ -24,12 +24,21 @@ class ShadowOptions:
     run: RunOptions
     following: tuple[ResolvedProfile, ...]
     latency_seconds: float = 3.0
-    percentage_of_nodes_to_score: int = 0
+    # None: what the profile of each says.
+    percentage_of_nodes_to_score: int | None = None
     sample: float = 1.0
     out: Path | None = None
     for_seconds: float | None = None
     pods: int | None = None
     report_seconds: float = 30.0
+
+    def percentages_of_nodes_to_score(self) -> dict[str, int]:
+        """Return by scheduler what share of the nodes it looks for."""
+        given = self.percentage_of_nodes_to_score
+        return {
+            profile.scheduler_name: profile.percentage_of_nodes_to_score if given is None else given
+            for profile in self.following
+        }
 
 
 def following_profiles(

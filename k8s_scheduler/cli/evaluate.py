@@ -6,6 +6,7 @@ import click
 
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import Evaluation
+from k8s_scheduler.cli.output_files import printing
 
 
 @click.command("evaluate")
@@ -46,8 +47,9 @@ def evaluate(file: str, *, is_sequence: bool, evaluation: str, show_cache: bool)
     output = sys.stdout.buffer
 
     def write(line: bytes) -> None:
-        output.write(line)
-        output.flush()
+        with printing():
+            output.write(line)
+            output.flush()
 
     engine = Engine(keeps_evaluations=evaluation == Evaluation.INCREMENTAL)
     try:

@@ -4,12 +4,17 @@ import sys
 import traceback
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.cli.output_files import OutputFile, check_apart, printing
+
+if TYPE_CHECKING:
+    from k8s_scheduler.simulate.decision_records import Decision
+    from k8s_scheduler.simulate.replay_report import Account, Rebuilding
 
 
 @click.command("replay")
@@ -52,31 +57,59 @@ def replay(
     it. docs/replay.md has the form of decision records and what scenarios hold.
     """
     # The engine is loaded only now: --help and the other commands stay quick.
-    from k8s_scheduler.simulate.decision_records import Decision  # noqa: PLC0415
-    from k8s_scheduler.simulate.files import InputFileError  # noqa: PLC0415
-    from k8s_scheduler.simulate.replay_report import (  # noqa: PLC0415
-        Rebuilding,
-        Wanted,
-        replay_recording,
-    )
-    from k8s_scheduler.simulate.replaying import CoreFailedError  # noqa: PLC0415
+    from k8s_scheduler.simulate.replay_report import Rebuilding, Wanted  # noqa: PLC0415
 
     try:
-        asked = {Wanted.parse(which): out for which, out in scenarios}
+        asked = [(Wanted.parse(which), out) for which, out in scenarios]
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--scenario") from error
-    rebuilding = Rebuilding(tuple(asked))
-    with ExitStack() as stack:
-        records = None if decisions is None else stack.enter_context(_opened(decisions))
+    outputs = [] if decisions is None else [("--decisions", decisions)]
+    _check_outputs(file, [*outputs, *((f"--scenario {which}", out) for which, out in scenarios)])
+    rebuilding = Rebuilding(tuple(dict.fromkeys(wanted for wanted, _ in asked)))
+    account = _replayed(file, rebuilding, decisions=decisions, alone=alone, quiet=quiet)
+    _say(account.summary())
+    for wanted, out in asked:
+        _write_scenario(rebuilding.found.get(wanted), wanted.text, out)
+    if check:
+        _say(account.verdict())
+        sys.exit(ExitCode.FAILURE if account.replay.differences else ExitCode.OK)
 
-        def take(decision: Decision) -> None:
+
+def _check_outputs(file: Path, outputs: list[tuple[str, Path]]) -> None:
+    from k8s_scheduler.simulate.replay_files import is_taken  # noqa: PLC0415
+
+    for option, out in outputs:
+        if is_taken(out, file):
+            raise click.UsageError(
+                f"{option} {out}: a recording, or the name of a segment of one; name another file"
+            )
+    check_apart(outputs)
+
+
+def _replayed(
+    file: Path, rebuilding: "Rebuilding", *, decisions: Path | None, alone: bool, quiet: bool
+) -> "Account":
+    """Replay, and tell of each decision; ends the command where that can't be done."""
+    from k8s_scheduler.simulate.files import InputFileError  # noqa: PLC0415
+    from k8s_scheduler.simulate.replay_files import segments_of  # noqa: PLC0415
+    from k8s_scheduler.simulate.replay_report import replay_recording  # noqa: PLC0415
+    from k8s_scheduler.simulate.replaying import CoreFailedError  # noqa: PLC0415
+
+    with ExitStack() as stack:
+        records: OutputFile | None = None
+
+        def take(decision: "Decision") -> None:
             if not quiet:
-                click.echo(decision.line())
+                _say(decision.line())
             if records is not None:
                 records.write(msgspec.json.encode(decision) + b"\n")
 
         try:
-            account = replay_recording(file, rebuilding, alone=alone, take=take, complain=_complain)
+            segments = segments_of(file, alone=alone, complain=_complain)
+            if decisions is not None:
+                # Only now: what can't be replayed must not cost an older file.
+                records = stack.enter_context(OutputFile(decisions))
+            return replay_recording(segments, rebuilding, take=take, complain=_complain)
         except InputFileError as error:
             _complain(str(error))
             sys.exit(ExitCode.USAGE)
@@ -85,28 +118,19 @@ def replay(
             traceback.print_exception(error.__cause__)
             _complain(str(error))
             sys.exit(ExitCode.FAILURE)
-    click.echo(account.summary())
-    for wanted, out in asked.items():
-        _write_scenario(rebuilding.found.get(wanted), wanted.text, out)
-    if check:
-        click.echo(account.verdict())
-        sys.exit(ExitCode.FAILURE if account.replay.differences else ExitCode.OK)
 
 
 def _write_scenario(scenario: msgspec.Struct | None, which: str, out: Path) -> None:
     if scenario is None:
         _complain(f"--scenario {which}: there is no such decision in the recording")
         sys.exit(ExitCode.USAGE)
-    with _opened(out) as target:
+    with OutputFile(out) as target:
         target.write(msgspec.json.encode(scenario) + b"\n")
 
 
-def _opened(path: Path) -> IO[bytes]:
-    try:
-        return path.open("wb")
-    except OSError as error:
-        _complain(f"{path}: cannot be written: {error.strerror or error}")
-        sys.exit(ExitCode.USAGE)
+def _say(text: str) -> None:
+    with printing():
+        click.echo(text)
 
 
 def _complain(text: str) -> None:

@@ -49,9 +49,9 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--percentage-of-nodes-to-score",
     type=click.IntRange(0, 100),
-    default=0,
-    show_default="its own choice by size",
-    help="What the other scheduler is configured with.",
+    default=None,
+    show_default="what the profile says",
+    help="What the other scheduler is configured with; 0 is its own choice by size.",
 )
 @click.option(
     "--sample",

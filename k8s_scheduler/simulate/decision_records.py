@@ -52,8 +52,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def time_text(seconds: float) -> str:
-    """Return a time as RFC 3339 has it, to the millisecond."""
-    moment = datetime.fromtimestamp(seconds, tz=UTC)
+    """Return a time as RFC 3339 has it, to the millisecond; as a number if no date has it."""
+    try:
+        moment = datetime.fromtimestamp(seconds, tz=UTC)
+    except (OverflowError, ValueError, OSError):
+        # The recording is damaged, or its clock was. That is no reason to show none of it.
+        return f"{seconds:g}s"
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -99,12 +99,19 @@ def _read(path: str, kind: type[_Line], form: str) -> Iterator[tuple[int, _Line]
             raise InputFileError(
                 f"{where}: not JSON: {error}; every line must be one whole JSON object"
             ) from error
+        except RecursionError as error:
+            where = f"{display_name(path)}:{number}"
+            raise InputFileError(f"{where}: nested too deeply to be read; {form}") from error
         yield number, decoded
 
 
 def _other_kind(line: bytes, kind: type[Scenario | Sequence]) -> str:
     """Return a hint if the line is of the kind that was not asked for."""
-    value = msgspec.json.decode(line)
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.MsgspecError, RecursionError):
+        # A number too long, or nesting too deep: that is wrong for either kind, and told already.
+        return ""
     if isinstance(value, dict):
         if kind is Scenario and "steps" in value:
             return " (this looks like a sequence: use --sequence)"

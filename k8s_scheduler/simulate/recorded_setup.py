@@ -7,6 +7,7 @@ them can't be built without them.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, Final, get_type_hints
 
 import msgspec
@@ -14,7 +15,9 @@ import msgspec
 from k8s_scheduler import __version__
 from k8s_scheduler.core.framework.profile import ProfileError
 from k8s_scheduler.core.messages.recording import Header, RecordingError
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 # These have a place of their own in the header, or none.
 _APART: Final = ("profiles", "queue", "plugins", "extenders")
@@ -58,12 +61,22 @@ def setup_of(header: Header) -> Setup:
     return setup
 
 
-def check_setup(header: Header) -> None:
-    """Raise RecordingError unless a core can be built from the header."""
+def core_of(
+    header: Header, *, metrics: SchedulerMetrics, witness: Callable[[QueuedPod], None]
+) -> Scheduler:
+    """Return a core as the recorded one was when the segment began; raises RecordingError."""
+    setup = setup_of(header)
     try:
-        Scheduler(setup_of(header))
+        return Scheduler(setup, metrics=metrics, witness=witness)
     except ProfileError as error:
         raise RecordingError(f"its profiles can't be run: {error}") from error
+    except Exception as error:
+        # Arguments of plugins are plain data in here, which nobody checks a second time: damaged
+        # ones, and those of another version, fail anywhere.
+        raise RecordingError(
+            f"its profiles can't be run: {type(error).__name__}: {error}; it was written by "
+            f"version {header.version}, and this is {__version__}"
+        ) from error
 
 
 def _of_another_version(header: Header, problem: str) -> RecordingError:

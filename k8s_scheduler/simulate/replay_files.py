@@ -4,18 +4,26 @@ Every segment begins with a checkpoint and stands alone, so one that is missing 
 the others but the time it was about.
 """
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from k8s_scheduler.core.messages.recording import RecordingError, Segment, read_segment
+from k8s_scheduler.core.messages.recording import (
+    RecordingError,
+    Segment,
+    is_recording,
+    read_segment,
+)
 from k8s_scheduler.simulate.files import InputFileError
 from k8s_scheduler.simulate.recorded_setup import setup_of
 
 # More than a header ever takes.
 _HEAD_BYTES: Final = 1 << 22
+# More than tells a recording from other files.
+_BEGINNING_BYTES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +78,31 @@ def segments_of(path: Path, *, alone: bool, complain: Callable[[str], object]) -
     return files
 
 
+def is_taken(path: Path, recording: Path) -> bool:
+    """Return whether there is a recording in a file, or it has the name of a segment of this one.
+
+    Any recording, for a segment has many names: links, and FILE.1 where only FILE is replayed.
+    """
+    is_named_so = path.name == recording.name or _numbered(recording).fullmatch(path.name)
+    if is_named_so and os.path.realpath(path.parent) == os.path.realpath(recording.parent):
+        return True
+    try:
+        if not path.is_file():
+            # What is read from a pipe would be missing elsewhere.
+            return False
+        with path.open("rb") as file:
+            return is_recording(file.read(_BEGINNING_BYTES))
+    except OSError:
+        return False
+
+
+def _numbered(path: Path) -> re.Pattern[str]:
+    return re.compile(re.escape(path.name) + r"\.([1-9][0-9]?)")
+
+
 def _older(path: Path) -> dict[int, Path]:
     """Return by number what was moved out of the way of newer segments."""
-    numbered = re.compile(re.escape(path.name) + r"\.([1-9][0-9]?)")
+    numbered = _numbered(path)
     try:
         beside = sorted(path.parent.iterdir())
     except OSError:

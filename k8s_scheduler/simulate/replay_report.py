@@ -1,14 +1,13 @@
 """Replaying the files of a recording from the first to the last, and saying what came of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from k8s_scheduler.core.messages.recording import RecordingError, Segment
 from k8s_scheduler.simulate.decision_records import Decision, time_text
 from k8s_scheduler.simulate.files import Scenario
 from k8s_scheduler.simulate.rebuilding import scenario_of
-from k8s_scheduler.simulate.replay_files import SegmentFile, segments_of
+from k8s_scheduler.simulate.replay_files import SegmentFile
 from k8s_scheduler.simulate.replaying import Moment, Replay
 
 
@@ -93,16 +92,18 @@ class Account:
 
 
 def replay_recording(
-    path: Path,
+    segments: Iterable[SegmentFile],
     rebuilding: Rebuilding,
     *,
-    alone: bool,
     take: Callable[[Decision], object],
     complain: Callable[[str], object],
 ) -> Account:
-    """Replay a recording; raises InputFileError, and CoreFailedError where the core fails."""
+    """Replay the segments of a recording, oldest first.
+
+    Raises InputFileError, and CoreFailedError where the core fails.
+    """
     account = Account(Replay(onlooker=rebuilding.look))
-    for file in segments_of(path, alone=alone, complain=complain):
+    for file in segments:
         segment = file.read()
         for decision in _decisions(account.replay, file, segment):
             account.placed += decision.node is not None

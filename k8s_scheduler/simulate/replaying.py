@@ -14,17 +14,16 @@ from typing import TypeAlias
 
 from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.meta import NodeName, PodUid
-from k8s_scheduler.core.framework.profile import ProfileError
 from k8s_scheduler.core.messages.answers import Deed, deeds_of
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import Message
 from k8s_scheduler.core.messages.outgoing import EventType, Instruction, RecordEvent
-from k8s_scheduler.core.messages.recording import Entry, RecordingError, Segment
+from k8s_scheduler.core.messages.recording import Entry, Segment
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
 from k8s_scheduler.simulate.decision_records import Decision, Seen
-from k8s_scheduler.simulate.recorded_setup import setup_of
+from k8s_scheduler.simulate.recorded_setup import core_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +92,11 @@ class Replay:
 
     def segment(self, name: str, segment: Segment) -> Iterator[Decision]:
         """Yield the decisions of a segment; raises RecordingError and CoreFailedError."""
-        setup = setup_of(segment.header)
-        try:
-            core = Scheduler(
-                setup,
-                metrics=self._metrics,
-                witness=lambda queued: self._witness(core, queued),
-            )
-        except ProfileError as error:
-            raise RecordingError(f"its profiles can't be run: {error}") from error
+        core: Scheduler = core_of(
+            segment.header,
+            metrics=self._metrics,
+            witness=lambda queued: self._witness(core, queued),
+        )
         seen = Seen()
         for index, entry in enumerate(segment.entries()):
             seen.take(entry.message)

@@ -18,6 +18,7 @@ from k8s_scheduler.core.state.counters import Counter, Holding, Matching
 from k8s_scheduler.core.state.held_terms import terms_of
 from k8s_scheduler.core.state.live_counters import Counters
 from tests.property.test_state import NODES, WEIGHTS, History
+from tests.unit.core.state import random_pods
 from tests.unit.core.state.random_pods import random_pod, random_selector
 
 STEPS = 60
@@ -162,6 +163,42 @@ class CountedHistory(History):
             assert set(changed(seen.by_domain[key], now.by_domain[key])) <= domains
 
 
+class ComingAndGoing(CountedHistory):
+    """A history in which labels and namespaces are new ones all the time, and old ones return."""
+
+    def __init__(self, seed, monkeypatch):
+        self.monkeypatch = monkeypatch
+        super().__init__(seed)
+
+    def learn(self):
+        """Let other labels be in fashion, and something be asked about them."""
+        fashion = self.rng.randrange(6)
+        self.monkeypatch.setattr(random_pods, "KEYS", ("app", f"key-{fashion}"))
+        self.monkeypatch.setattr(random_pods, "VALUES", ("x", f"v{fashion}", f"v{fashion + 1}"))
+        self.monkeypatch.setattr(random_pods, "NAMESPACES", ("a", f"space-{fashion}"))
+        forgotten = self.questions.pop(self.rng.randrange(QUESTIONS))
+        self.counters.pop(forgotten, None)
+        self.seen.pop(forgotten, None)
+        self.questions.append(random_question(self.rng))
+
+    def ask(self, question):
+        super().ask(question)
+        self.look_at_what_is_kept()
+
+    def look_at_what_is_kept(self):
+        """Find nothing that only pods had that are gone."""
+        metadata = [placed.pod.metadata for placed in self.pods.values()]
+        pairs = {pair for each in metadata for pair in (each.labels or {}).items()}
+        sets = self.cache.pods.label_sets
+        labels = sets._labels
+        assert set(labels._keys) <= {key for key, _ in pairs}
+        assert set(labels._ids) == {value for key, value in pairs if key in labels._keys}
+        assert {labels.value(found) for found in labels._uses} == set(labels._ids)
+        assert {name for _, name in sets._namespaces.items()} - {""} == {
+            each.namespace for each in metadata
+        }
+
+
 STEP_WEIGHTS = {**WEIGHTS, CountedHistory.terminate: 2, CountedHistory.hold_twice: 1}
 
 
@@ -179,6 +216,17 @@ def test_counters_equal_a_recount(first, monkeypatch):
         monkeypatch.setattr(Counter, "LOGGED", 3 if seed % 3 else 1024)
         try:
             CountedHistory(seed).run()
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+@pytest.mark.parametrize("first", range(0, 60, 30))
+def test_counters_equal_a_recount_while_labels_come_and_go(first, monkeypatch):
+    for seed in range(first, first + 30):
+        monkeypatch.setattr(Counters, "LIMIT", 3 if seed % 2 else 1024)
+        try:
+            ComingAndGoing(seed, monkeypatch).run()
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise

@@ -29,6 +29,9 @@ _NAME: Final = b"k8s-scheduler recording "
 MAGIC: Final = _NAME + b"%d\n" % FORMAT
 _LENGTH: Final = struct.Struct(">I")
 _CHUNK: Final = 256
+# What a decoder raises on damaged data: for text that is no UTF-8, and for nesting without end, it
+# has no errors of its own.
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _LISTS: Final = (
     "nodes",
     "pods",
@@ -108,6 +111,11 @@ def checkpoint_frames(checkpoint: Checkpoint) -> Iterator[bytes]:
     yield frame(CheckpointPart(empty, last=True))
 
 
+def is_recording(data: bytes) -> bool:
+    """Return whether a file that begins like this is a recording, of whatever version."""
+    return data.startswith(_NAME)
+
+
 def _foreign(data: bytes) -> str:
     """Return why bytes are no recording of this version; empty if they start like one."""
     if data.startswith(MAGIC):
@@ -154,7 +162,7 @@ class Segment:
             raise RecordingError("it ends before its header")
         try:
             self.header = _header_decoder.decode(body)
-        except msgspec.MsgspecError as error:
+        except _UNREADABLE as error:
             raise RecordingError(f"its header can't be read: {error}") from error
 
     @property
@@ -200,7 +208,7 @@ class Segment:
         while (body := self._next_frame()) is not None:
             try:
                 yield _decoder.decode(body)
-            except msgspec.MsgspecError as error:
+            except _UNREADABLE as error:
                 raise RecordingError(
                     f"the part that ends at byte {self.read_bytes} can't be read: {error}"
                 ) from error

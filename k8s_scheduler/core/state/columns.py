@@ -29,6 +29,10 @@ class Columns:
             self._columns[name] = np.full(self.capacity, fill, dtype=dtype)
         return self._columns[name]
 
+    def drop(self, name: str) -> None:
+        """Take a column away, and what it held."""
+        del self._columns[name], self._fills[name]
+
     def __getitem__(self, name: str) -> AnyColumn:
         return self._columns[name]
 

@@ -41,6 +41,10 @@ class Interner(Generic[Value]):
             del self._uses[value_id]
             del self._ids[self._values.pop(value_id)]
 
+    def id_of(self, value: Value) -> int | None:
+        """Return the id of a value that is in use."""
+        return self._ids.get(value)
+
     def __getitem__(self, value_id: int) -> Value:
         return self._values[value_id]
 

@@ -3,6 +3,9 @@
 Replicas share their labels, so there are far fewer label sets than pods, and a selector is
 answered once per set instead of once per pod: a comparison of whole columns. Ids are used again
 once their last pod is gone.
+
+What only pods had that are gone is not kept: every Job may come with labels and a namespace of its
+own, and a daemon sees many of them.
 """
 
 import heapq
@@ -16,6 +19,7 @@ from k8s_scheduler.api.label_selectors import DOES_NOT_EXIST, EXISTS, IN, Requir
 from k8s_scheduler.api.meta import Labels
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import Columns
+from k8s_scheduler.core.state.interning import Interner
 from k8s_scheduler.core.state.labels import LabelColumns
 
 Mask = npt.NDArray[np.bool_]
@@ -35,12 +39,13 @@ class LabelSets:
     def __init__(self) -> None:
         self._columns = Columns()
         self._columns.add(_NAMESPACE, np.int64, fill=-1)
-        self._labels = LabelColumns(self._columns)
+        self._labels = LabelColumns(self._columns, forgets=True)
         self._ids: dict[_Key, int] = {}
         self._keys: list[_Key | None] = []
         self._uses: list[int] = []
         self._free: list[int] = []
-        self._namespaces: dict[str, int] = {}
+        # Used once by every set.
+        self._namespaces = Interner(first="")
         self._born: Born | None = None
         self._gone: Gone | None = None
 
@@ -70,7 +75,9 @@ class LabelSets:
             return
         del self._ids[key]
         self._keys[set_id] = None
-        self._columns[_NAMESPACE][set_id] = -1
+        spaces = self._columns[_NAMESPACE]
+        self._namespaces.release(int(spaces[set_id]))
+        spaces[set_id] = -1
         self._labels.put(NodeRow(set_id), None)
         heapq.heappush(self._free, set_id)
         if self._gone is not None:
@@ -85,7 +92,8 @@ class LabelSets:
         if namespaces is None:
             picked: Mask = space >= 0
         else:
-            known = [self._namespaces[n] for n in namespaces if n in self._namespaces]
+            found = map(self._namespaces.id_of, namespaces)
+            known = [space_id for space_id in found if space_id is not None]
             picked = space == known[0] if len(known) == 1 else np.isin(space, known)
         for requirement in requirements:
             picked &= self._meets(requirement, size)
@@ -114,11 +122,7 @@ class LabelSets:
             if found >= self._columns.capacity:
                 self._columns.reserve(found + 1)
         self._ids[key] = found
-        spaces = self._namespaces
-        space = spaces.get(namespace)
-        if space is None:
-            space = spaces[namespace] = len(spaces)
-        self._columns[_NAMESPACE][found] = space
+        self._columns[_NAMESPACE][found] = self._namespaces.acquire(namespace)
         self._labels.put(NodeRow(found), labels)
         if self._born is not None:
             self._born(found, namespace, labels)

@@ -1,10 +1,14 @@
 """Node labels as columns: for each key somebody asks for, the value of every row as a small id.
 
 A column is made when the first selector or topology names its key and kept up to date from then
-on; keys nobody asks for cost nothing. Equal values have equal ids across keys.
+on; keys nobody asks for cost nothing. Equal values have equal ids across keys, and an id is never
+given to another value.
+
+The labels of pods are kept in the same way (`label_sets`), one row for each set of them. There are
+always new ones, so columns and values that no row has any more are forgotten there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,14 +32,21 @@ Appeared: TypeAlias = Callable[[str], None]
 class LabelColumns:
     """The labels of the nodes in one table."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, *, forgets: bool = False) -> None:
+        """Keep labels in columns; with `forgets`, none for longer than some row has it.
+
+        Then nobody may remember an id or a column from one change to the next.
+        """
         self._columns = columns
+        self._forgets = forgets
+        # By id: how many cells hold it. Only if values are forgotten.
+        self._uses: dict[int, int] = {}
         self._keys: list[str] = []
         self._labels: dict[NodeRow, Labels] = {}
         self._holders: dict[str, int] = {}
         self._ids: dict[str, int] = {}
-        self._values: list[str] = []
-        # How many ids there are.
+        self._values: dict[int, str] = {}
+        # How many ids were given.
         self.value_count = 0
         # By key: its column, to read single numbers from.
         self._cells: dict[str, memoryview] = {}
@@ -76,6 +87,7 @@ class LabelColumns:
             value = labels.get(key)
             if value != known.get(key):
                 self._move(key, row, value)
+        self._forget_columns(known)
 
     def column(self, key: str) -> AnyColumn:
         """Return the value ids of a key, ABSENT where a node does not have it.
@@ -89,7 +101,8 @@ class LabelColumns:
             column = self._columns.add(name, np.int64, fill=ABSENT)
             self._keys.append(key)
             for row, labels in self._labels.items():
-                column[row] = self._id_of(labels.get(key))
+                column[row] = found = self._id_of(labels.get(key))
+                self._use(found)
         return self._columns[name]
 
     def id_at(self, row: int, key: str) -> int:
@@ -139,6 +152,8 @@ class LabelColumns:
     def _move(self, key: str, row: NodeRow, value: str | None) -> None:
         before, after = self.id_at(row, key), self._id_of(value)
         self._cells[key][row] = after
+        self._use(after)
+        self._release(before)
         if self._in_use:
             self._in_use.pop(key, None)
         if self._moved is not None:
@@ -150,6 +165,32 @@ class LabelColumns:
         found = self._ids.get(value)
         if found is None:
             found = self._ids[value] = self.value_count
-            self._values.append(value)
+            self._values[found] = value
             self.value_count += 1
         return found
+
+    # Forgetting
+
+    def _forget_columns(self, keys: Iterable[str]) -> None:
+        """Drop the columns of keys that no row has any more, if that is how it is here."""
+        if not self._forgets:
+            return
+        for key in keys:
+            if key not in self._holders and self.has_column(key):
+                self._keys.remove(key)
+                self._cells.pop(key, None)
+                self._in_use.pop(key, None)
+                self._columns.drop(PREFIX + key)
+
+    def _use(self, value_id: int) -> None:
+        if self._forgets and value_id != ABSENT:
+            self._uses[value_id] = self._uses.get(value_id, 0) + 1
+
+    def _release(self, value_id: int) -> None:
+        """Count one cell less; the last one forgets the value."""
+        if not self._forgets or value_id == ABSENT:
+            return
+        self._uses[value_id] -= 1
+        if not self._uses[value_id]:
+            del self._uses[value_id]
+            del self._ids[self._values.pop(value_id)]

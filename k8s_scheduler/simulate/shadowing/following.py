@@ -9,8 +9,8 @@ can write: the core is never asked to schedule, and what it returns is at most l
 
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.meta import PodUid, key_of
@@ -48,11 +48,12 @@ class FollowingOptions:
     """How bindings are followed.
 
     `latency_seconds` is how long a decision may take until it is seen, `sample` the share of
-    bindings that are judged, and `percentage_of_nodes_to_score` the other scheduler's setting.
+    bindings that are judged, and `percentages_of_nodes_to_score` each scheduler's setting, by name;
+    one that is not there chooses by size, as with 0.
     """
 
     latency_seconds: float = 3.0
-    percentage_of_nodes_to_score: int = 0
+    percentages_of_nodes_to_score: Mapping[str, int] = field(default_factory=dict)
     sample: float = 1.0
 
 
@@ -129,6 +130,7 @@ class Follower:
             self._ahead.append(seen)
         else:
             self._tell(seen.forward)
+            self._note_unplaced(seen)
 
     # Time
 
@@ -155,6 +157,9 @@ class Follower:
             self._judge(seen, seen.binding)
         self._tell(seen.forward)
         self._recent.append(seen)
+        self._note_unplaced(seen)
+
+    def _note_unplaced(self, seen: Seen) -> None:
         pod = seen.pod
         if pod is not None and pod.spec.scheduler_name in self._profiles and failed_to_place(pod):
             self._unplaced.put(pod)
@@ -192,7 +197,9 @@ class Follower:
                     seen, binding, Result.EXPLAINED, standing, variant=variant, changes=changes
                 )
         result = Result.WORSE if standing.feasible else Result.INFEASIBLE
-        if may_be_best_of_sample(standing, self._options.percentage_of_nodes_to_score):
+        percentages = self._options.percentages_of_nodes_to_score
+        percentage = percentages.get(binding.pod.spec.scheduler_name, 0)
+        if may_be_best_of_sample(standing, percentage):
             result = Result.SAMPLED
         return self._finding(seen, binding, result, standing, changes=changes)
 
@@ -203,6 +210,7 @@ class Follower:
         knew, so for the way back the last version of each is enough.
         """
         last = {seen.key: seen.forward for seen in self._recent}
+        known = self._known({seen.key for seen in variant.told})
         try:
             for seen in variant.taken_back:
                 self._quietly(seen.back)
@@ -210,10 +218,22 @@ class Follower:
                 self._quietly((seen.forward,))
             return standing_of(self._core.judge(binding.pod, makes_room=False), binding.node)
         finally:
-            for seen in reversed(variant.told):
-                self._quietly(seen.back)
+            for back in known.values():
+                self._quietly(back)
             for key in dict.fromkeys(seen.key for seen in reversed(variant.taken_back)):
                 self._quietly((last[key],))
+
+    def _known(self, keys: set[str]) -> dict[str, tuple[Message, ...]]:
+        """Return how to bring the core back to what it knows of some objects that are ahead.
+
+        That is how each was before the first of its changes that are held back. A change that was
+        told out of its turn may be a later one, whose own way back leads only to the one before.
+        """
+        known: dict[str, tuple[Message, ...]] = {}
+        for seen in self._ahead:
+            if seen.key in keys:
+                known.setdefault(seen.key, seen.back)
+        return known
 
     def _quietly(self, messages: Iterable[Message]) -> None:
         for message in messages:

@@ -54,6 +54,10 @@ class Tape:
     def is_active(self):
         return self.metrics.registry.get_sample_value("k8s_scheduler_recording_active")
 
+    @property
+    def written_bytes(self):
+        return self.metrics.registry.get_sample_value("k8s_scheduler_recording_bytes_total")
+
 
 def replay(path):
     """Return the instructions of a segment, from its checkpoint on."""
@@ -191,6 +195,30 @@ async def test_a_full_disk_stops_the_recording_and_nothing_else(tmp_path, caplog
     assert tape.is_active == 0
     assert "Recording stopped; scheduling goes on" in caplog.text
     tape.recording.close()
+
+
+async def test_bytes_that_no_file_takes_are_not_counted(tmp_path):
+    """Neither those that the disk refuses nor any after them, however full the segment was."""
+    tape = Tape(tmp_path / "tape", max_bytes=1)
+    running = asyncio.create_task(tape.recording.run())
+    await asyncio.sleep(0)
+    tape.recording._file.close()
+    tape.recording._file = full_disk()
+    written = tape.written_bytes
+    assert written > 0
+    tape.recording._size = 2
+    for _ in range(10):
+        tape.h.tick(1)
+    tape.recording.close()
+    assert tape.written_bytes == written
+    running.cancel()
+
+
+async def test_every_byte_in_the_file_is_counted(tmp_path):
+    tape = Tape(tmp_path / "tape")
+    tape.h.node(make_node("n0").obj())
+    tape.recording.close()
+    assert tape.written_bytes == (tmp_path / "tape").stat().st_size
 
 
 async def test_a_file_that_cannot_be_opened_is_named(tmp_path):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -145,6 +146,15 @@ def test_lines_before_a_broken_one_are_answered(tmp_path):
     result = run(str(path))
     assert result.exit_code == ExitCode.USAGE
     assert len(answers(result)) == 1
+
+
+def test_a_full_disk_is_told_without_a_traceback(file):
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run(
+            [*COMMAND, file(SCENARIO)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert result.returncode == ExitCode.USAGE
+    assert result.stderr == "standard output: cannot be written: No space left on device\n"
 
 
 def test_a_reader_that_has_seen_enough_gets_no_traceback(file):

@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -11,7 +14,7 @@ from k8s_scheduler.api.config_load import default_configuration
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.core.messages.recording import MAGIC
+from k8s_scheduler.core.messages.recording import MAGIC, End, frame
 from k8s_scheduler.core.scheduler import Setup
 from tests.builders import make_node, make_pod
 from tests.fakes.tape import Tape
@@ -38,6 +41,14 @@ def tape(tmp_path):
 def file(tape):
     tape.recording.close()
     return tape.recording._path
+
+
+# A list in a list in a list.
+DEEP = b"\x91" * 99999 + b"\x90"
+
+
+def framed(body):
+    return len(body).to_bytes(4, "big") + body
 
 
 def run(*arguments):
@@ -118,6 +129,12 @@ def test_what_names_no_decision_is_refused(file, tmp_path, which):
     assert "NAMESPACE/NAME@ATTEMPT" in result.stderr
 
 
+def test_one_decision_can_be_written_to_several_files(file, tmp_path):
+    asked = [("default/p2", tmp_path / "a"), ("default/p2", tmp_path / "b")]
+    assert run(file, *(x for a in asked for x in ("--scenario", *a))).exit_code == ExitCode.OK
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() != b""
+
+
 def test_a_difference_exits_1_and_names_the_message(file):
     data = file.read_bytes()
     at = data.index(b"uid-p1", data.index(b"bind to"))
@@ -143,6 +160,8 @@ class TestFiles:
             (MAGIC[:10], "it ends within its first line"),
             (MAGIC, "it ends before its header"),
             (MAGIC + b"\0\0\0\2\1\2", "its header can't be read"),
+            (MAGIC + framed(b"\x81\xa7version\xa1\xff"), "its header can't be read: 'utf-8' codec"),
+            (MAGIC + framed(b"\x81\xa4rest\x81\xa1x" + DEEP), "its header can't be read: maximum"),
         ],
     )
     def test_what_is_no_recording(self, tmp_path, data, said):
@@ -194,6 +213,100 @@ class TestFiles:
         assert result.exit_code == ExitCode.USAGE
         assert f"{file}: the part that ends at byte " in result.stderr
         assert "RodChanged" in result.stderr
+
+    def test_text_that_is_none_is_told_with_its_place(self, file):
+        data = file.read_bytes()
+        at = data.rindex(b"uid-p5")
+        file.write_bytes(data[:at] + b"\xff" + data[at + 1 :])
+        result = run(file)
+        assert result.exit_code == ExitCode.USAGE
+        assert f"{file}: the part that ends at byte " in result.stderr
+        assert "'utf-8' codec can't decode" in result.stderr
+
+    def test_nesting_without_end_is_told_with_its_place(self, file):
+        # An end as a later version might write it, with more in it.
+        before = file.read_bytes().removesuffix(frame(End()))
+        file.write_bytes(before + framed(b"\x92\xa3end" + DEEP))
+        result = run(file)
+        assert result.exit_code == ExitCode.USAGE
+        assert f"{file}: the part that ends at byte " in result.stderr
+        assert "maximum recursion depth exceeded" in result.stderr
+
+
+class TestOutputs:
+    """Nothing that is still needed is written over."""
+
+    def refused(self, *arguments):
+        result = run(*arguments)
+        assert result.exit_code == ExitCode.USAGE
+        assert result.stdout == ""
+        return result.stderr
+
+    @pytest.mark.parametrize("option", [("--decisions",), ("--scenario", "0")])
+    @pytest.mark.parametrize("name", ["tape", "tape.1", "sub/../tape", "link", "other-name"])
+    def test_the_recording_is_never_written_over(self, file, tmp_path, option, name):
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "link").symlink_to(file)
+        (tmp_path / "other-name").hardlink_to(file)
+        before = file.read_bytes()
+        said = self.refused(file, "--alone", *option, tmp_path / name)
+        assert f"{name}: a recording, or the name of a segment of one; name another" in said
+        assert file.read_bytes() == before
+        assert not (tmp_path / "tape.1").exists()
+
+    def test_nor_is_the_file_behind_a_link_to_it(self, file, tmp_path):
+        (tmp_path / "link").symlink_to(file)
+        assert "tape: a recording" in self.refused(tmp_path / "link", "--decisions", file)
+
+    def test_nor_is_a_newer_segment_or_another_recording(self, file, tmp_path):
+        older, other = tmp_path / "tape.1", tmp_path / "other"
+        older.write_bytes(file.read_bytes())
+        other.write_bytes(b"k8s-scheduler recording 2\n...")
+        assert "tape: a recording" in self.refused(older, "--decisions", file)
+        assert "other: a recording" in self.refused(file, "--scenario", "0", other)
+
+    @pytest.mark.parametrize("exists", [True, False])
+    def test_two_outputs_to_one_file_are_refused(self, file, tmp_path, exists):
+        out = tmp_path / "out"
+        if exists:
+            out.write_text("kept")
+        said = self.refused(file, "--decisions", out, "--scenario", "0", out)
+        assert f"--scenario 0 {out}: --decisions is written there too" in said
+        assert out.exists() == exists
+        said = self.refused(file, "--scenario", "0", out, "--scenario", "1", out)
+        assert f"--scenario 1 {out}: --scenario 0 is written there too" in said
+
+    def test_the_same_scenario_may_be_asked_for_twice(self, file, tmp_path):
+        asked = ("--scenario", "0", tmp_path / "out")
+        assert run(file, *asked, *asked).exit_code == ExitCode.OK
+
+    def test_what_takes_everything_may_be_named_twice(self, file):
+        result = run(file, "--decisions", "/dev/null", "--scenario", "0", "/dev/null")
+        assert result.exit_code == ExitCode.OK
+
+    @pytest.mark.parametrize("recording", ["missing", "rubbish"])
+    def test_what_cannot_be_replayed_costs_no_older_file(self, tmp_path, recording):
+        (tmp_path / "rubbish").write_text("rubbish")
+        out = tmp_path / "out"
+        out.write_text("kept")
+        self.refused(tmp_path / recording, "--decisions", out)
+        assert out.read_text() == "kept"
+
+    @pytest.mark.parametrize("option", [("--decisions",), ("--scenario", "0")])
+    def test_a_full_disk_is_told_once_and_without_a_traceback(self, file, option):
+        result = run(file, "--quiet", *option, "/dev/full")
+        assert result.exit_code == ExitCode.USAGE
+        assert isinstance(result.exception, SystemExit)
+        assert result.stderr == "/dev/full: cannot be written: No space left on device\n"
+
+    def test_so_is_one_behind_standard_output(self, file):
+        command = [sys.executable, "-c", "from k8s_scheduler.cli.main import main; main()"]
+        with Path("/dev/full").open("wb") as full:
+            result = subprocess.run(
+                [*command, "replay", file], stdout=full, stderr=subprocess.PIPE, check=False
+            )
+        assert result.returncode == ExitCode.USAGE
+        assert result.stderr == b"standard output: cannot be written: No space left on device\n"
 
 
 class TestSegments:

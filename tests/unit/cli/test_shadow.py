@@ -108,6 +108,21 @@ def test_flags_reach_the_options(started):
 
 
 @pytest.mark.parametrize(
+    ("flag", "counts"),
+    [("", {"a": 70, "b": 40}), ("--percentage-of-nodes-to-score=0", {"a": 0, "b": 0})],
+)
+def test_without_a_flag_a_profile_says_how_many_nodes_are_scored(started, tmp_path, flag, counts):
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        f"{HEADER}percentageOfNodesToScore: 40\n"
+        "profiles: [{schedulerName: a, percentageOfNodesToScore: 70}, {schedulerName: b}]\n"
+    )
+    result = CliRunner().invoke(main, ["shadow", "--config", str(file), *flag.split()])
+    assert result.exit_code == 0, result.output
+    assert started[0].percentages_of_nodes_to_score() == counts
+
+
+@pytest.mark.parametrize(
     ("line", "message"),
     [
         ("--scheduler-name a=b", '--scheduler-name: no profile "b"'),

@@ -94,6 +94,9 @@ class TestWrongFiles:
             (b'{"id": "a", "objects": [5], "pending": []}', "at `$.objects[0]`"),
             (b'{"id": "a", "objects": [], "pending": [1]}', "at `$.pending[0]`"),
             (b'{"id": "a", "objects": [], "pending": [], "config": "x"}', "at `$.config`"),
+            (b'{"config": {"x": ' + b"[" * 99999 + b"]" * 99999 + b"}}", "nested too deeply"),
+            (b"[" * 99999, "Expected `object`, got `array`"),
+            (b'{"config": {"x": ' + b"9" * 5000 + b"}}", "Integer value out of range"),
         ],
     )
     def test_a_line_that_is_no_scenario(self, file, line, said):

@@ -15,10 +15,11 @@ from k8s_scheduler.core.messages.recording import RecordingError, read_segment
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.simulate.decision_records import time_text
 from k8s_scheduler.simulate.evaluation import Evaluation
 from k8s_scheduler.simulate.profiles import profile_in_force
 from k8s_scheduler.simulate.rebuilding import scenario_of
-from k8s_scheduler.simulate.recorded_setup import header_of, setup_of
+from k8s_scheduler.simulate.recorded_setup import core_of, header_of, setup_of
 from k8s_scheduler.simulate.replaying import CoreFailedError, Replay
 from tests.builders import make_node, make_pod
 from tests.conformance.oracle.gen import FAMILIES, scenarios
@@ -259,6 +260,27 @@ class TestSetup:
             setup_of(msgspec.structs.replace(header, profiles=[profile]))
         with pytest.raises(RecordingError, match=r"its header can't be read"):
             setup_of(msgspec.structs.replace(header, queue={"backoff": 3}))
+
+    def test_arguments_that_no_plugin_can_read_are_told_with_both_versions(self):
+        header = header_of(FULL, started=5.0)
+        broken = {**header.profiles[0], "plugin_args": {"NodeResourcesFit": {"scoringStrategy": 5}}}
+        newer = msgspec.structs.replace(header, profiles=[broken], version="9.9")
+        said = r"its profiles can't be run: .*; it was written by version 9\.9, and this is "
+        with pytest.raises(RecordingError, match=said):
+            core_of(newer, metrics=METRICS.scheduler, witness=lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (1_800_000_000.25, "2027-01-15T08:00:00.250Z"),
+        (float("nan"), "nans"),
+        (float("inf"), "infs"),
+        (-1e300, "-1e+300s"),
+    ],
+)
+def test_a_time_that_no_date_has_is_shown_as_a_number(seconds, text):
+    assert time_text(seconds) == text
 
 
 @pytest.mark.parametrize("family", ["mix", "resources", "spread", "nodeaffinity"])

@@ -112,6 +112,53 @@ def test_many_sets():
     assert picked(sets, ["n1"], req("i", "In", "298", "299", "1")) == [1, 298]
 
 
+class TestForgetting:
+    """What only pods had that are gone is not kept, and what others have too is."""
+
+    def kept(self, sets):
+        labels = sets._labels
+        columns = [key for key in ("x", "y", "own-0", "own-99") if labels.has_column(key)]
+        return columns, sorted(labels._ids), [name for _, name in sets._namespaces.items()]
+
+    def test_labels_and_namespaces_go_with_their_last_pod(self):
+        sets = LabelSets()
+        for i in range(100):
+            found = sets.acquire(f"space-{i}", {"x": str(i), f"own-{i}": "1"})
+            wanted = [req("x", "In", str(i)), req(f"own-{i}", "Exists"), req(f"own-{i}", "In", "1")]
+            assert picked(sets, [f"space-{i}"], *wanted) == [found]
+            sets.release(found)
+        assert self.kept(sets) == ([], [], [""])
+        assert sets._labels._uses == {}
+
+    def test_what_another_set_has_stays(self):
+        sets = LabelSets()
+        going = sets.acquire("a", {"x": "1", "y": "2"})
+        staying = sets.acquire("a", {"x": "2", "y": "1"})
+        assert picked(sets, ["a"], req("x", "In", "1", "2"), req("y", "Exists")) == [going, staying]
+        sets.release(going)
+        assert self.kept(sets) == (["x", "y"], ["1", "2"], ["", "a"])
+        assert picked(sets, ["a"], req("x", "In", "2"), req("y", "In", "1")) == [staying]
+
+    def test_what_comes_back_is_found_and_has_another_id(self):
+        sets = LabelSets()
+        first = sets.acquire("a", {"x": "1"})
+        assert picked(sets, ["a"], req("x", "In", "1")) == [first]
+        known = sets._labels.known_id("1")
+        sets.release(first)
+        assert picked(sets, ["a"], req("x", "In", "1")) == []
+        again = sets.acquire("a", {"x": "1"})
+        assert picked(sets, ["a"], req("x", "In", "1")) == [again]
+        assert sets._labels.known_id("1") > known
+
+    def test_a_namespace_without_a_name_is_one_of_many(self):
+        sets = LabelSets()
+        nameless, named = sets.acquire("", {"x": "1"}), sets.acquire("a", {"x": "1"})
+        assert picked(sets, [""]) == [nameless]
+        sets.release(nameless)
+        assert picked(sets, [""]) == []
+        assert picked(sets, ["", "a"]) == [named]
+
+
 def test_somebody_is_told_of_sets_that_come_and_go():
     sets = LabelSets()
     told = []

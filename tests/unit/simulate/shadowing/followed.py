@@ -15,7 +15,14 @@ NAME = "default-scheduler"
 class Followed:
     """What another scheduler does, second by second."""
 
-    def __init__(self, *nodes, profiles: tuple[ResolvedProfile, ...] | None = None, **options):
+    def __init__(
+        self,
+        *nodes,
+        pods: tuple[Pod, ...] = (),
+        profiles: tuple[ResolvedProfile, ...] | None = None,
+        **options,
+    ):
+        """Let nodes and pods be there before the follower comes."""
         self.now = 1000.0
         self.report = Report([NAME])
         self.core = Scheduler(Setup(profiles=profiles or (profile(),)))
@@ -28,6 +35,8 @@ class Followed:
         self.pods: dict[str, Pod] = {}
         for node in nodes:
             self.follower.node_changed(None, node, now=self.now)
+        for pod in pods:
+            self.pod(pod)
         self.follower.start()
 
     def pod(self, pod: Pod) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import make_node, make_pod
-from tests.unit.simulate.shadowing.followed import Followed
+from tests.unit.simulate.shadowing.followed import NAME, Followed
 
 SMALL = {"cpu": "4", "memory": "8Gi", "pods": "10"}
 
@@ -149,6 +149,29 @@ class TestRaces:
         cluster.told()
         assert cluster.core.judge(make_pod("z").request(cpu="4").obj()).feasible == ("a",)
 
+    def test_a_promise_that_came_after_a_binding_does_not_count_against_it(self):
+        """Looking whether `boss` was known on b before `x` must not leave its promise behind."""
+        cluster = two_nodes()
+        cluster.pod(make_pod("load").request(cpu="2").on("a").obj())
+        boss = make_pod("boss").request(cpu="3").priority(100)
+        cluster.pod(boss.obj())
+        cluster.later(10)
+        cluster.pod(make_pod("x").request(cpu="100m").obj())
+        cluster.pod(make_pod("y").request(cpu="3").obj())
+        cluster.later(10)
+        # Not the best at first sight: other orders are looked at, that with boss on b among them.
+        cluster.bind("x", "a")
+        cluster.later()
+        cluster.bind("y", "b")
+        cluster.later()
+        boss.raw["status"]["nominatedNodeName"] = "b"
+        cluster.pod(boss.obj())
+        cluster.later()
+        cluster.bind("boss", "b")
+        results = {case.pod: case.result for case in cluster.cases()}
+        assert results == {"default/x": "explained", "default/boss": "explained"}
+        assert cluster.told().results["infeasible"] == 0
+
 
 def test_a_pod_that_was_nominated_goes_there_without_being_compared():
     cluster = two_nodes()
@@ -184,11 +207,24 @@ def test_pods_of_other_schedulers_are_load_and_nothing_else():
     assert cluster.core.judge(make_pod("x").request(cpu="4").obj()).feasible == ("b",)
 
 
-@pytest.mark.parametrize(("better", "result"), [(20, "sampled"), (60, "worse")])
-def test_in_a_large_cluster_only_what_no_sample_allows_is_a_contradiction(better, result):
-    """Of 150 nodes that fit 100 are looked at: 50 at most can have been left out."""
+@pytest.mark.parametrize(
+    ("better", "percentages", "result"),
+    [
+        (20, {}, "sampled"),
+        (60, {}, "worse"),
+        (20, {NAME: 100}, "worse"),
+        (20, {NAME: 70, "somebody": 100}, "sampled"),
+    ],
+)
+def test_in_a_large_cluster_only_what_no_sample_allows_is_a_contradiction(
+    better, percentages, result
+):
+    """Of 150 nodes that fit 100 are looked at: 50 at most can have been left out.
+
+    If all are looked at, none can.
+    """
     nodes = [make_node(f"n{i}").offers(**SMALL).obj() for i in range(150)]
-    cluster = Followed(*nodes)
+    cluster = Followed(*nodes, percentages_of_nodes_to_score=percentages)
     for i in range(150 - better):
         cluster.pod(make_pod(f"load{i}").request(cpu="2", memory="4Gi").on(f"n{i}").obj())
     cluster.pod(make_pod("p").request(cpu="1").obj())
@@ -215,6 +251,13 @@ class TestUnplaced:
         self.look_for(cluster, 10)
         assert cluster.report.profiles()["default-scheduler"].unplaced.feasible_for_us == 0
         self.look_for(cluster, 20)
+        unplaced = cluster.told().unplaced
+        assert (unplaced.seen, unplaced.feasible_for_us, unplaced.pods) == (1, 1, ("default/p",))
+
+    def test_one_that_waited_before_we_came_is_reported_too(self):
+        waiting = make_pod("p").request(cpu="1").condition("Unschedulable", "0/2").obj()
+        cluster = two_nodes(pods=(waiting,))
+        self.look_for(cluster, 30)
         unplaced = cluster.told().unplaced
         assert (unplaced.seen, unplaced.feasible_for_us, unplaced.pods) == (1, 1, ("default/p",))
 

@@ -1,0 +1,17 @@
+"""Standard output that takes nothing any more: its reader is gone, or its disk is full."""
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+
+def abandon_standard_output() -> None:
+    """Let what is buffered go nowhere.
+
+    It would be tried once more when the process ends, with a complaint and an exit code that are
+    not ours.
+    """
+    # A stream in memory has no descriptor, and nothing to be tried again.
+    with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
