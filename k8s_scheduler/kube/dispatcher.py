@@ -14,8 +14,9 @@ the same (from a pod that waited in Permit) is taken. How one bind goes its way 
 Order per pod: a bind overtakes a waiting condition of its pod and follows one that is being
 written. Otherwise PodScheduled=False could land on a pod that is bound.
 
-Binds that wait for a server that is away are told by the first one that succeeds that it is back:
-with a thousand of them, hardly a moment passes until one asks.
+Binds that wait for a server that is away are told by the first one that succeeds that it is back.
+One of them asks every second: of a thousand hardly a moment passes until one does by itself, but a
+few, each of which waits for up to ten seconds, would be the last ones bound after every outage.
 
 A server that has just started answers 403 until it has read its roles. So a 403 shortly after the
 connection was lost is no verdict: nothing was executed, and the bind is sent again.
@@ -31,8 +32,9 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.kube.bind_machine import BindMachine, BindPolicy, Call
@@ -61,6 +63,8 @@ from k8s_scheduler.obs.metrics import KubeMetrics
 
 log = logging.getLogger(__name__)
 
+# So often one of those that wait for a server that is away sees whether it is back.
+SCOUT_SECONDS: Final = 1.0
 # Ends that an operator may want to know of; that a pod is gone or we no longer lead is no trouble.
 _TROUBLES = frozenset({BindFailure.NOT_SENT, BindFailure.CONFLICT, BindFailure.ASSIGNED_ELSEWHERE})
 
@@ -115,8 +119,10 @@ class Dispatcher:
         # Those that wait for their time.
         self._waits: asyncio.TaskGroup | None = None
         self._held_back: dict[PodUid, BindMachine] = {}
-        # Those that wait for a server that is away, until their time is over or it is back.
+        # Those that wait for a server that is away, until their time is over or it is back; and
+        # whether somebody has one of them ask now and then.
         self._unheard: dict[PodUid, BindMachine] = {}
+        self._is_scouting = False
         self._accepting = True
         # When the server last did not answer, or not as a healthy one does.
         self._trouble_at = float("-inf")
@@ -228,13 +234,23 @@ class Dispatcher:
             else:
                 wait_seconds = bind.read(await self._read(bind.request))
             if wait_seconds > 0.0:
-                if self._waits is not None:
-                    self._waits.create_task(self._make_ready(bind, wait_seconds))
+                self._begin(self._make_ready(bind, wait_seconds))
                 return
         self._finish(bind)
         if not asked:
             # Such ends (not leading) come in hundreds: let others run between.
             await asyncio.sleep(0)
+
+    def _begin(self, waiting: Coroutine[Any, Any, None]) -> None:
+        """Let something wait beside the workers, unless everything is being ended."""
+        try:
+            if self._waits is not None:
+                self._waits.create_task(waiting)
+                return
+        except RuntimeError:
+            # Nobody joins a group that is being broken up.
+            pass
+        waiting.close()
 
     async def _make_ready(self, bind: BindMachine, wait_seconds: float) -> None:
         uid = bind.request.uid
@@ -243,9 +259,20 @@ class Dispatcher:
             self._put(bind)
             return
         self._unheard[uid] = bind
+        if not self._is_scouting:
+            self._is_scouting = True
+            self._begin(self._scout())
         await self._sleep(wait_seconds)
         if self._unheard.get(uid) is bind:
             self._wake(uid)
+
+    async def _scout(self) -> None:
+        """Let the one that has waited longest ask, every second while any waits."""
+        while self._unheard:
+            await self._sleep(SCOUT_SECONDS)
+            if self._unheard:
+                self._wake(next(iter(self._unheard)))
+        self._is_scouting = False
 
     def _wake(self, uid: PodUid) -> None:
         self._put(self._unheard.pop(uid))
@@ -278,7 +305,7 @@ class Dispatcher:
                 return answer
             if response.status == 403:
                 if self._server_may_be_starting():
-                    return PostAnswer(Posted.NOT_SENT, answer.message)
+                    return PostAnswer(Posted.NOT_SENT, answer.message, heard=False)
                 self._forbidden("create", "pods/binding", request.namespace, response)
             else:
                 self._tell_refusal(answer, request)

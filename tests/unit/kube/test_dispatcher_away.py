@@ -57,6 +57,43 @@ class TestAway:
             assert [outcome.bound for outcome in desk.outcomes] == [True] * 50
 
     @virtual_time
+    async def test_a_few_that_wait_learn_within_seconds_that_it_is_back(self) -> None:
+        desk = Desk()
+        for i in range(3):
+            desk.add_pod(f"p{i}")
+            desk.dispatcher.submit_bind(bind(f"p{i}"))
+        desk.api.refusing = True
+        async with running(desk.dispatcher.run()):
+            await asyncio.sleep(25.0)
+            desk.api.refusing = False
+            # Each by itself waits for up to ten seconds by now.
+            await asyncio.sleep(1.5)
+            assert [outcome.bound for outcome in desk.outcomes] == [True] * 3
+
+    @virtual_time
+    async def test_a_server_that_starts_and_knows_no_roles_yet_is_asked_every_second(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.api.refusing = True
+        async with running(desk.dispatcher.run()):
+            desk.dispatcher.submit_bind(bind())
+            await asyncio.sleep(15.0)
+            desk.api.script("POST", "*", *[status(403, "Forbidden")] * 4)
+            desk.api.refusing = False
+            await asyncio.sleep(6.5)
+            assert [outcome.bound for outcome in desk.outcomes] == [True]
+
+    @virtual_time
+    async def test_while_it_is_away_it_is_asked_about_once_a_second(self) -> None:
+        desk = Desk()
+        desk.add_pod()
+        desk.dispatcher.submit_bind(bind())
+        desk.api.refusing = True
+        async with running(desk.dispatcher.run()):
+            await asyncio.sleep(28.0)
+        assert 20 <= len(desk.api.requests) <= 60
+
+    @virtual_time
     async def test_a_server_that_answers_and_refuses_is_not_asked_more_often(self) -> None:
         desk = Desk()
         for i in range(20):
