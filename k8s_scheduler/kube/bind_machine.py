@@ -118,7 +118,7 @@ class BindMachine(msgspec.Struct, eq=False):
 
     def posted(self, answer: PostAnswer, now: float) -> float:
         """Take the answer to a POST; return the seconds to wait before `next_call`."""
-        self.is_unheard = not answer.heard
+        self._hear(heard=answer.heard)
         not_sent_since, self._not_sent_since = self._not_sent_since, None
         match answer.kind:
             case Posted.BOUND:
@@ -141,7 +141,7 @@ class BindMachine(msgspec.Struct, eq=False):
 
     def read(self, answer: ReadAnswer) -> float:
         """Take what the pod looks like; return the seconds to wait before `next_call`."""
-        self.is_unheard = not answer.heard
+        self._hear(heard=answer.heard)
         match answer.kind:
             case Seen.ON_OUR_NODE:
                 self._succeed()
@@ -162,6 +162,12 @@ class BindMachine(msgspec.Struct, eq=False):
         self.outcome = BindOutcome(
             request.uid, request.attempt, request.node, bound=False, reason=reason, message=message
         )
+
+    def _hear(self, *, heard: bool) -> None:
+        if heard and self.is_unheard:
+            # It is back: how long it was away is no reason to wait that long for what comes next.
+            self._backoff = None
+        self.is_unheard = not heard
 
     def _succeed(self) -> None:
         request = self.request
