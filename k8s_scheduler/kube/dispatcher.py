@@ -15,8 +15,8 @@ Order per pod: a bind overtakes a waiting condition of its pod and follows one t
 written. Otherwise PodScheduled=False could land on a pod that is bound.
 
 Binds that wait for a server that is away are told by the first one that succeeds that it is back.
-One of them asks every second: of a thousand hardly a moment passes until one does by itself, but a
-few, each of which waits for up to ten seconds, would be the last ones bound after every outage.
+For the first minute one of them asks every second: of a thousand hardly a moment passes until one
+does by itself, but a few, each of which waits for up to ten seconds, would be bound late.
 
 A server that has just started answers 403 until it has read its roles. So a 403 shortly after the
 connection was lost is no verdict: nothing was executed, and the bind is sent again.
@@ -63,8 +63,10 @@ from k8s_scheduler.obs.metrics import KubeMetrics
 
 log = logging.getLogger(__name__)
 
-# So often one of those that wait for a server that is away sees whether it is back.
+# So often, and so many times, one of those that wait for a server that is away sees whether it is
+# back. After that each asks in its own time: a server that is away for long is not hurried by it.
 SCOUT_SECONDS: Final = 1.0
+SCOUTS: Final = 60
 # Ends that an operator may want to know of; that a pod is gone or we no longer lead is no trouble.
 _TROUBLES = frozenset({BindFailure.NOT_SENT, BindFailure.CONFLICT, BindFailure.ASSIGNED_ELSEWHERE})
 
@@ -119,10 +121,11 @@ class Dispatcher:
         # Those that wait for their time.
         self._waits: asyncio.TaskGroup | None = None
         self._held_back: dict[PodUid, BindMachine] = {}
-        # Those that wait for a server that is away, until their time is over or it is back; and
-        # whether somebody has one of them ask now and then.
-        self._unheard: dict[PodUid, BindMachine] = {}
+        # Those that wait for a server that is away, until their time is over or it is back; whether
+        # somebody has one of them ask now and then, and how often yet until it is heard again.
+        self._unheard: dict[PodUid, tuple[BindMachine]] = {}
         self._is_scouting = False
+        self._scouts_left = SCOUTS
         self._accepting = True
         # When the server last did not answer, or not as a healthy one does.
         self._trouble_at = float("-inf")
@@ -258,28 +261,32 @@ class Dispatcher:
             await self._sleep(wait_seconds)
             self._put(bind)
             return
-        self._unheard[uid] = bind
+        # This wait, and no other of the same bind: one that was cut short must not end the next.
+        wait = self._unheard[uid] = (bind,)
         if not self._is_scouting:
             self._is_scouting = True
             self._begin(self._scout())
         await self._sleep(wait_seconds)
-        if self._unheard.get(uid) is bind:
+        if self._unheard.get(uid) is wait:
             self._wake(uid)
 
     async def _scout(self) -> None:
         """Let the one that has waited longest ask, every second while any waits."""
-        while self._unheard:
+        while self._unheard and self._scouts_left:
+            self._scouts_left -= 1
             await self._sleep(SCOUT_SECONDS)
             if self._unheard:
                 self._wake(next(iter(self._unheard)))
         self._is_scouting = False
 
     def _wake(self, uid: PodUid) -> None:
-        self._put(self._unheard.pop(uid))
+        (bind,) = self._unheard.pop(uid)
+        self._put(bind)
 
     def _heard(self, response: Response) -> None:
         """Take note of an answer: a server that was away does its work again."""
         if response.ok:
+            self._scouts_left = SCOUTS
             for uid in list(self._unheard):
                 self._wake(uid)
 
@@ -298,7 +305,7 @@ class Dispatcher:
         except OutcomeUnknown as error:
             answer = PostAnswer(Posted.UNKNOWN, str(error), heard=False)
         else:
-            if self._unheard:
+            if self._unheard or self._scouts_left < SCOUTS:
                 self._heard(response)
             answer = judge_post(response)
             if answer.kind is Posted.BOUND:
@@ -340,7 +347,7 @@ class Dispatcher:
             )
         except (NotSent, CredentialsError, OutcomeUnknown) as error:
             return ReadAnswer(Seen.UNKNOWN, str(error), heard=False)
-        if self._unheard:
+        if self._unheard or self._scouts_left < SCOUTS:
             self._heard(response)
         if response.status == 403:
             self._forbidden("get", "pods", request.namespace, response)
