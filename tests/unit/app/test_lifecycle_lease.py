@@ -76,26 +76,27 @@ class TestLeaseThatIsBeingTaken:
         assert seat.api.answer(under_way).status == 409
         assert seat.spec()["holderIdentity"] == ""
 
-    @virtual_time
-    async def test_that_of_somebody_else_is_left_alone(self):
+    @staticmethod
+    async def too_late():
+        """Return a seat whose lease somebody else was faster to take, and the scene."""
         seat = Seat()
         hold_by_other(seat.api, holder="")
         seat.api.script("PUT", LEASE, status(409, "Conflict"))
         scene = Scene(elector=seat.elector)
         await settle()
         seat.lose_to("faster")
+        return seat, scene
+
+    @virtual_time
+    async def test_that_of_somebody_else_is_left_alone(self):
+        seat, scene = await self.too_late()
         scene.stop.set()
         assert await scene.running == ExitCode.OK
         assert seat.spec()["holderIdentity"] == "faster"
 
     @virtual_time
     async def test_a_standby_that_was_too_late_asks_for_nothing_when_it_stops(self):
-        seat = Seat()
-        hold_by_other(seat.api, holder="")
-        seat.api.script("PUT", LEASE, status(409, "Conflict"))
-        scene = Scene(elector=seat.elector)
-        await settle()
-        seat.lose_to("faster")
+        seat, scene = await self.too_late()
         await asyncio.sleep(2.0)
         asked = len(seat.api.requests)
         scene.stop.set()

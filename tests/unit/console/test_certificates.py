@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from k8s_scheduler.console import certificates
 from k8s_scheduler.console.certificates import CertificateError, CertificateFiles, SelfSigned
+from tests.fakes.certificates import shake_hands
 
 
 def make_pair():
@@ -29,18 +30,7 @@ def handshake(context, trusted_pem):
     """Shake hands in memory with a strict client; SSLError if it does not trust the server."""
     client_context = ssl.create_default_context(cadata=trusted_pem.decode())
     client_context.verify_flags |= ssl.VERIFY_X509_STRICT
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    server = context.wrap_bio(to_server, to_client, server_side=True)
-    client = client_context.wrap_bio(to_client, to_server, server_hostname="127.0.0.1")
-    waiting = [client, server]
-    for _ in range(10):
-        for side in list(waiting):
-            try:
-                side.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
-            waiting.remove(side)
-    assert waiting == []
+    shake_hands(context, client_context)
 
 
 @pytest.fixture
