@@ -18,6 +18,8 @@ from k8s_scheduler.obs.redaction import REDACTED
 FieldPath: TypeAlias = tuple[str | int, ...]
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_*-]+")
+# How much two names must have in common to be near, of 1.
+_NEAR = 0.6
 # https://user:password@host; it ends with the text it stands in.
 _PASSWORD = re.compile(r'(?<=://)[^\s"]*@')
 
@@ -112,7 +114,11 @@ def forbidden(path: FieldPath, detail: str) -> FieldError:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean "..."?` with the nearest known name, or nothing if none is near."""
     candidates = {candidate.lower(): candidate for candidate in sorted(known)}
-    nearest = difflib.get_close_matches(name.lower(), list(candidates), n=1, cutoff=0.6)
+    longest = max(map(len, candidates), default=0)
+    if 2 * longest < _NEAR * (len(name) + longest):
+        # So long that none can be near, and comparing a text of thousands of letters takes long.
+        return ""
+    nearest = difflib.get_close_matches(name.lower(), list(candidates), n=1, cutoff=_NEAR)
     return f'; did you mean "{candidates[nearest[0]]}"?' if nearest else ""
 
 
