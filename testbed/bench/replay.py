@@ -6,6 +6,7 @@ their pods.
 """
 
 import math
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -40,18 +41,21 @@ def replay(
     *,
     sample: int,
 ) -> Scores:
-    """Judge up to `sample` of the pods, evenly spread, each just before it is `placed`.
+    """Judge up to `sample` of the pods, each just before it is `placed`.
 
+    Which ones depends on nothing but their names: which kinds of pods are in the sample decides
+    about the mean more than where they are, so all schedulers have to be judged by the same pods.
     `start` are nodes and the pods in place; raises ValueError for an object that can't be read.
     """
     cluster = Cluster(profile_in_force(None))
     cluster.start([*start, *(_before(item) for item in objects)])
     bound = {(item["kind"], item["metadata"]["name"]): item for item in objects}
-    judged = _spread_evenly(len(placed), sample)
+    names = [pod["metadata"]["name"] for pod in placed]
+    judged = _sampled(names, sample)
     pairs: list[tuple[int, int]] = []
     refused = 0
-    for number, pod in enumerate(placed):
-        if number in judged:
+    for name, pod in zip(names, placed, strict=True):
+        if name in judged:
             found = _judge(cluster, pod)
             if found is None:
                 refused += 1
@@ -71,10 +75,10 @@ def replay(
     )
 
 
-def _spread_evenly(count: int, sample: int) -> frozenset[int]:
-    """Return up to `sample` numbers below `count`, from the middle of equal stretches."""
-    taken = min(count, sample)
-    return frozenset((2 * number + 1) * count // (2 * taken) for number in range(taken))
+def _sampled(names: Sequence[str], sample: int) -> frozenset[str]:
+    """Return up to `sample` of the names, the same ones in whatever order they come."""
+    chance = random.Random(0)
+    return frozenset(chance.sample(sorted(names), min(len(names), sample)))
 
 
 def _judge(cluster: Cluster, pod: Object) -> tuple[int, int] | None:

@@ -1,6 +1,7 @@
 """YAML values know their lines, and mean what kube-scheduler's loader takes them for."""
 
 import pytest
+import yaml
 
 from k8s_scheduler.api.yaml_positions import parse_yaml
 
@@ -162,16 +163,34 @@ class TestStructure:
 
     def test_a_file_of_another_size_is_refused_early(self):
         _, errors = parse_yaml("- x\n" * 20_000)
-        assert errors[0].message == "holds more than 8000 values; too many aliases?"
+        assert errors[0].message == "holds more than 6000 values; too many aliases?"
         _, errors = parse_yaml("#" * (1 << 20) + "x")
         assert errors[0].message.startswith("is longer than 1048576 characters")
+
+    @pytest.mark.parametrize("line", ["- x\n", "extenders: []\n"], ids=["items", "fields"])
+    def test_no_more_is_taken_apart_than_may_be_held(self, monkeypatch, line):
+        composed = []
+        compose = yaml.SafeLoader.compose_node
+
+        def counted(loader, parent, index):
+            composed.append(index)
+            return compose(loader, parent, index)
+
+        monkeypatch.setattr(yaml.SafeLoader, "compose_node", counted)
+        _, errors = parse_yaml(line * 6_001)
+        assert errors[0].message == "holds more than 6000 values; too many aliases?"
+        assert len(composed) <= 12_001
+
+    def test_all_that_may_be_held_is_read(self):
+        (document,), errors = parse_yaml("- x\n" * 5_999)
+        assert (len(document.value), errors) == (5_999, [])
 
     def test_aliases_cannot_explode(self):
         levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
         levels += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
         documents, errors = parse_yaml("\n".join(levels))
         assert documents == []
-        assert errors[0].message == "holds more than 8000 values; too many aliases?"
+        assert errors[0].message == "holds more than 6000 values; too many aliases?"
 
     def test_foreign_tags_and_compound_keys_are_errors(self):
         _, errors = parse_yaml("a: !secret x\n? [1, 2]\n: 3\n")

@@ -261,6 +261,20 @@ def test_a_sample_is_judged():
     assert (quality.pods, quality.judged) == (30, 7)
 
 
+def test_the_same_pods_are_judged_whoever_bound_them_in_whatever_order():
+    """Pods of one shape score more than those of another, wherever they are."""
+    scenario = SCENARIOS["mixed"]
+    shapes = [0, 2] * 12
+    pods = [scenario.measured(f"pod-{number}", shape) for number, shape in enumerate(shapes)]
+    places = dict(zip((p["metadata"]["name"] for p in pods), best_places(pods), strict=True))
+    sorted_out = sorted(pods, key=lambda pod: shapes[int(pod["metadata"]["name"][4:])])
+    means = []
+    for order in (pods, sorted_out):
+        where = [places[pod["metadata"]["name"]] for pod in order]
+        means.append(look(order, where, scenario=scenario, sample=4).mean_best_score)
+    assert means[0] == pytest.approx(means[1], abs=5)
+
+
 def test_nothing_is_judged_where_pods_had_to_go():
     scenario = SCENARIOS["preemption"]
     pods = pods_of("preemption", 2)
