@@ -8,6 +8,7 @@ from k8s_scheduler.api.selectors import NodeSelectorTerm, SelectorRequirement
 
 NAME_FIELD: Final = "metadata.name"
 _INT64: Final = 2**63
+_INT64_DIGITS: Final = 19
 
 
 def is_empty(term: NodeSelectorTerm) -> bool:
@@ -60,5 +61,8 @@ def whole_number(text: str) -> int | None:
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isascii() or not digits.isdigit():
         return None
-    number = int(text)
+    # Thousands of digits are more than Python reads.
+    if len(digits.lstrip("0")) > _INT64_DIGITS:
+        return None
+    number = int(digits.lstrip("0") or 0) * (-1 if text[0] == "-" else 1)
     return number if -_INT64 <= number < _INT64 else None

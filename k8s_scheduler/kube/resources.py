@@ -17,7 +17,8 @@ from k8s_scheduler.api.meta import ObjectMeta
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 
-_NUMBER = re.compile(r"[1-9][0-9]*")
+# More digits no server counts to, and thousands are more than Python reads.
+_NUMBER = re.compile(r"[1-9][0-9]{,39}")
 
 
 class KubeObject(Protocol):

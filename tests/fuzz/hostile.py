@@ -31,7 +31,7 @@ Trait = Callable[[Raw, Dice], None]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 KEYS = ("app", "tier", "zone", "kubernetes.io/hostname", "topology.kubernetes.io/zone", "", "é")
-VALUES = ("a", "b", "db", "web", "", "1", "-1", "9" * 30, "é")
+VALUES = ("a", "b", "db", "web", "", "1", "-1", "9" * 30, "9" * 5000, "é")
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "in", "", "Equal", "Matches")
 QUANTITIES = (
     "0",

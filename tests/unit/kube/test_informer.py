@@ -311,6 +311,7 @@ def test_versions_are_compared_as_numbers() -> None:
     assert has_reached("100", "99")
     assert has_reached("99", "99")
     assert not has_reached("99", "100")
+    assert not has_reached("9" * 5000, "99")
     assert not has_reached("", "1")
     assert not has_reached("5", "")
     assert not has_reached("x5", "1")
