@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 
 from testbed.chaos.resources import NOTHING, Room
 
+# How the detail of an action begins that came to nothing.
+NOT_DONE = "not done"
+
 
 @dataclass(frozen=True, slots=True)
 class PodSeen:
@@ -117,12 +120,17 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An action that was carried out."""
+    """An action of the plan: carried out, or tried in vain."""
 
     at: float
     ended_at: float
     action: str
     detail: str = ""
+
+    @property
+    def was_done(self) -> bool:
+        """Whether anything came of it."""
+        return not self.detail.startswith(NOT_DONE)
 
 
 @dataclass(frozen=True, slots=True)

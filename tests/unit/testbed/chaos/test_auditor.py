@@ -18,6 +18,7 @@ from testbed.chaos.evidence import (
     Sample,
 )
 from testbed.chaos.plan import Action
+from testbed.chaos.report import render
 from tests.unit.testbed.chaos.histories import (
     LED,
     QUIET_FROM,
@@ -449,3 +450,14 @@ def test_the_replica_that_was_killed_may_be_the_next_leader():
     ends = [Ended(101.0, "replica-a-1", -9, asked=True)]
     [takeover] = judge(a_good_story().evidence(passed=passed, done=done, ends=ends)).takeovers
     assert takeover.seconds == pytest.approx(12.1)
+
+
+def test_where_there_was_no_leader_to_take_away_nobody_takes_over():
+    passed = [Passed(101.0, 101.0, "replica-a", "chaos", "p1", 201)]
+    done = [Done(100.0, 100.0, Action.KILL_LEADER, "not done: nobody leads")]
+    evidence = a_good_story().evidence(passed=passed, done=done)
+    verdict = judge(evidence)
+    assert verdict.takeovers == ()
+    report = render(evidence, verdict, folder=Path())
+    assert "actions               0" in report
+    assert "actions in vain       1" in report
