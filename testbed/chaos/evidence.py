@@ -8,6 +8,7 @@ and their watch caches; if it ever has one, the run can't be judged and that is 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from testbed.audit import SCHEDULER_USER
 from testbed.chaos.resources import NOTHING, Room
 
 # How the detail of an action begins that came to nothing.
@@ -195,6 +196,7 @@ class Evidence:
     quiet_from: float
     ended_at: float
     changes: Sequence[Change]
+    user: str = SCHEDULER_USER  # who sends our Bindings, by the audit log
     bindings: Sequence[BindingSeen] = ()
     decisions: Sequence[Decision] | None = None
     passed: Sequence[Passed] = ()

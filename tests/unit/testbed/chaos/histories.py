@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
+from testbed.audit import SCHEDULER_USER
 from testbed.chaos.evidence import (
     BindingSeen,
     Change,
@@ -20,6 +21,9 @@ from testbed.chaos.resources import Room
 
 OURS = "k8s-scheduler"
 THEIRS = "default-scheduler"
+# Who sends their Bindings.
+US = SCHEDULER_USER
+THEM = "system:kube-scheduler"
 QUIET_FROM = 1000.0
 ENDED_AT = 1100.0
 SMALL = Room(milli_cpu=1000, memory_bytes=1 << 20, pods=1)
@@ -78,15 +82,16 @@ class Story:
 
     def bind(self, name: str, to: str = "n1", *, status: int = 201, **fields: object) -> None:
         """Have a pod bound: asked for, carried out, told."""
-        self.ask(name, to, status=status)
+        by = US if fields.get("scheduler", OURS) == OURS else THEM
+        self.ask(name, to, status=status, by=by)
         self.write(pod(name, to, **fields))
         self.write(
             EventSeen(f"uid-{name}", "Scheduled", f"Successfully assigned chaos/{name} to {to}")
         )
 
-    def ask(self, name: str, to: str = "n1", *, status: int = 201) -> None:
+    def ask(self, name: str, to: str = "n1", *, status: int = 201, by: str = US) -> None:
         uid, where = (f"uid-{name}", to) if status else ("", "")
-        seen = BindingSeen(self.now, "scheduler", "chaos", name, uid, where, status)
+        seen = BindingSeen(self.now, by, "chaos", name, uid, where, status)
         self.bindings.append(seen)
 
     def decide(self, name: str, to: str = "n1", *, seen: int | None = None, by: str = "a") -> None:

@@ -25,6 +25,8 @@ from tests.unit.testbed.chaos.histories import (
     REPLICA,
     SMALL,
     THEIRS,
+    THEM,
+    US,
     Story,
     a_good_story,
     in_force,
@@ -81,6 +83,38 @@ class TestBindings:
         story.ask("p1", status=0)
         story.write(pod("p1", "n1"))
         assert rules(story.evidence()) == []
+
+    def test_a_binding_that_was_refused_put_no_pod_anywhere(self):
+        story = Story()
+        story.write(pod("p1"))
+        story.ask("p1", status=409)
+        story.write(pod("p1", "n1"))
+        assert rules(story.evidence()) == ["bound otherwise"]
+
+    @pytest.mark.parametrize("status", [500, 504])
+    def test_a_binding_that_failed_may_have_been_carried_out(self, status):
+        story = Story()
+        story.write(pod("p1"))
+        story.ask("p1", status=status)
+        story.write(pod("p1", "n1"))
+        assert rules(story.evidence()) == []
+
+    def test_a_pod_of_ours_that_somebody_else_bound_is_found(self):
+        story = Story()
+        story.write(pod("p1"))
+        story.ask("p1", by=THEM)
+        story.write(pod("p1", "n1"))
+        assert rules(story.evidence()) == ["bound otherwise"]
+
+    def test_a_pod_of_somebody_else_that_we_bound_is_found(self):
+        story = a_good_story()
+        story.write(pod("t1", scheduler=THEIRS))
+        story.ask("t1", by=US)
+        story.write(pod("t1", "n1", scheduler=THEIRS))
+        [found] = judge(story.evidence()).findings
+        assert str(found) == (
+            "bound otherwise: pod chaos/t1 is of default-scheduler, and we have bound it to n1"
+        )
 
     def test_a_pod_that_waits_though_it_fits_is_found(self):
         story = a_good_story()

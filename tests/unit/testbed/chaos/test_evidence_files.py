@@ -7,6 +7,7 @@ import random
 import pytest
 import yaml
 
+from testbed.audit import SCHEDULER_USER
 from testbed.chaos.__main__ import main
 from testbed.chaos.archive import read_bindings, read_evidence, write_lines
 from testbed.chaos.auditor import judge
@@ -128,7 +129,7 @@ def audit_line(stage, audit_id, *, status=0, body=None):
         "stage": stage,
         "verb": "create",
         "stageTimestamp": "2026-01-01T00:00:00.000000Z",
-        "user": {"username": "s"},
+        "user": {"username": SCHEDULER_USER},
         "objectRef": {"namespace": "a", "name": "p", "subresource": "binding"},
         "responseStatus": {"code": status},
         "requestObject": body,
