@@ -196,6 +196,8 @@ class Evidence:
     quiet_from: float
     ended_at: float
     changes: Sequence[Change]
+    # From the last fault until every pod that fits has to be bound.
+    settle_seconds: float = 90.0
     user: str = SCHEDULER_USER  # who sends our Bindings, by the audit log
     bindings: Sequence[BindingSeen] = ()
     decisions: Sequence[Decision] | None = None

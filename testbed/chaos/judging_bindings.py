@@ -1,5 +1,6 @@
 """One Binding per pod, and no pod forgotten."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -52,15 +53,43 @@ def _may_be_done(seen: BindingSeen) -> bool:
 
 
 def lost(evidence: Evidence) -> Iterator[Finding]:
-    """When faults are over and time was given, no pod of ours waits that a node would take."""
-    world = at_end(evidence.changes)
+    """When faults are over and time was given, no pod of ours waits that a node would take.
+
+    Pods that were there at the last fault have until a moment that may lie before the end of the
+    run; those that came later have until the end.
+    """
+    deadline = evidence.quiet_from + evidence.settle_seconds
+    early = {pod.uid for at, pod in _of_ours(evidence) if at <= evidence.quiet_from}
+    told = set()
+    if deadline < evidence.ended_at:
+        for pod, node in _waiting(evidence, until=deadline):
+            if pod.uid in early:
+                told.add(pod.uid)
+                yield _lost(pod, node, evidence.settle_seconds)
+    for pod, node in _waiting(evidence):
+        if pod.uid not in told:
+            yield _lost(pod, node, evidence.ended_at - evidence.quiet_from)
+
+
+def _of_ours(evidence: Evidence) -> Iterator[tuple[float, PodSeen]]:
+    for change in evidence.changes:
+        if isinstance(change.what, PodSeen) and change.what.scheduler == evidence.scheduler:
+            yield change.at, change.what
+
+
+def _waiting(evidence: Evidence, *, until: float = math.inf) -> Iterator[tuple[PodSeen, str]]:
+    """Yield the pods of ours that are not bound by then, each with a node that would take it."""
+    world = at_end([change for change in evidence.changes if change.at <= until])
     for pod in world.pods.values():
         if pod.scheduler != evidence.scheduler or pod.node or pod.leaving or pod.gated:
             continue
         if node := world.fits_somewhere(pod):
-            waited = evidence.ended_at - evidence.quiet_from
-            yield Finding(
-                "lost",
-                f"pod {pod.namespace}/{pod.name} ({pod.uid}) is not bound {waited:.0f} s after the "
-                f"last fault, and {node} would take it",
-            )
+            yield pod, node
+
+
+def _lost(pod: PodSeen, node: str, waited_seconds: float) -> Finding:
+    return Finding(
+        "lost",
+        f"pod {pod.namespace}/{pod.name} ({pod.uid}) is not bound {waited_seconds:.0f} s after the "
+        f"last fault, and {node} would take it",
+    )

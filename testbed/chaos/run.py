@@ -58,6 +58,7 @@ def run(seed: int, *, seconds: float, folder: Path, answers: Answers, say: Say) 
         "scheduler": SCHEDULER_NAME,
         "lease_seconds": LEASE_SECONDS,
         "write_seconds": WRITE_SECONDS,
+        "settle_seconds": SETTLE_SECONDS,
         "quiet_from": quiet_from,
         "ended_at": ended_at,
         "holes": stage.history.holes,

@@ -20,6 +20,7 @@ from testbed.chaos.evidence import (
 from testbed.chaos.plan import Action
 from testbed.chaos.report import render
 from tests.unit.testbed.chaos.histories import (
+    ENDED_AT,
     LED,
     QUIET_FROM,
     REPLICA,
@@ -123,6 +124,23 @@ class TestBindings:
         assert rules(story.evidence()) == ["lost"]
 
     @pytest.mark.parametrize(
+        ("came", "bound", "found"),
+        [
+            (900.0, QUIET_FROM + 95, ["lost"]),
+            (900.0, QUIET_FROM + 85, []),
+            (QUIET_FROM + 15, QUIET_FROM + 95, []),
+        ],
+        ids=["too late", "in time", "came later"],
+    )
+    def test_a_pod_is_lost_that_is_bound_after_its_time(self, came, bound, found):
+        story = a_good_story()
+        story.at(came)
+        story.write(pod("slow"))
+        story.at(bound)
+        story.bind("slow")
+        assert rules(story.evidence()) == found
+
+    @pytest.mark.parametrize(
         "fields",
         [{"scheduler": THEIRS}, {"leaving": True}, {"gated": True}],
         ids=["another scheduler's", "being deleted", "gated"],
@@ -204,6 +222,22 @@ class TestRoom:
         assert found == (["overfilled", "overfilled"] if seen_it else [])
         assert verdict.overfills.races == (0 if seen_it else 1)
 
+    def test_the_last_decision_about_a_pod_is_the_one_that_was_carried_out(self):
+        """Recordings are read one after the other, whoever led first."""
+        story = Story()
+        story.write(pod("p1"))
+        story.bind("p1")
+        story.write(pod("p2"))
+        story.decide("p2", by="b")
+        [early] = story.decisions
+        story.write(pod("t1", scheduler=THEIRS))
+        story.bind("t1", scheduler=THEIRS)
+        story.decide("p2", by="a")
+        story.bind("p2")
+        verdict = judge(story.evidence(decisions=[story.decisions[-1], early]))
+        assert verdict.overfills.races == 0
+        assert "overfilled: pod chaos/p2 came to n1" in str(verdict.findings[0])
+
     def test_a_node_that_the_other_scheduler_overfills_is_its_own_affair(self):
         story = self.full()
         story.write(pod("t1", scheduler=THEIRS))
@@ -220,6 +254,22 @@ class TestRoom:
         verdict = judge(story.evidence(passed=[late]))
         assert verdict.findings == ()
         assert verdict.overfills.late_writes == 1
+
+    @pytest.mark.parametrize(
+        ("first", "second"), [((9, 201), (0, 409)), ((0, 201), (9, 409))], ids=["late", "in time"]
+    )
+    def test_only_the_write_that_was_carried_out_can_have_come_late(self, first, second):
+        story = self.full()
+        story.write(pod("p3"))
+        story.bind("p3")
+        passed = [
+            Passed(story.now - seconds, story.now, "replica-a", "chaos", "p2", status)
+            for seconds, status in (first, second)
+        ]
+        is_late = first[0] > 0
+        verdict = judge(story.evidence(passed=passed))
+        assert [f.rule for f in verdict.findings] == ([] if is_late else ["overfilled"])
+        assert verdict.overfills.late_writes == is_late
 
 
 class TestDecisions:
@@ -310,6 +360,14 @@ class TestWords:
         story.write(pod("p2", "n1", scheduled=("False", "Unschedulable", "")))
         assert rules(story.evidence()) == ["told wrongly"]
 
+    def test_a_condition_that_denied_the_binding_is_found_though_the_pod_is_gone(self):
+        story = a_good_story()
+        denied = pod("p2", "n1", scheduled=("False", "Unschedulable", ""))
+        story.write(denied)
+        story.write(pod("p2", "n1"))
+        story.write(denied, gone=True)
+        assert rules(story.evidence()) == ["told wrongly"]
+
     def test_a_pod_bound_in_quiet_times_has_an_event(self):
         story = Story()
         story.at(QUIET_FROM + 20)
@@ -366,14 +424,45 @@ class TestProcesses:
             (Ended(1.0, "a", 1, asked=False, last_words="Internal failure"), ["died"]),
             (Ended(1.0, "a", -11, asked=False), ["died"]),
             (Ended(1.0, "a", -9, asked=True), []),
+            (Ended(1.0, "a", 0, asked=True), []),
+            (Ended(1.0, "a", 1, asked=True, last_words="Leaderelection lost"), []),
+            (Ended(1.0, "a", 1, asked=True, last_words="failed while stopping"), ["died"]),
+            (Ended(1.0, "a", -11, asked=True), ["died"]),
             (Ended(1.0, "a", 2, asked=False), ["died"]),
             (Ended(601.0, "a", 2, asked=False), []),
         ],
-        ids=["lost lease", "failed", "crashed", "was killed", "refused a good file", "a bad file"],
+        ids=[
+            "lost lease",
+            "failed",
+            "crashed",
+            "was killed",
+            "was stopped",
+            "lost its lease when it was stopped",
+            "failed when it was stopped",
+            "crashed when it was stopped",
+            "refused a good file",
+            "a bad file",
+        ],
     )
     def test_ends(self, end, found):
         offered = [Configuration(0.0, "x", good=True), Configuration(600.0, "y", good=False)]
         assert rules(a_good_story().evidence(ends=[end], configurations=offered)) == found
+
+    @pytest.mark.parametrize("action", [Action.STOP_LEADER, Action.KILL_LEADER])
+    def test_a_replica_that_does_not_end_when_it_is_told_to_is_found(self, action):
+        done = [Done(600.0, 600.0, action, "replica-a")]
+        [found] = judge(a_good_story().evidence(done=done)).findings
+        assert str(found) == f"lives on: {action}, and replica-a was still there 60 s later"
+        for ends, expected in (
+            ([Ended(602.0, "replica-a-1", 0, asked=True)], []),
+            ([Ended(602.0, "replica-b-1", 0, asked=True)], ["lives on"]),
+            ([Ended(670.0, "replica-a-1", 0, asked=True)], ["lives on"]),
+        ):
+            assert rules(a_good_story().evidence(done=done, ends=ends)) == expected
+
+    def test_one_that_was_told_to_end_at_the_last_moment_may_still_be_there(self):
+        done = [Done(ENDED_AT - 20, ENDED_AT - 20, Action.STOP_LEADER, "replica-a")]
+        assert rules(a_good_story().evidence(done=done)) == []
 
     @pytest.mark.parametrize(
         "line",

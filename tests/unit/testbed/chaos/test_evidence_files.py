@@ -12,7 +12,7 @@ from testbed.chaos.__main__ import main
 from testbed.chaos.archive import read_bindings, read_evidence, write_lines
 from testbed.chaos.auditor import judge
 from testbed.chaos.configuration import ConfigurationMount
-from testbed.chaos.evidence import Done, EventSeen, LeaseSeen, Passed, Sample
+from testbed.chaos.evidence import Done, Ended, EventSeen, LeaseSeen, Passed, Sample
 from testbed.chaos.history import History, encoded
 from testbed.chaos.report import render
 from testbed.chaos.resources import Room, amount
@@ -162,6 +162,7 @@ def run_folder(tmp_path):
     write_lines(tmp_path / "passed.jsonl", [Passed(1.0, 2.0, "replica-a", "a", "p", 201)])
     write_lines(tmp_path / "actions.jsonl", [Done(1.0, 2.0, "leader killed", "replica-a")])
     write_lines(tmp_path / "samples.jsonl", [Sample(1.0, "replica-a-1", 2, 3)])
+    write_lines(tmp_path / "ends.jsonl", [Ended(2.0, "replica-a-1", -9, asked=True)])
     write_lines(tmp_path / "faults.jsonl", [{"fault": "409"}, {"fault": "409"}])
     write_lines(tmp_path / "opinions.jsonl", evidence.opinions)
     write_lines(tmp_path / "replays.jsonl", evidence.replayed)
