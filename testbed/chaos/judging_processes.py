@@ -72,6 +72,12 @@ def endless_replicas(evidence: Evidence) -> Iterator[Finding]:
 
 def growing_replicas(evidence: Evidence) -> Iterator[Finding]:
     """Yield processes whose memory or open files grow beyond what warming up explains."""
+    for process, base, end in grown_up_replicas(evidence):
+        yield from _grown(process, base, end)
+
+
+def grown_up_replicas(evidence: Evidence) -> Iterator[tuple[str, list[Sample], list[Sample]]]:
+    """Yield the processes that lived long enough, with samples after warm-up and from the end."""
     by_process: dict[str, list[Sample]] = {}
     for sample in evidence.samples:
         by_process.setdefault(sample.process, []).append(sample)
@@ -81,7 +87,7 @@ def growing_replicas(evidence: Evidence) -> Iterator[Finding]:
         base = [s for s in samples if warm <= s.at < warm + _BASE_SECONDS]
         end = [s for s in samples if s.at > max(last - _LAST_SECONDS, warm + _BASE_SECONDS)]
         if base and end:
-            yield from _grown(process, base, end)
+            yield process, base, end
 
 
 def _grown(process: str, base: Sequence[Sample], end: Sequence[Sample]) -> Iterator[Finding]:

@@ -53,7 +53,7 @@ def test_nothing_of_the_scheduler_is_imported(folder):
 def test_nothing_is_found_where_all_is_well():
     verdict = judge(a_good_story().evidence())
     assert verdict.findings == ()
-    assert (verdict.pods_of_ours, verdict.bound_by_us, verdict.decisions_judged) == (3, 2, 2)
+    assert (verdict.pods_of_ours, verdict.bound_by_us, verdict.decisions_judged) == (4, 3, 2)
 
 
 class TestBindings:
@@ -154,7 +154,7 @@ class TestBindings:
         "closed", [node(open=False), node(zone="zone-1")], ids=["cordoned", "in another zone"]
     )
     def test_a_pod_that_no_open_node_would_take_is_not_lost(self, closed):
-        story = Story(closed)
+        story = Story(closed, node("n2", zone="zone-1"))
         story.write(pod("waits", zone="zone-2", scheduled=("False", "Unschedulable", "")))
         story.write(EventSeen("uid-waits", "FailedScheduling", ""))
         assert rules(story.evidence()) == []
@@ -165,6 +165,7 @@ class TestRoom:
         story = Story()
         for name in ("p1", "p2"):
             story.write(pod(name))
+            story.decide(name)
             story.bind(name)
         return story
 
