@@ -46,6 +46,7 @@ def _lines(evidence: Evidence, verdict: Verdict, folder: Path) -> Iterator[str]:
         yield "no violations"
     else:
         yield f"{len(verdict.findings)} VIOLATIONS (seed {evidence.seed}, evidence in {folder})"
+        yield f"recorded input: {folder / 'record'}/*.tape, for k8s-scheduler replay FILE --check"
         for finding in verdict.findings[:_SHOWN]:
             yield f"  {finding}"
         if len(verdict.findings) > _SHOWN:

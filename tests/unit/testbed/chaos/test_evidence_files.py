@@ -227,6 +227,7 @@ def test_the_report_names_seed_figures_and_violations(run_folder):
     text = render(evidence, judge(evidence), folder=folder)
     # Without an audit log nothing explains the pods that are bound.
     assert "3 VIOLATIONS (seed 1" in text
+    assert f"recorded input: {folder / 'record'}/*.tape" in text
     assert "bound otherwise: pod chaos/p1 is on n1" in text
     assert "409                   2" in text
     good = a_good_story().evidence()
