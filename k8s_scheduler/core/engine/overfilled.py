@@ -10,7 +10,8 @@ Only pods that the API server has on the node count. One that is merely assumed 
 bound, so it is judged when the watch confirms it.
 
     RACE         a Binding was seen that brought more than fits, beside pods of other schedulers
-    BINDING      the same where all pods are of one scheduler: it does not go by these resources
+                 that who sent it may not have seen
+    BINDING      the same without any such pod: its scheduler does not go by these resources
     DIRECT       a pod came without a Binding
     RESIZE       a pod that was there asks for more
     ALLOCATABLE  the node offers less
@@ -120,9 +121,11 @@ class Overfilled:
             return Cause.FOUND
         if not _was_bound(pod):
             return Cause.DIRECT
-        mine = pod.spec.scheduler_name
-        others = any(other.spec.scheduler_name != mine for other in self._others(name, pod))
-        return Cause.RACE if others else Cause.BINDING
+        return Cause.BINDING if self._rival(name, pod) is None else Cause.RACE
+
+    def _rival(self, name: NodeName, pod: Pod) -> Pod | None:
+        """Return the latest pod of another scheduler that who bound this one may not have seen."""
+        return next((o for o in self._others(name, pod) if _may_be_unseen(o, pod)), None)
 
     def _others(self, name: NodeName, pod: Pod | None) -> list[Pod]:
         """Return the other pods that the API server has there, the latest first."""
@@ -155,8 +158,7 @@ class Overfilled:
         others = self._others(name, pod)
         rival = None
         if cause is Cause.RACE and pod is not None:
-            mine = pod.spec.scheduler_name
-            rival = next(other for other in others if other.spec.scheduler_name != mine)
+            rival = self._rival(name, pod)
         first = _NOBODY if rival is None else "ours" if self._is_ours(rival) else "others"
         for each in fresh:
             resource = each.resource if each.resource in _TOLD else "other"
@@ -206,6 +208,20 @@ def _was_bound(pod: Pod) -> bool:
     return not _is_static(pod) and any(
         c.type == "PodScheduled" and c.status == "True" for c in pod.status.conditions or ()
     )
+
+
+def _may_be_unseen(other: Pod, pod: Pod) -> bool:
+    """Return whether somebody else bound `other`, and who bound `pod` may not have known.
+
+    All pods come by one watch, in the order of writes: whoever had seen the pod at all had seen
+    what was bound before it was created. Nearly every node has pods of another scheduler, of
+    DaemonSets for one, and they are no rivals for having been there.
+    """
+    if other.spec.scheduler_name == pod.spec.scheduler_name:
+        return False
+    started, created = other.status.start_time, pod.metadata.creation_timestamp
+    # Of the same form, in UTC and whole seconds: as texts they sort by time.
+    return not (started and created and started < created)
 
 
 def _is_static(pod: Pod) -> bool:
