@@ -197,6 +197,24 @@ class TestNoRace:
         h.pod(late.obj())
         assert h.counted() == {("binding", "cpu", "nobody"): 1}
 
+    @pytest.mark.parametrize(
+        ("cpu", "counted"),
+        [("2", {("race", "cpu", "others"): 1}), ("3", {("binding", "cpu", "nobody"): 1})],
+        ids=["it would fit without the rival", "it would not"],
+    )
+    def test_where_one_scheduler_alone_asks_for_too_much(self, h, cpu, counted):
+        """Somebody else's pod is beside it, and has not filled the node."""
+        h.pod(bound("q", "500m", by="one").obj())
+        h.pod(bound("r", "2", by="two").obj())
+        h.pod(bound("s", cpu, by="two").obj())
+        assert h.counted() == counted
+
+    def test_without_the_rival_there_is_a_slot_for_it(self, h):
+        h.node(make_node("n").offers(cpu="4", memory="8Gi", pods="1").obj())
+        h.pod(bound("q", "0", by="one").obj())
+        h.pod(bound("r", "0", by="two").obj())
+        assert h.counted() == {("race", "pods", "others"): 1}
+
     @pytest.mark.parametrize("when", ["2026-01-01T00:00:00Z", "2025-12-31T23:59:59Z"])
     def test_one_that_was_started_since_is_a_rival(self, h, when):
         h.pod(started(bound("q", "3", by="one")).obj())
