@@ -202,6 +202,8 @@ class Relay:
         harms = rule.fault in _HARMS
         number = 0
         async for piece in self._until_gone(pieces(head, self._connected_reader())):
+            # A stream may have nothing to say until long after the rule is taken back.
+            harms = harms and self._chooser.is_in_force(rule)
             if harms and piece.content and number >= turn:
                 harms = False
                 self._note(request, rule, status=int(head.first[1]))
