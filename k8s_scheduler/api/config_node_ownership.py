@@ -11,7 +11,8 @@ from k8s_scheduler.api.config import PluginUse, ResolvedProfile
 from k8s_scheduler.api.config_added_affinity import selector_errors
 from k8s_scheduler.api.config_encode import encode
 from k8s_scheduler.api.extras import NodeOwnership
-from k8s_scheduler.api.field_errors import FieldError, FieldPath, required
+from k8s_scheduler.api.field_errors import FieldError, FieldPath, required, unsupported
+from k8s_scheduler.api.node_selectors import NAME_FIELD
 
 NODE_OWNERSHIP: Final = "NodeOwnership"
 _POINTS: Final = ("preFilter", "filter")
@@ -28,7 +29,14 @@ def ownership_errors(ownership: NodeOwnership, path: FieldPath) -> list[FieldErr
         for i, term in enumerate(selector.node_selector_terms)
         if not term.match_expressions and not term.match_fields
     ]
-    return selector_errors(selector, at) + empty
+    # Nodes have no other field: `NotIn` would make every node ours, and `In` none.
+    fields = [
+        unsupported((*at, i, "matchFields", j, "key"), field.key, [NAME_FIELD])
+        for i, term in enumerate(selector.node_selector_terms)
+        for j, field in enumerate(term.match_fields)
+        if field.key != NAME_FIELD
+    ]
+    return selector_errors(selector, at) + empty + fields
 
 
 def within_own_nodes(profile: ResolvedProfile, ownership: NodeOwnership) -> ResolvedProfile:

@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from testbed.chaos.evidence import Done
+from testbed.chaos.evidence import NOT_DONE, Done
 from testbed.chaos.plan import BACKGROUND, Action, Step
 from testbed.chaos.replica import Replica
 from testbed.chaos.stage import LEASE_SECONDS, Stage
@@ -24,7 +24,7 @@ from testbed.workload import NODES
 _AGAIN_SECONDS = 1.0
 _LEADER_SECONDS = 6.0
 _LOOK_SECONDS = 0.2
-_NOBODY = "nobody leads"
+_NOBODY = f"{NOT_DONE}: nobody leads"
 _MERE_TROUBLE = (OSError, ApiError)
 
 Deed = Callable[[], None]
@@ -81,6 +81,8 @@ class Actions:
         self._agenda = agenda
         self._clock = clock
         self._identities = itertools.count()
+        # By replica: the last step that brought faults. An earlier one that ends leaves them be.
+        self._faults_by: dict[str, Step] = {}
         self._deeds: dict[Action, Callable[[Step, random.Random], str]] = {
             Action.KILL_LEADER: self._kill_leader,
             Action.FREEZE_LEADER: self._freeze_leader,
@@ -105,7 +107,7 @@ class Actions:
         try:
             detail = self._deeds[step.action](step, random.Random(step.luck))
         except _MERE_TROUBLE as error:
-            detail = f"not done: {error}"
+            detail = f"{NOT_DONE}: {error}"
         self.done.append(Done(began, self._clock(), step.action, detail))
 
     # The leader
@@ -169,11 +171,17 @@ class Actions:
     def _faults(self, step: Step, draw: random.Random) -> str:
         chosen = draw.sample(self._stage.replicas, draw.randint(1, len(self._stage.replicas)))
         for replica in chosen:
+            self._faults_by[replica.name] = step
             replica.proxy.set_rules(step.rules)
             if draw.random() < 0.5:  # watches, too, meet them then
                 replica.proxy.drop_connections()
-        self._agenda.later(draw.uniform(4.0, 10.0), lambda: _back_to_normal(chosen))
+        self._agenda.later(draw.uniform(4.0, 10.0), lambda: self._end_faults(step, chosen))
         return ", ".join(replica.name for replica in chosen)
+
+    def _end_faults(self, step: Step, replicas: list[Replica]) -> None:
+        for replica in replicas:
+            if self._faults_by[replica.name] is step:
+                replica.proxy.set_rules(BACKGROUND)
 
     def _expire_token(self, _step: Step, draw: random.Random) -> str:
         replica = draw.choice(self._stage.replicas)
@@ -235,11 +243,6 @@ class Actions:
         # Long enough for everybody to see it.
         self._agenda.later(draw.uniform(6.0, 9.0), mend)
         return mount.write_bad(draw)
-
-
-def _back_to_normal(replicas: list[Replica]) -> None:
-    for replica in replicas:
-        replica.proxy.set_rules(BACKGROUND)
 
 
 def _log_in(replica: Replica) -> None:

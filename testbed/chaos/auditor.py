@@ -7,7 +7,11 @@ from testbed.chaos.evidence import Evidence, Finding, PodSeen
 from testbed.chaos.judging_bindings import CREATED, bound_otherwise, bound_twice, lost
 from testbed.chaos.judging_decisions import judge_by_oracle, judge_decisions, replayed_otherwise
 from testbed.chaos.judging_evidence import missing_evidence
-from testbed.chaos.judging_processes import broken_replicas, growing_replicas
+from testbed.chaos.judging_processes import (
+    broken_replicas,
+    endless_replicas,
+    growing_replicas,
+)
 from testbed.chaos.judging_reloads import count_reloads, not_in_force, unnoticed_reloads
 from testbed.chaos.judging_room import Overfills, judge_truth
 from testbed.chaos.judging_words import told_nothing, told_wrongly
@@ -45,6 +49,7 @@ def judge(evidence: Evidence) -> Verdict:
         *told_wrongly(evidence),
         *told_nothing(evidence),
         *broken_replicas(evidence),
+        *endless_replicas(evidence),
         *growing_replicas(evidence),
         *unnoticed_reloads(evidence),
         *not_in_force(evidence),

@@ -8,7 +8,11 @@ and their watch caches; if it ever has one, the run can't be judged and that is 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from testbed.audit import SCHEDULER_USER
 from testbed.chaos.resources import NOTHING, Room
+
+# How the detail of an action begins that came to nothing.
+NOT_DONE = "not done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +121,17 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An action that was carried out."""
+    """An action of the plan: carried out, or tried in vain."""
 
     at: float
     ended_at: float
     action: str
     detail: str = ""
+
+    @property
+    def was_done(self) -> bool:
+        """Whether anything came of it."""
+        return not self.detail.startswith(NOT_DONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +196,9 @@ class Evidence:
     quiet_from: float
     ended_at: float
     changes: Sequence[Change]
+    # From the last fault until every pod that fits has to be bound.
+    settle_seconds: float = 90.0
+    user: str = SCHEDULER_USER  # who sends our Bindings, by the audit log
     bindings: Sequence[BindingSeen] = ()
     decisions: Sequence[Decision] | None = None
     passed: Sequence[Passed] = ()

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from testbed.chaos.evidence import Change
-from testbed.chaos.trimming import trim
+from testbed.chaos.evidence import Change, Seen
+from testbed.chaos.trimming import is_kept, trim
 
 _PREFIX = "/registry/"
 _AGAIN_SECONDS = 0.2
@@ -96,14 +96,26 @@ class History:
         gone = event.get("type") == "DELETE"
         key = base64.b64decode(stored["key"]).decode()
         value = event.get("prev_kv", {}).get("value") if gone else stored.get("value")
-        if value is not None:
-            raw = base64.b64decode(value)
-            seen = trim(key, json.loads(raw)) if raw.startswith(b"{") else None
-            if seen is not None:
-                change = Change(revision, self._clock(), gone, seen)
-                self._file.write(msgspec.json.encode(encoded(change)) + b"\n")
-                self._file.flush()
+        try:
+            seen = _read(key, value)
+        except (ValueError, KeyError) as error:
+            # To ask for it again would not make it legible, and what comes after is not to blame.
+            self.holes.append(f"{key} can't be read at revision {revision}: {error!r}")
+            seen = None
+        if seen is not None:
+            change = Change(revision, self._clock(), gone, seen)
+            self._file.write(msgspec.json.encode(encoded(change)) + b"\n")
+            self._file.flush()
         self.revision = max(self.revision, revision)
+
+
+def _read(key: str, value: str | None) -> Seen | None:
+    """Return what is kept of a stored object; ValueError or KeyError if it is not legible."""
+    if not is_kept(key):
+        return None
+    if value is None:
+        raise ValueError("nobody says what was deleted")
+    return trim(key, json.loads(base64.b64decode(value)))
 
 
 def encoded(change: Change) -> dict[str, object]:

@@ -1,10 +1,12 @@
 """The replicas as processes: how they ended, what they complained of, whether they grow."""
 
+import signal
 import statistics
 from collections.abc import Iterator, Sequence
 
 from testbed.chaos.evidence import Evidence, Finding, Sample
 from testbed.chaos.judging_reloads import met_bad_file
+from testbed.chaos.plan import Action
 
 # A process is judged by its growth when it has lived so long: its first part is warm-up.
 WARM_UP_SECONDS = 20.0
@@ -14,8 +16,14 @@ GROWTH_FACTOR = 1.5
 GROWTH_BYTES = 48 * 1024 * 1024
 GROWTH_FILES = 64
 
+STOPPED = 0
+KILLED = -signal.SIGKILL
 LEASE_LOST = 1
 BAD_CONFIGURATION = 2
+# A replica that is told to end is seen to be gone within this time: the run looks every second, but
+# not while it waits for an API server that it has restarted.
+END_SECONDS = 60.0
+_ENDS = frozenset({Action.STOP_LEADER, Action.KILL_LEADER})
 LOST_WORDS = "Leaderelection lost"
 # Lines that a healthy replica never writes, whatever the world does to it.
 _NEVER = (
@@ -35,7 +43,9 @@ def broken_replicas(evidence: Evidence) -> Iterator[Finding]:
     for end in evidence.ends:
         lost_lease = end.code == LEASE_LOST and LOST_WORDS in end.last_words
         bad_file = end.code == BAD_CONFIGURATION and met_bad_file(evidence, end.at)
-        if not end.asked and not lost_lease and not bad_file:
+        # Who is told to stop gives back what it holds and ends well.
+        as_asked = end.asked and end.code in {STOPPED, KILLED}
+        if not as_asked and not lost_lease and not bad_file:
             words = end.last_words.splitlines()[-1:] or ["(silent)"]
             yield Finding("died", f"{end.process} ended with {end.code}: {words[0]}")
     for process, log in evidence.logs.items():
@@ -48,8 +58,26 @@ def broken_replicas(evidence: Evidence) -> Iterator[Finding]:
                 yield Finding("complaint", f"{process}: {name} is {metrics[name]:g}")
 
 
+def endless_replicas(evidence: Evidence) -> Iterator[Finding]:
+    """Yield replicas that were told to end and did not."""
+    for done in evidence.done:
+        until = done.at + END_SECONDS
+        if done.action not in _ENDS or not done.was_done or until > evidence.ended_at:
+            continue
+        ends = (end.at for end in evidence.ends if end.process.startswith(f"{done.detail}-"))
+        if not any(done.at <= at <= until for at in ends):
+            what = f"{done.action}, and {done.detail} was still there {END_SECONDS:.0f} s later"
+            yield Finding("lives on", what)
+
+
 def growing_replicas(evidence: Evidence) -> Iterator[Finding]:
     """Yield processes whose memory or open files grow beyond what warming up explains."""
+    for process, base, end in grown_up_replicas(evidence):
+        yield from _grown(process, base, end)
+
+
+def grown_up_replicas(evidence: Evidence) -> Iterator[tuple[str, list[Sample], list[Sample]]]:
+    """Yield the processes that lived long enough, with samples after warm-up and from the end."""
     by_process: dict[str, list[Sample]] = {}
     for sample in evidence.samples:
         by_process.setdefault(sample.process, []).append(sample)
@@ -59,7 +87,7 @@ def growing_replicas(evidence: Evidence) -> Iterator[Finding]:
         base = [s for s in samples if warm <= s.at < warm + _BASE_SECONDS]
         end = [s for s in samples if s.at > max(last - _LAST_SECONDS, warm + _BASE_SECONDS)]
         if base and end:
-            yield from _grown(process, base, end)
+            yield process, base, end
 
 
 def _grown(process: str, base: Sequence[Sample], end: Sequence[Sample]) -> Iterator[Finding]:

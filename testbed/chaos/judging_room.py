@@ -6,15 +6,17 @@ race, which no scheduler can exclude and which is counted), or a request of an o
 the server after another could lead. What explains neither is a finding.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from testbed.chaos.evidence import Change, Decision, Evidence, Finding, Passed, PodSeen
+from testbed.chaos.evidence import Change, Decision, Evidence, Finding, PodSeen
+from testbed.chaos.judging_bindings import CREATED
 from testbed.chaos.resources import Room
 from testbed.chaos.world import World, total, unfold
 
 # Without a decision record: a bind may have been on its way so long when faults met it.
 RACE_SECONDS = 60.0
+# Carried out, or never answered.
+_MAY_BE_DONE = frozenset({CREATED, 0})
 
 
 @dataclass(slots=True)
@@ -31,8 +33,10 @@ def judge_truth(evidence: Evidence) -> Overfills:
     """Walk through history and explain every node that was overfilled by a pod that landed."""
     result = Overfills()
     landed: dict[str, Change] = {}
-    passed = {(entry.namespace, entry.name): entry for entry in evidence.passed}
-    decided = {(d.uid, d.node): d for d in evidence.decisions or ()}
+    late = _late_writes(evidence)
+    # By time: recordings are read one after the other, and the last decision was carried out.
+    decisions = sorted(evidence.decisions or (), key=lambda decision: decision.now)
+    decided = {(d.uid, d.node): d for d in decisions}
     for change, before, world in unfold(evidence.changes):
         pod = change.what
         if not isinstance(pod, PodSeen) or change.gone or not pod.node:
@@ -55,7 +59,7 @@ def judge_truth(evidence: Evidence) -> Overfills:
         excused = _excused(world, pod.node, lately=lately, scheduler=evidence.scheduler)
         if node.has.holds(total(excused.without_others)):
             result.races += 1
-        elif _came_late(excused.ours, passed, evidence):
+        elif any((guest.namespace, guest.name) in late for guest in excused.ours):
             result.late_writes += 1
         else:
             result.findings.append(_overfilled(pod, world, node.has))
@@ -83,15 +87,16 @@ def _excused(world: World, node: str, *, lately: list[PodSeen], scheduler: str) 
     )
 
 
-def _came_late(
-    pods: list[PodSeen], passed: Mapping[tuple[str, str], Passed], evidence: Evidence
-) -> bool:
-    """Whether a Binding of these reached the server later than its sender could still lead."""
-    for pod in pods:
-        entry = passed.get((pod.namespace, pod.name))
-        if entry is not None and entry.ended_at - entry.at > evidence.write_seconds:
-            return True
-    return False
+def _late_writes(evidence: Evidence) -> frozenset[tuple[str, str]]:
+    """Return the pods whose Binding reached the server later than its sender could still lead.
+
+    One that was refused, as a repetition is, put nobody anywhere, however late it came.
+    """
+    return frozenset(
+        (entry.namespace, entry.name)
+        for entry in evidence.passed
+        if entry.ended_at - entry.at > evidence.write_seconds and entry.status in _MAY_BE_DONE
+    )
 
 
 def _overfilled(pod: PodSeen, world: World, has: Room) -> Finding:

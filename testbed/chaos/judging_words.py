@@ -34,11 +34,22 @@ def told_wrongly(evidence: Evidence) -> Iterator[Finding]:
                 yield Finding(
                     "told wrongly", f"{event.note!r}, but pod {truth[0]} is on {truth[1] or '-'}"
                 )
-    for pod in at_end(evidence.changes).pods.values():
-        if pod.scheduler == evidence.scheduler and pod.node and pod.scheduled[0] != "True":
+    yield from _denied(evidence)
+
+
+def _denied(evidence: Evidence) -> Iterator[Finding]:
+    """Yield bound pods whose condition ever said otherwise: a Binding writes both at once."""
+    told = set()
+    for change in evidence.changes:
+        pod = change.what
+        if not isinstance(pod, PodSeen) or pod.scheduler != evidence.scheduler:
+            continue
+        if pod.node and pod.scheduled[0] != "True" and pod.uid not in told:
+            told.add(pod.uid)
             yield Finding(
                 "told wrongly",
-                f"pod {names[pod.uid]} is on {pod.node}, and its condition says {pod.scheduled}",
+                f"pod {pod.namespace}/{pod.name} is on {pod.node}, and its condition says "
+                f"{pod.scheduled} at version {change.revision}",
             )
 
 

@@ -97,8 +97,14 @@ def _complaint(decision: Decision, answer: dict[str, Any] | None, *, best: bool)
         return f"the oracle fails: {answer['error']}"
     if decision.node not in answer["feasible"]:
         return f"not feasible: {answer.get('rejected', {}).get(decision.node, 'unknown node')}"
+    return _complaint_of_scores(decision, answer) if best else ""
+
+
+def _complaint_of_scores(decision: Decision, answer: dict[str, Any]) -> str:
     totals = {node: scores[""] for node, scores in answer.get("scores", {}).items()}
-    if best and totals and totals[decision.node] < max(totals.values()):
+    if decision.node not in totals:
+        return "the oracle gives it no score"
+    if totals[decision.node] < max(totals.values()):
         return f"scores {totals[decision.node]}, and another node {max(totals.values())}"
     return ""
 

@@ -22,10 +22,12 @@ def _lines(evidence: Evidence, verdict: Verdict, folder: Path) -> Iterator[str]:
     yield f"  pods of ours          {verdict.pods_of_ours}"
     yield f"  bound by us           {verdict.bound_by_us}"
     yield f"  bound by others       {verdict.bound_by_others}"
-    actions = Counter(done.action for done in evidence.done)
+    actions = Counter(done.action for done in evidence.done if done.was_done)
     yield f"  actions               {sum(actions.values())}"
     for action, count in sorted(actions.items()):
         yield f"    {action:<22}{count}"
+    if vain := len(evidence.done) - sum(actions.values()):
+        yield f"  actions in vain       {vain}"
     yield f"  faults injected       {sum(evidence.faults.values())}"
     for fault, count in sorted(evidence.faults.items()):
         yield f"    {fault:<22}{count}"
@@ -44,6 +46,7 @@ def _lines(evidence: Evidence, verdict: Verdict, folder: Path) -> Iterator[str]:
         yield "no violations"
     else:
         yield f"{len(verdict.findings)} VIOLATIONS (seed {evidence.seed}, evidence in {folder})"
+        yield f"recorded input: {folder / 'record'}/*.tape, for k8s-scheduler replay FILE --check"
         for finding in verdict.findings[:_SHOWN]:
             yield f"  {finding}"
         if len(verdict.findings) > _SHOWN:

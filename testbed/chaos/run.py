@@ -47,7 +47,7 @@ def run(seed: int, *, seconds: float, folder: Path, answers: Answers, say: Say) 
         actions = Actions(stage, agenda)
         try:
             _carry_out(plan, stage, actions, agenda=agenda, seconds=seconds, say=say)
-            quiet_from = _mend(stage, agenda, say=say)
+            quiet_from = mend(stage, agenda, say=say)
             _wait_settled(stage, quiet_from=quiet_from, say=say)
         finally:
             ended_at = time.time()
@@ -58,6 +58,7 @@ def run(seed: int, *, seconds: float, folder: Path, answers: Answers, say: Say) 
         "scheduler": SCHEDULER_NAME,
         "lease_seconds": LEASE_SECONDS,
         "write_seconds": WRITE_SECONDS,
+        "settle_seconds": SETTLE_SECONDS,
         "quiet_from": quiet_from,
         "ended_at": ended_at,
         "holes": stage.history.holes,
@@ -97,11 +98,12 @@ def _carry_out(
         say(f"not reached: {step.describe()}")
 
 
-def _mend(stage: Stage, agenda: Agenda, *, say: Say) -> float:
+def mend(stage: Stage, agenda: Agenda, *, say: Say) -> float:
     """Put everything right again; return when that was."""
+    agenda.do_all(timeout_seconds=_MEND_SECONDS)
+    # Only now: a step that ends puts the background of faults in force again.
     for replica in stage.replicas:
         replica.proxy.set_rules(())
-    agenda.do_all(timeout_seconds=_MEND_SECONDS)
     say("no more faults; pods keep coming for a while")
     return time.time()
 

@@ -37,7 +37,7 @@ def find_takeovers(evidence: Evidence) -> list[Takeover]:
     bound = [entry for entry in evidence.passed if entry.status == CREATED]
     found = []
     for done in evidence.done:
-        if done.action not in _LEADER_GONE:
+        if done.action not in _LEADER_GONE or not done.was_done:
             continue
         ended_at = _end_of(done, evidence)
         firsts = [

@@ -9,21 +9,29 @@ from testbed.workload import ZONE_LABEL
 
 Object = Mapping[str, Any]
 
+_PODS = "/registry/pods/"
+_NODES = "/registry/minions/"
+_EVENTS = "/registry/events/"
 LEASE_KEY = "/registry/leases/kube-system/k8s-scheduler"
 _SHUT_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
 
 def trim(key: str, item: Object) -> Seen | None:
     """Return what is kept of an object; None if it is of no interest."""
-    if key.startswith("/registry/pods/"):
+    if key.startswith(_PODS):
         return _pod(item)
-    if key.startswith("/registry/minions/"):
+    if key.startswith(_NODES):
         return _node(item)
-    if key.startswith("/registry/events/"):
+    if key.startswith(_EVENTS):
         return _event(item)
     if key == LEASE_KEY:
         return LeaseSeen(item.get("spec", {}).get("holderIdentity") or "")
     return None
+
+
+def is_kept(key: str) -> bool:
+    """Return whether anything is kept of objects with this key."""
+    return key.startswith((_PODS, _NODES, _EVENTS)) or key == LEASE_KEY
 
 
 def _pod(item: Object) -> PodSeen:

@@ -29,6 +29,11 @@ class Chooser:
             self._rules = tuple(rules)
             self._used = Counter()
 
+    def is_in_force(self, rule: Rule) -> bool:
+        """Whether a rule that was drawn may still strike."""
+        with self._lock:
+            return any(rule is each for each in self._rules)
+
     def expire(self, token: str) -> None:
         """Refuse this bearer token from now on."""
         with self._lock:

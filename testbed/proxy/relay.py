@@ -196,10 +196,14 @@ class Relay:
     async def _stream(self, request: _Request, head: Head, rule: Rule, draw: random.Random) -> None:
         """Pass the answer on while it comes; one of its pieces may come to harm."""
         await self._say(head.raw)
-        turn = draw.randint(0, _LATEST_CUT) if head.is_chunked else 0
+        # Only a stream has pieces enough to choose from; another answer may be one chunk long.
+        streams = head.is_chunked and request.kind is RequestClass.WATCH
+        turn = draw.randint(0, _LATEST_CUT) if streams else 0
         harms = rule.fault in _HARMS
         number = 0
         async for piece in self._until_gone(pieces(head, self._connected_reader())):
+            # A stream may have nothing to say until long after the rule is taken back.
+            harms = harms and self._chooser.is_in_force(rule)
             if harms and piece.content and number >= turn:
                 harms = False
                 self._note(request, rule, status=int(head.first[1]))

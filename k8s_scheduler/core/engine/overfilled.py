@@ -9,8 +9,9 @@ a node that offers less than before, or a state that was so when this process fi
 Only pods that the API server has on the node count. One that is merely assumed may yet fail to be
 bound, so it is judged when the watch confirms it.
 
-    RACE         a Binding was seen that brought more than fits, beside pods of other schedulers
-    BINDING      the same where all pods are of one scheduler: it does not go by these resources
+    RACE         a Binding was seen that brought more than fits, and would not have without pods of
+                 other schedulers that who sent it may not have seen
+    BINDING      the same, but for such pods: its scheduler does not go by these resources
     DIRECT       a pod came without a Binding
     RESIZE       a pod that was there asks for more
     ALLOCATABLE  the node offers less
@@ -36,6 +37,7 @@ from k8s_scheduler.core.messages.outgoing import (
 )
 from k8s_scheduler.core.state.cache import Cache, Sighting
 from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.overdrawn import Overdrawn
 
 _MIRROR: Final = "kubernetes.io/config.mirror"
@@ -81,7 +83,7 @@ class Overfilled:
         if sighting is Sighting.RESIZED:
             yield from self._tell(name, fresh, Cause.RESIZE, pod)
         else:
-            yield from self._tell(name, fresh, self._cause(name, pod), pod)
+            yield from self._tell(name, fresh, self._cause(name, pod, fresh), pod)
 
     def node_seen(self, name: NodeName, *, is_new: bool) -> Iterator[Instruction]:
         """Look at a node that has come or changed."""
@@ -115,28 +117,29 @@ class Overfilled:
 
     # Who did it
 
-    def _cause(self, name: NodeName, pod: Pod) -> Cause:
+    def _cause(self, name: NodeName, pod: Pod, fresh: tuple[Overdrawn, ...]) -> Cause:
         if pod.status.start_time is not None:
             return Cause.FOUND
         if not _was_bound(pod):
             return Cause.DIRECT
-        mine = pod.spec.scheduler_name
-        others = any(other.spec.scheduler_name != mine for other in self._others(name, pod))
-        return Cause.RACE if others else Cause.BINDING
+        return Cause.RACE if _have_filled(self._rivals(name, pod), fresh) else Cause.BINDING
 
-    def _others(self, name: NodeName, pod: Pod | None) -> list[Pod]:
+    def _rivals(self, name: NodeName, pod: Pod) -> list[PlacedPod]:
+        """Return the pods of other schedulers that who bound this one may not have seen."""
+        return [other for other in self._others(name, pod) if _may_be_unseen(other.pod, pod)]
+
+    def _others(self, name: NodeName, pod: Pod | None) -> list[PlacedPod]:
         """Return the other pods that the API server has there, the latest first."""
         row = self._cache.nodes.row_of(name)
         if row is None:
             return []
         uid = None if pod is None else pod.metadata.uid
-        found = (placed.pod for placed in self._cache.pods_on(row))
         here = [
             other
-            for other in found
-            if other.metadata.uid != uid
-            and not self._cache.is_assumed(PodUid(other.metadata.uid))
-            and not _is_static(other)
+            for other in self._cache.pods_on(row)
+            if other.uid != uid
+            and not self._cache.is_assumed(other.uid)
+            and not _is_static(other.pod)
         ]
         return here[::-1]
 
@@ -155,8 +158,7 @@ class Overfilled:
         others = self._others(name, pod)
         rival = None
         if cause is Cause.RACE and pod is not None:
-            mine = pod.spec.scheduler_name
-            rival = next(other for other in others if other.spec.scheduler_name != mine)
+            rival = self._rivals(name, pod)[0].pod
         first = _NOBODY if rival is None else "ours" if self._is_ours(rival) else "others"
         for each in fresh:
             resource = each.resource if each.resource in _TOLD else "other"
@@ -167,7 +169,7 @@ class Overfilled:
             fields |= {"pod": key_of(pod.metadata), "scheduler": pod.spec.scheduler_name}
         if rival is not None:
             fields |= {"first": key_of(rival.metadata), "by": rival.spec.scheduler_name}
-        fields["pods"] = ", ".join(key_of(other.metadata) for other in others[:_MOST_NAMES])
+        fields["pods"] = ", ".join(key_of(other.pod.metadata) for other in others[:_MOST_NAMES])
         severity = Severity.WARNING if cause in (Cause.RACE, Cause.BINDING) else Severity.INFO
         yield Log(severity, "a node is overfilled", fields)
         if pod is not None and rival is not None and self.may_tell_users:
@@ -206,6 +208,32 @@ def _was_bound(pod: Pod) -> bool:
     return not _is_static(pod) and any(
         c.type == "PodScheduled" and c.status == "True" for c in pod.status.conditions or ()
     )
+
+
+def _have_filled(pods: list[PlacedPod], fresh: tuple[Overdrawn, ...]) -> bool:
+    """Return whether there would be enough of something without these pods."""
+    return any(
+        each.requested - sum(_amount(other, each.resource) for other in pods) <= each.allocatable
+        for each in fresh
+    )
+
+
+def _amount(placed: PlacedPod, resource: str) -> int:
+    return 1 if resource == PODS else placed.requests.amount(resource)
+
+
+def _may_be_unseen(other: Pod, pod: Pod) -> bool:
+    """Return whether somebody else bound `other`, and who bound `pod` may not have known.
+
+    All pods come by one watch, in the order of writes: whoever had seen the pod at all had seen
+    what was bound before it was created. Nearly every node has pods of another scheduler, of
+    DaemonSets for one, and they are no rivals for having been there.
+    """
+    if other.spec.scheduler_name == pod.spec.scheduler_name:
+        return False
+    started, created = other.status.start_time, pod.metadata.creation_timestamp
+    # Of the same form, in UTC and whole seconds: as texts they sort by time.
+    return not (started and created and started < created)
 
 
 def _is_static(pod: Pod) -> bool:

@@ -43,6 +43,7 @@ def test_without_a_selector_there_is_no_such_plugin(tmp_path, text):
 
 
 NO_NODE = "Required value: a term without matchExpressions and matchFields picks no node"
+NO_FIELD = 'Unsupported value: "name": supported values: "metadata.name"'
 TERMS = "config.yaml:7: nodeOwnership.nodeSelector.nodeSelectorTerms"
 
 
@@ -61,6 +62,10 @@ TERMS = "config.yaml:7: nodeOwnership.nodeSelector.nodeSelectorTerms"
         (
             "{nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: Exists}]}]}",
             f"{TERMS}[0].matchFields[0]: 'Exists' is not an operator for fields",
+        ),
+        (
+            "{nodeSelectorTerms: [{matchFields: [{key: name, operator: NotIn, values: [a]}]}]}",
+            f"{TERMS}[0].matchFields[0].key: {NO_FIELD}",
         ),
         (
             "{matchLabels: {own: us}}",

@@ -56,6 +56,11 @@ def started(pod: PodBuilder) -> PodBuilder:
     return pod
 
 
+def created(pod: PodBuilder, when: str) -> PodBuilder:
+    pod.raw["metadata"]["creationTimestamp"] = when
+    return pod
+
+
 def ours(h: Beside, name: str, cpu: str) -> Bind:
     """Let a pod of ours be decided for; the watch has not shown it bound."""
     h.pod(make_pod(name).request(cpu=cpu).obj())
@@ -170,9 +175,51 @@ class TestRaces:
         h.pod(bound("s", "3", by="two").obj())
         assert h.counted() == {("race", "cpu", "ours"): 1, ("race", "cpu", "others"): 1}
 
+    def test_the_rival_is_one_that_nobody_could_have_seen(self, h):
+        """Pods come by one watch: who knew of the second knew what had been started before."""
+        h.pod(created(started(bound("agent", "1", by="daemons")), "2025-12-01T00:00:00Z").obj())
+        h.pod(bound("q", "2", by="one").obj())
+        h.pod(created(started(bound("late", "0", by="daemons")), "2025-12-01T00:00:00Z").obj())
+        h.pod(created(bound("r", "2", by="two"), "2026-01-01T00:00:01Z").obj())
+        assert h.counted() == {("race", "cpu", "others"): 1}
+        (log,) = h.complaints()
+        assert log.fields["first"] == "default/q"
+
 
 class TestNoRace:
     """What fills a node beyond its room in other ways."""
+
+    def test_beside_pods_of_others_that_were_started_before_it_was_created(self, h):
+        """Nearly every node has some, of DaemonSets: two pods of ours are no race with them."""
+        h.pod(started(bound("agent", "1", by="daemons")).obj())
+        h.pod(bound("p", "2", by="default-scheduler").obj())
+        late = created(bound("q", "2", by="default-scheduler"), "2026-01-01T00:00:01Z")
+        h.pod(late.obj())
+        assert h.counted() == {("binding", "cpu", "nobody"): 1}
+
+    @pytest.mark.parametrize(
+        ("cpu", "counted"),
+        [("2", {("race", "cpu", "others"): 1}), ("3", {("binding", "cpu", "nobody"): 1})],
+        ids=["it would fit without the rival", "it would not"],
+    )
+    def test_where_one_scheduler_alone_asks_for_too_much(self, h, cpu, counted):
+        """Somebody else's pod is beside it, and has not filled the node."""
+        h.pod(bound("q", "500m", by="one").obj())
+        h.pod(bound("r", "2", by="two").obj())
+        h.pod(bound("s", cpu, by="two").obj())
+        assert h.counted() == counted
+
+    def test_without_the_rival_there_is_a_slot_for_it(self, h):
+        h.node(make_node("n").offers(cpu="4", memory="8Gi", pods="1").obj())
+        h.pod(bound("q", "0", by="one").obj())
+        h.pod(bound("r", "0", by="two").obj())
+        assert h.counted() == {("race", "pods", "others"): 1}
+
+    @pytest.mark.parametrize("when", ["2026-01-01T00:00:00Z", "2025-12-31T23:59:59Z"])
+    def test_one_that_was_started_since_is_a_rival(self, h, when):
+        h.pod(started(bound("q", "3", by="one")).obj())
+        h.pod(created(bound("r", "3", by="two"), when).obj())
+        assert h.counted() == {("race", "cpu", "others"): 1}
 
     def test_all_pods_of_one_scheduler(self, h):
         h.pod(bound("q", "3").obj())

@@ -1,4 +1,5 @@
 import random
+from types import SimpleNamespace
 
 import pytest
 
@@ -7,8 +8,9 @@ from k8s_scheduler.app.configuration import load
 from k8s_scheduler.app.options import ConfigurationFlags
 from testbed.chaos.actions import Actions, Agenda
 from testbed.chaos.configuration import ConfigurationMount
-from testbed.chaos.plan import Action, Step
+from testbed.chaos.plan import BACKGROUND, Action, Step
 from testbed.errors import ApiError, TestbedError
+from testbed.proxy.faults import Fault, Rule
 
 
 class Clock:
@@ -104,3 +106,46 @@ def test_good_configurations_are_good_and_bad_ones_bad(tmp_path, luck):
     mount.write_bad(random.Random(luck))
     with pytest.raises(ConfigurationError):
         load(ConfigurationFlags(config_file=mount.file))
+
+
+class Proxy:
+    """Remembers the rules in force."""
+
+    rules = BACKGROUND
+
+    def set_rules(self, rules):
+        self.rules = rules
+
+    def drop_connections(self):
+        pass
+
+
+def seconds_in_force(*starts):
+    """Return how long the last of some steps of faults is in force; all have the same luck."""
+    clock, proxy = Clock(), Proxy()
+    agenda = Agenda(clock)
+    stage = SimpleNamespace(replicas=[SimpleNamespace(name="replica-a", proxy=proxy)])
+    actions = Actions(stage, agenda, clock=clock)
+    steps = [Step(at, Action.FAULTS, 1, (Rule(fault=Fault.CONFLICT, seconds=at),)) for at in starts]
+    seconds = 0
+    for clock.now in range(30):
+        agenda.do_due()
+        for step in steps:
+            if step.at_seconds == clock.now:
+                actions.carry_out(step)
+        seconds += proxy.rules == steps[-1].rules
+    assert proxy.rules == BACKGROUND
+    return seconds
+
+
+def test_faults_last_their_time_though_earlier_ones_end_meanwhile():
+    assert seconds_in_force(0.0, 3.0) == seconds_in_force(0.0) >= 4
+
+
+def test_where_nobody_leads_nothing_is_done_to_the_leader():
+    clock = iter(range(100))
+    actions = Actions(NoStage(), Agenda(), clock=lambda: 10.0 * next(clock))
+    for action in (Action.KILL_LEADER, Action.FREEZE_LEADER, Action.STOP_LEADER):
+        actions.carry_out(Step(1.0, action, 1))
+    assert [done.detail for done in actions.done] == ["not done: nobody leads"] * 3
+    assert not any(done.was_done for done in actions.done)

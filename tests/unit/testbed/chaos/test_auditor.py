@@ -8,25 +8,23 @@ import pytest
 import testbed
 from testbed.chaos.auditor import judge
 from testbed.chaos.evidence import (
-    Configuration,
     Done,
     Ended,
     EventSeen,
     Opinion,
     Passed,
     Replayed,
-    Sample,
 )
 from testbed.chaos.plan import Action
+from testbed.chaos.report import render
 from tests.unit.testbed.chaos.histories import (
-    LED,
     QUIET_FROM,
-    REPLICA,
     SMALL,
     THEIRS,
+    THEM,
+    US,
     Story,
     a_good_story,
-    in_force,
     node,
     pod,
 )
@@ -49,7 +47,7 @@ def test_nothing_of_the_scheduler_is_imported(folder):
 def test_nothing_is_found_where_all_is_well():
     verdict = judge(a_good_story().evidence())
     assert verdict.findings == ()
-    assert (verdict.pods_of_ours, verdict.bound_by_us, verdict.decisions_judged) == (3, 2, 2)
+    assert (verdict.pods_of_ours, verdict.bound_by_us, verdict.decisions_judged) == (4, 3, 2)
 
 
 class TestBindings:
@@ -81,11 +79,60 @@ class TestBindings:
         story.write(pod("p1", "n1"))
         assert rules(story.evidence()) == []
 
+    def test_a_binding_that_was_refused_put_no_pod_anywhere(self):
+        story = Story()
+        story.write(pod("p1"))
+        story.ask("p1", status=409)
+        story.write(pod("p1", "n1"))
+        assert rules(story.evidence()) == ["bound otherwise"]
+
+    @pytest.mark.parametrize("status", [500, 504])
+    def test_a_binding_that_failed_may_have_been_carried_out(self, status):
+        story = Story()
+        story.write(pod("p1"))
+        story.ask("p1", status=status)
+        story.write(pod("p1", "n1"))
+        assert rules(story.evidence()) == []
+
+    def test_a_pod_of_ours_that_somebody_else_bound_is_found(self):
+        story = Story()
+        story.write(pod("p1"))
+        story.ask("p1", by=THEM)
+        story.write(pod("p1", "n1"))
+        assert rules(story.evidence()) == ["bound otherwise"]
+
+    def test_a_pod_of_somebody_else_that_we_bound_is_found(self):
+        story = a_good_story()
+        story.write(pod("t1", scheduler=THEIRS))
+        story.ask("t1", by=US)
+        story.write(pod("t1", "n1", scheduler=THEIRS))
+        [found] = judge(story.evidence()).findings
+        assert str(found) == (
+            "bound otherwise: pod chaos/t1 is of default-scheduler, and we have bound it to n1"
+        )
+
     def test_a_pod_that_waits_though_it_fits_is_found(self):
         story = a_good_story()
         story.write(pod("lost", scheduled=("False", "Unschedulable", "")))
         story.write(EventSeen("uid-lost", "FailedScheduling", ""))
         assert rules(story.evidence()) == ["lost"]
+
+    @pytest.mark.parametrize(
+        ("came", "bound", "found"),
+        [
+            (900.0, QUIET_FROM + 95, ["lost"]),
+            (900.0, QUIET_FROM + 85, []),
+            (QUIET_FROM + 15, QUIET_FROM + 95, []),
+        ],
+        ids=["too late", "in time", "came later"],
+    )
+    def test_a_pod_is_lost_that_is_bound_after_its_time(self, came, bound, found):
+        story = a_good_story()
+        story.at(came)
+        story.write(pod("slow"))
+        story.at(bound)
+        story.bind("slow")
+        assert rules(story.evidence()) == found
 
     @pytest.mark.parametrize(
         "fields",
@@ -101,7 +148,7 @@ class TestBindings:
         "closed", [node(open=False), node(zone="zone-1")], ids=["cordoned", "in another zone"]
     )
     def test_a_pod_that_no_open_node_would_take_is_not_lost(self, closed):
-        story = Story(closed)
+        story = Story(closed, node("n2", zone="zone-1"))
         story.write(pod("waits", zone="zone-2", scheduled=("False", "Unschedulable", "")))
         story.write(EventSeen("uid-waits", "FailedScheduling", ""))
         assert rules(story.evidence()) == []
@@ -112,6 +159,7 @@ class TestRoom:
         story = Story()
         for name in ("p1", "p2"):
             story.write(pod(name))
+            story.decide(name)
             story.bind(name)
         return story
 
@@ -169,6 +217,22 @@ class TestRoom:
         assert found == (["overfilled", "overfilled"] if seen_it else [])
         assert verdict.overfills.races == (0 if seen_it else 1)
 
+    def test_the_last_decision_about_a_pod_is_the_one_that_was_carried_out(self):
+        """Recordings are read one after the other, whoever led first."""
+        story = Story()
+        story.write(pod("p1"))
+        story.bind("p1")
+        story.write(pod("p2"))
+        story.decide("p2", by="b")
+        [early] = story.decisions
+        story.write(pod("t1", scheduler=THEIRS))
+        story.bind("t1", scheduler=THEIRS)
+        story.decide("p2", by="a")
+        story.bind("p2")
+        verdict = judge(story.evidence(decisions=[story.decisions[-1], early]))
+        assert verdict.overfills.races == 0
+        assert "overfilled: pod chaos/p2 came to n1" in str(verdict.findings[0])
+
     def test_a_node_that_the_other_scheduler_overfills_is_its_own_affair(self):
         story = self.full()
         story.write(pod("t1", scheduler=THEIRS))
@@ -185,6 +249,22 @@ class TestRoom:
         verdict = judge(story.evidence(passed=[late]))
         assert verdict.findings == ()
         assert verdict.overfills.late_writes == 1
+
+    @pytest.mark.parametrize(
+        ("first", "second"), [((9, 201), (0, 409)), ((0, 201), (9, 409))], ids=["late", "in time"]
+    )
+    def test_only_the_write_that_was_carried_out_can_have_come_late(self, first, second):
+        story = self.full()
+        story.write(pod("p3"))
+        story.bind("p3")
+        passed = [
+            Passed(story.now - seconds, story.now, "replica-a", "chaos", "p2", status)
+            for seconds, status in (first, second)
+        ]
+        is_late = first[0] > 0
+        verdict = judge(story.evidence(passed=passed))
+        assert [f.rule for f in verdict.findings] == ([] if is_late else ["overfilled"])
+        assert verdict.overfills.late_writes == is_late
 
 
 class TestDecisions:
@@ -275,6 +355,14 @@ class TestWords:
         story.write(pod("p2", "n1", scheduled=("False", "Unschedulable", "")))
         assert rules(story.evidence()) == ["told wrongly"]
 
+    def test_a_condition_that_denied_the_binding_is_found_though_the_pod_is_gone(self):
+        story = a_good_story()
+        denied = pod("p2", "n1", scheduled=("False", "Unschedulable", ""))
+        story.write(denied)
+        story.write(pod("p2", "n1"))
+        story.write(denied, gone=True)
+        assert rules(story.evidence()) == ["told wrongly"]
+
     def test_a_pod_bound_in_quiet_times_has_an_event(self):
         story = Story()
         story.at(QUIET_FROM + 20)
@@ -303,108 +391,6 @@ class TestWords:
         story = Story()
         story.write(pod("p1", asks=dataclasses.replace(SMALL, milli_cpu=9000)))
         assert rules(story.evidence()) == ["told nothing", "told nothing"]
-
-
-class TestProcesses:
-    def grown(self, *, rss_bytes=100 << 20, open_files=40, last_rss=100 << 20, last_files=40):
-        early = [Sample(t, "replica-a-1", rss_bytes, open_files) for t in range(60)]
-        late = [Sample(t, "replica-a-1", last_rss, last_files) for t in range(60, 90)]
-        return a_good_story().evidence(samples=[*early, *late])
-
-    def test_a_replica_that_stays_as_it_is(self):
-        assert rules(self.grown()) == []
-
-    def test_growing_memory_is_found(self):
-        assert rules(self.grown(last_rss=300 << 20)) == ["grows"]
-
-    def test_growing_files_are_found(self):
-        assert rules(self.grown(last_files=140)) == ["grows"]
-
-    def test_warming_up_is_no_growth(self):
-        samples = [Sample(t, "a", (10 if t < 15 else 300) << 20, 40) for t in range(90)]
-        assert rules(a_good_story().evidence(samples=samples)) == []
-
-    @pytest.mark.parametrize(
-        ("end", "found"),
-        [
-            (Ended(1.0, "a", 1, asked=False, last_words="Leaderelection lost"), []),
-            (Ended(1.0, "a", 1, asked=False, last_words="Internal failure"), ["died"]),
-            (Ended(1.0, "a", -11, asked=False), ["died"]),
-            (Ended(1.0, "a", -9, asked=True), []),
-            (Ended(1.0, "a", 2, asked=False), ["died"]),
-            (Ended(601.0, "a", 2, asked=False), []),
-        ],
-        ids=["lost lease", "failed", "crashed", "was killed", "refused a good file", "a bad file"],
-    )
-    def test_ends(self, end, found):
-        offered = [Configuration(0.0, "x", good=True), Configuration(600.0, "y", good=False)]
-        assert rules(a_good_story().evidence(ends=[end], configurations=offered)) == found
-
-    @pytest.mark.parametrize(
-        "line",
-        [
-            "Traceback (most recent call last)",
-            "a kept evaluation was stale",
-            "fits and was not woken",
-        ],
-    )
-    def test_complaints_in_the_log_are_found(self, line):
-        assert rules(a_good_story().evidence(logs={REPLICA: f"{LED} x {line} y"})) == ["complaint"]
-
-    def test_a_verification_that_differs_is_found(self):
-        page = {'k8s_scheduler_shape_verifications_total{result="different"}': 1.0}
-        page |= in_force("hash-1")
-        assert rules(a_good_story().evidence(metrics={"a": page})) == ["complaint"]
-
-    def test_a_hole_in_the_history_is_found(self):
-        assert rules(a_good_story().evidence(holes=["100 to 200"])) == ["hole in the history"]
-
-
-class TestReloads:
-    FIRST = Configuration(500.0, "hash-1", good=True)
-    ALIVE = tuple(Sample(float(t), "replica-a-1", 1, 1) for t in range(500, 700))
-
-    def found(self, *offered, log="", **fields):
-        values = {"configurations": (self.FIRST, *offered), "samples": self.ALIVE} | fields
-        evidence = a_good_story().evidence(logs={REPLICA: f"{LED} {log}"}, **values)
-        return [str(finding) for finding in judge(evidence).findings]
-
-    def test_that_nobody_noticed_are_found(self):
-        assert self.found(Configuration(600.0, "hash-2", good=True)) == [
-            "reload: replica-a-1 did not notice the good hash-2"
-        ]
-        assert self.found(Configuration(600.0, "hash-2", good=False)) == [
-            "reload: replica-a-1 did not notice the bad hash-2"
-        ]
-
-    def test_that_were_noticed_are_fine(self):
-        offered = Configuration(600.0, "hash-2", good=False)
-        assert self.found(offered, log="Configuration refused hash=hash-2") == []
-
-    def test_one_that_was_replaced_at_once_may_be_missed(self):
-        offered = [Configuration(600.0 + n, f"hash-{2 + n}", good=True) for n in range(3)]
-        assert self.found(*offered, log="hash-4") == []
-
-    def test_a_process_that_was_not_there_or_frozen_sees_nothing(self):
-        assert self.found(Configuration(698.0, "hash-2", good=True)) == []
-        assert self.found(Configuration(505.0, "hash-2", good=True)) == []  # read at the start
-        frozen = [Done(595.0, 595.0, Action.FREEZE_LEADER, "replica-a")]
-        assert self.found(Configuration(600.0, "hash-2", good=True), done=frozen) == []
-        other = [Done(595.0, 595.0, Action.FREEZE_LEADER, "replica-b")]
-        assert len(self.found(Configuration(600.0, "hash-2", good=True), done=other)) == 1
-
-    def test_the_last_one_has_to_be_in_force(self):
-        page = {'k8s_scheduler_config_info{hash="hash-1"}': 1.0}
-        assert self.found(metrics={"replica-a-1": page}) == []
-        page = {'k8s_scheduler_config_info{hash="hash-0"}': 1.0}
-        [found] = self.found(metrics={"replica-a-1": page})
-        assert "hash-0" in found
-        assert "hash-1 lies there" in found
-
-    def test_are_counted(self):
-        later = [Configuration(1.0, "b", good=False), Configuration(2.0, "c", good=True)]
-        evidence = a_good_story().evidence(configurations=(self.FIRST, *later))
-        assert judge(evidence).reloads == (1, 1)
 
 
 class TestTheOracle:
@@ -449,3 +435,14 @@ def test_the_replica_that_was_killed_may_be_the_next_leader():
     ends = [Ended(101.0, "replica-a-1", -9, asked=True)]
     [takeover] = judge(a_good_story().evidence(passed=passed, done=done, ends=ends)).takeovers
     assert takeover.seconds == pytest.approx(12.1)
+
+
+def test_where_there_was_no_leader_to_take_away_nobody_takes_over():
+    passed = [Passed(101.0, 101.0, "replica-a", "chaos", "p1", 201)]
+    done = [Done(100.0, 100.0, Action.KILL_LEADER, "not done: nobody leads")]
+    evidence = a_good_story().evidence(passed=passed, done=done)
+    verdict = judge(evidence)
+    assert verdict.takeovers == ()
+    report = render(evidence, verdict, folder=Path())
+    assert "actions               0" in report
+    assert "actions in vain       1" in report

@@ -7,17 +7,18 @@ import random
 import pytest
 import yaml
 
+from testbed.audit import SCHEDULER_USER
 from testbed.chaos.__main__ import main
 from testbed.chaos.archive import read_bindings, read_evidence, write_lines
 from testbed.chaos.auditor import judge
 from testbed.chaos.configuration import ConfigurationMount
-from testbed.chaos.evidence import Done, EventSeen, LeaseSeen, Passed, Sample
+from testbed.chaos.evidence import Done, Ended, EventSeen, LeaseSeen, Passed, Sample
 from testbed.chaos.history import History, encoded
 from testbed.chaos.report import render
 from testbed.chaos.resources import Room, amount
 from testbed.chaos.trimming import LEASE_KEY, trim
 from testbed.workload import make_node, make_pod
-from tests.unit.testbed.chaos.histories import a_good_story
+from tests.unit.testbed.chaos.histories import ELSEWHERE, QUIET, a_good_story
 
 
 @pytest.mark.parametrize(
@@ -114,6 +115,27 @@ def test_history_keeps_every_write_with_its_revision(tmp_path):
     assert history.holes == []
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        etcd_event("/registry/pods/default/p", stored(make_pod("p", cpu="1Q")), 7),
+        etcd_event("/registry/pods/default/p", {}, 7),
+        etcd_event("/registry/pods/default/p", {}, 7, gone=True) | {"prev_kv": {}},
+    ],
+    ids=["an unknown quantity", "no pod", "nobody says what was deleted"],
+)
+def test_what_history_can_not_read_is_a_hole_and_the_rest_is_read(tmp_path, event):
+    history = History("http://127.0.0.1:1", tmp_path / "history.jsonl")
+    after = etcd_event("/registry/pods/default/q", stored(make_pod("q")), 8)
+    history._take({"events": [event, after]})
+    history._file.close()
+    assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 1
+    assert history.revision == 8
+    [hole] = history.holes
+    assert "/registry/pods/default/p" in hole
+    assert "7" in hole
+
+
 def test_history_that_was_compacted_away_is_a_hole(tmp_path):
     history = History("http://127.0.0.1:1", tmp_path / "history.jsonl")
     history._take({"compact_revision": "40", "canceled": True})
@@ -128,7 +150,7 @@ def audit_line(stage, audit_id, *, status=0, body=None):
         "stage": stage,
         "verb": "create",
         "stageTimestamp": "2026-01-01T00:00:00.000000Z",
-        "user": {"username": "s"},
+        "user": {"username": SCHEDULER_USER},
         "objectRef": {"namespace": "a", "name": "p", "subresource": "binding"},
         "responseStatus": {"code": status},
         "requestObject": body,
@@ -160,7 +182,9 @@ def run_folder(tmp_path):
     write_lines(tmp_path / "history.jsonl", [encoded(change) for change in evidence.changes])
     write_lines(tmp_path / "passed.jsonl", [Passed(1.0, 2.0, "replica-a", "a", "p", 201)])
     write_lines(tmp_path / "actions.jsonl", [Done(1.0, 2.0, "leader killed", "replica-a")])
-    write_lines(tmp_path / "samples.jsonl", [Sample(1.0, "replica-a-1", 2, 3)])
+    samples = [Sample(float(second), "replica-a-1", 2, 3) for second in range(60)]
+    write_lines(tmp_path / "samples.jsonl", samples)
+    write_lines(tmp_path / "ends.jsonl", [Ended(2.0, "replica-a-1", -9, asked=True)])
     write_lines(tmp_path / "faults.jsonl", [{"fault": "409"}, {"fault": "409"}])
     write_lines(tmp_path / "opinions.jsonl", evidence.opinions)
     write_lines(tmp_path / "replays.jsonl", evidence.replayed)
@@ -202,7 +226,8 @@ def test_the_report_names_seed_figures_and_violations(run_folder):
     evidence = read_evidence(folder)
     text = render(evidence, judge(evidence), folder=folder)
     # Without an audit log nothing explains the pods that are bound.
-    assert "2 VIOLATIONS (seed 1" in text
+    assert "3 VIOLATIONS (seed 1" in text
+    assert f"recorded input: {folder / 'record'}/*.tape" in text
     assert "bound otherwise: pod chaos/p1 is on n1" in text
     assert "409                   2" in text
     good = a_good_story().evidence()
@@ -216,11 +241,10 @@ def test_a_folder_from_which_recordings_were_lost_is_a_violation(run_folder, cap
     for name in ("decisions/a.jsonl", "replays.jsonl", "opinions.jsonl"):
         (folder / name).unlink()
     # Every pod that is bound has its Binding, so nothing else is wrong.
-    body = {"metadata": {"uid": "u"}, "target": {"name": "n1"}}
     lines = []
-    for name in ("p1", "p2"):
-        uid = {"metadata": {"uid": f"uid-{name}"}}
-        line = audit_line("ResponseComplete", name, status=201, body=body | uid)
+    for name, node in (("p1", "n1"), ("p2", "n1"), (QUIET, ELSEWHERE)):
+        body = {"metadata": {"uid": f"uid-{name}"}, "target": {"name": node}}
+        line = audit_line("ResponseComplete", name, status=201, body=body)
         line["objectRef"] |= {"namespace": "chaos", "name": name}
         lines.append(line)
     write_lines(folder / "audit.log", lines)

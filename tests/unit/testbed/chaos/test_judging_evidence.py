@@ -1,17 +1,23 @@
 """Evidence that is missing is found; what is rightly absent is not."""
 
+from dataclasses import replace
+
 import pytest
 
 from testbed.chaos.auditor import judge
-from testbed.chaos.evidence import Change, Ended, Passed, Replayed, Sample
+from testbed.chaos.evidence import Change, Done, Ended, Passed, Replayed, Sample
+from testbed.chaos.plan import Action
 from tests.unit.testbed.chaos.histories import (
     ENDED_AT,
     LED,
+    LOOKED_AT,
+    QUIET_FROM,
     REPLICA,
     THEIRS,
     Story,
     a_good_story,
     in_force,
+    node,
     pod,
 )
 
@@ -43,6 +49,17 @@ def bound(replica):
         ({"metrics": {}}, "no replica gave metrics at the end"),
         ({"metrics": {REPLICA: {}}}, "no replica gave metrics at the end"),
         ({"configurations": ()}, "nothing is known of what lay in the configuration file"),
+        ({"samples": ()}, "no process was looked at long enough to say whether it grows"),
+        (
+            {"samples": [Sample(float(t), REPLICA, 1, 1) for t in range(500, 540)]},
+            "no process was looked at long enough to say whether it grows",
+        ),
+        ({"faults": {}}, "no fault was injected"),
+        ({"done": ()}, "nothing of the plan was done"),
+        (
+            {"done": [Done(550.0, 550.0, Action.COMPACT, "not done: etcd is away")]},
+            "nothing of the plan was done",
+        ),
     ],
     ids=[
         "no recording",
@@ -53,6 +70,11 @@ def bound(replica):
         "no metrics",
         "empty metrics",
         "no configuration",
+        "no samples",
+        "few samples",
+        "no faults",
+        "no actions",
+        "actions in vain",
     ],
 )
 def test_a_run_without_it_is_not_in_order(fields, message):
@@ -73,6 +95,64 @@ def test_where_no_pod_of_ours_could_be_bound_there_is_nothing_to_replay():
     story.bindings.clear()
     judged = found(story, decisions=None, opinions=(), replayed=(), logs={}, metrics={})
     assert not [text for text in judged if text.startswith("not judged")]
+
+
+def test_where_no_node_is_open_at_the_end_nobody_can_say_that_no_pod_is_lost():
+    story = a_good_story()
+    story.write(node(open=False))
+    assert found(story) == ["not judged: no node was open at the end"]
+
+
+def test_where_no_pod_is_bound_in_quiet_times_nobody_can_say_that_all_is_told():
+    evidence = a_good_story().evidence()
+    early = [change for change in evidence.changes if change.at < QUIET_FROM]
+    judged = judge(replace(evidence, changes=early, bindings=evidence.bindings[:2])).findings
+    assert [str(finding) for finding in judged] == [
+        "not judged: no pod of ours was bound after the last fault"
+    ]
+
+
+def test_a_binding_that_history_does_not_show_is_a_hole():
+    story = a_good_story()
+    story.ask("p9", "n1")
+    assert found(story) == [
+        "hole in the history: pod chaos/p9 was bound to n1, and history does not show it there"
+    ]
+
+
+class TestDecisions:
+    def test_each_says_what_it_had_seen(self):
+        for missing in ("seen_pods", "seen_nodes"):
+            story = a_good_story()
+            first, second = story.decisions
+            blind = replace(first, **{missing: 0})
+            judged = found(story, decisions=[blind, second])
+            assert "not judged: 1 decisions do not say what they had seen" in judged
+
+    def test_each_pod_that_a_replica_bound_was_decided_about(self):
+        first, _ = a_good_story().decisions
+        passed = [Passed(600.0, 600.1, "replica-a", "chaos", "p2", 201)]
+        assert found(passed=passed) == []
+        assert found(passed=passed, decisions=[first]) == [
+            "not judged: replica-a has bound 1 pods of which no recording has a decision: chaos/p2"
+        ]
+
+    @pytest.mark.parametrize(
+        ("end", "excused"),
+        [
+            (Ended(601.0, REPLICA, -9, asked=True), True),
+            (Ended(601.0, REPLICA, 0, asked=True), False),
+            (Ended(601.0, OTHER, -9, asked=True), False),
+            (Ended(640.0, REPLICA, -9, asked=True), False),
+            (Ended(599.0, REPLICA, -9, asked=True), False),
+        ],
+        ids=["killed", "stopped", "another was killed", "killed later", "killed before"],
+    )
+    def test_those_of_the_last_moment_of_one_that_was_killed_are_lost(self, end, excused):
+        first, _ = a_good_story().decisions
+        passed = [Passed(600.0, 600.1, "replica-a", "chaos", "p2", 201)]
+        judged = found(passed=passed, decisions=[first], ends=[end])
+        assert len(judged) == (not excused)
 
 
 class TestLeaders:
@@ -107,7 +187,7 @@ class TestMetrics:
         assert found(samples=alive(OTHER), metrics=pages) == []
 
     def test_one_that_has_just_been_started_may_not_serve_yet(self):
-        assert found(samples=alive(OTHER, born=ENDED_AT - 5)) == []
+        assert found(samples=[*LOOKED_AT, *alive(OTHER, born=ENDED_AT - 5)]) == []
 
     def test_one_that_has_ended_gives_none(self):
         assert found(samples=alive(OTHER, last=ENDED_AT - 60)) == []

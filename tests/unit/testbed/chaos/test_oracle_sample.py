@@ -91,6 +91,11 @@ class TestOpinions:
         )
         assert found == {"history": "", "recording": "scores 5, and another node 6"}
 
+    def test_an_answer_without_scores_is_no_proof(self, monkeypatch, tmp_path):
+        for totals in ({}, {"n2": 5}):
+            found = self.opinions(monkeypatch, tmp_path, feasible=["n1", "n2"], totals=totals)
+            assert found == {"history": "", "recording": "the oracle gives it no score"}
+
     def test_what_can_not_be_rebuilt_is_no_proof(self, monkeypatch, tmp_path):
         found = self.opinions(monkeypatch, tmp_path, feasible=["n1"], totals={}, rebuilt=False)
         assert found == {"history": "", "recording": "could not be rebuilt"}

@@ -1,5 +1,6 @@
 """The proxy before a server that counts what it is asked, over TLS on both sides."""
 
+import contextlib
 import http.client
 import json
 import ssl
@@ -16,6 +17,8 @@ from testbed.proxy.server import FaultProxy
 
 BINDING = "/api/v1/namespaces/a/pods/p/binding"
 WATCH = "/api/v1/pods?watch=true"
+LATER = "/api/v1/pods?watch=true&nothing=yet"
+LIST = "/api/v1/pods"
 POD = "/api/v1/namespaces/a/pods/p"
 LOST = (OSError, http.client.HTTPException)
 LINES = [json.dumps({"type": "ADDED", "object": {"n": n}}).encode() + b"\n" for n in range(6)]
@@ -33,6 +36,7 @@ class Upstream(ThreadingHTTPServer):
         self.socket = context.wrap_socket(self.socket, server_side=True)
         self.written = 0
         self.headers = []
+        self.something_happens = threading.Event()
 
     def handle_error(self, request, client_address):
         """Clients that go away in the middle are what this is about."""
@@ -48,14 +52,23 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.server.headers.append(dict(self.headers))
-        if "watch" not in self.path:
+        if self.path == WATCH:
+            self._in_chunks(*LINES)
+        elif self.path == LATER:
+            self._in_chunks(*LINES, after=self.server.something_happens)
+        elif self.path == LIST:
+            self._in_chunks(b'{"kind":"PodList","items":[]}')
+        else:
             self._whole(200, b'{"kind":"Pod","metadata":{"name":"p"}}')
-            return
+
+    def _in_chunks(self, *chunks, after=None):
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for line in (*LINES, b""):
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+        if after is not None:
+            after.wait(10)
+        for chunk in (*chunks, b""):
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
 
     def _whole(self, status, body):
         self.send_response(status)
@@ -215,6 +228,32 @@ def test_a_stream_is_cut_in_the_middle_of_a_line(client, proxy):
         answer.read()
     [entry] = proxy.journal.faults()
     assert (entry.fault, entry.kind) == (Fault.CUT, RequestClass.WATCH)
+
+
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.SLOW, Fault.GARBAGE])
+def test_a_stream_on_which_nothing_came_is_spared_when_faults_are_over(
+    client, proxy, upstream, fault
+):
+    """Its first event may come long after, in what is taken for quiet times."""
+    strike(proxy, fault)
+    client.request("GET", LATER)
+    answer = client.getresponse()
+    proxy.set_rules([])
+    upstream.something_happens.set()
+    assert answer.read() == b"".join(LINES)
+    assert proxy.journal.counts() == {}
+
+
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.SLOW])
+@pytest.mark.parametrize("target", [LIST, POD], ids=["in one chunk", "in one piece"])
+def test_answers_that_are_no_streams_come_to_harm_too(client, proxy, fault, target):
+    """Luck says at which event of a stream; an answer of one piece has no second one."""
+    proxy.set_rules([Rule(fault=fault, seconds=0.01)])
+    for _ in range(8):
+        with contextlib.suppress(*LOST):
+            ask(client, "GET", target)
+        client.close()
+    assert proxy.journal.counts() == {str(fault): 8}
 
 
 @pytest.mark.parametrize("fault", [Fault.SLOW, Fault.LATENCY])
