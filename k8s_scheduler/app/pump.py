@@ -48,6 +48,7 @@ from k8s_scheduler.lib.slices import SliceMeter
 TICK_SECONDS = 1.0
 # Decisions between two looks at the clock of the slice.
 _STEP = 4
+_MOST_READ_GONE: Final = 1024
 # Binding a volume writes these, and a write must name the version it was decided on.
 _VERSIONED: Final = frozenset({Kind.PERSISTENT_VOLUME, Kind.PERSISTENT_VOLUME_CLAIM})
 
@@ -78,6 +79,8 @@ class Pump:
         self._recording: Recording | None = None
         self._allowed = False
         self._wake = asyncio.Event()
+        # Of these the core knows more than the watch has told, oldest first.
+        self._read_gone: dict[PodUid, None] = {}
 
     def connect(self, carrier: Carrier, recording: Recording | None) -> None:
         """Say where instructions go; before the first message."""
@@ -90,7 +93,9 @@ class Pump:
         """Take a change from the pod informer."""
         known = new if new is not None else old
         if known is not None:
-            self._tell(PodChanged(self._clock(), PodUid(known.metadata.uid), new))
+            uid = PodUid(known.metadata.uid)
+            self._read_gone.pop(uid, None)
+            self._tell(PodChanged(self._clock(), uid, new))
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
         """Take a change from the node informer."""
@@ -118,6 +123,7 @@ class Pump:
         if outcome.reason is BindFailure.GONE:
             # It was read, and the watch says so later. Until then it would be tried again and
             # again, and a namesake would be told of its failures.
+            self._remember_gone(outcome.uid)
             self._tell(PodChanged(self._clock(), outcome.uid, None))
         self._tell(
             BindResult(
@@ -145,6 +151,8 @@ class Pump:
 
     def pod_read(self, outcome: ReadOutcome) -> None:
         """Take a pod that the core wanted to be read."""
+        if outcome.pod is None:
+            self._remember_gone(outcome.uid)
         self._tell(PodRead(self._clock(), outcome.uid, outcome.attempt, outcome.pod))
 
     # Checking
@@ -153,6 +161,10 @@ class Pump:
     def holdings(self) -> Holdings:
         """What the core holds, to be compared and printed."""
         return self._core.holdings
+
+    def was_read_gone(self, pod: Pod) -> bool:
+        """Return whether a pod was read to be gone, and the watch has not told of its end yet."""
+        return PodUid(pod.metadata.uid) in self._read_gone
 
     def recount(self, first: int, count: int) -> int:
         """Let the core add up anew what pods take; return on how many nodes it was wrong."""
@@ -243,6 +255,12 @@ class Pump:
                 self._recording.flush()
             part.finish()
             await asyncio.sleep(TICK_SECONDS)
+
+    def _remember_gone(self, uid: PodUid) -> None:
+        self._read_gone[uid] = None
+        if len(self._read_gone) > _MOST_READ_GONE:
+            # The watch had told of most of these before they were read.
+            del self._read_gone[next(iter(self._read_gone))]
 
     def _tell(self, message: Message) -> list[Instruction]:
         if self._recording is None:
