@@ -2,7 +2,9 @@
 
 Invariants: the TLS context is one object for the life of the server, so new connections see a
 new certificate without a restart; a pair that does not fit together never replaces one that
-does. A self-signed key exists in memory only: it passes through an anonymous file, or, where the
+does. A new pair gets a context of its own, to which connections are handed over: one that had the
+old pair would keep it beside the new one if their keys are of different kinds, and show either. A
+self-signed key exists in memory only: it passes through an anonymous file, or, where the
 system has none, through a temporary file that is gone before anybody connects. So a read-only
 root file system is fine.
 
@@ -60,7 +62,7 @@ class CertificateError(Exception):
 def trust_clients(context: ssl.SSLContext, authorities: Path) -> None:
     """Let clients show certificates of these authorities; whoever has none may come without.
 
-    The file is read once. A certificate of anybody else ends the handshake.
+    A certificate of anybody else ends the handshake.
     """
     try:
         context.load_verify_locations(cafile=authorities)
@@ -74,12 +76,20 @@ def trust_clients(context: ssl.SSLContext, authorities: Path) -> None:
 class CertificateFiles:
     """A pair of files, and the context that serves what they hold now."""
 
-    def __init__(self, cert_file: Path, key_file: Path) -> None:
+    def __init__(
+        self, cert_file: Path, key_file: Path, *, client_ca_file: Path | None = None
+    ) -> None:
+        """Serve the pair; clients may show certificates of the authorities, if there are any."""
         self._cert_file = cert_file
         self._key_file = key_file
-        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._client_ca_file = client_ca_file
         self._signature = self._look()
-        self._load()
+        self._current = self._load()
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        # Whether clients are asked for certificates, and how strictly, is settled before that.
+        self.context.verify_flags = self._current.verify_flags
+        self.context.verify_mode = self._current.verify_mode
+        self.context.sni_callback = self._hand_over
 
     async def keep_current(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Look at the files again and again, for as long as the server runs."""
@@ -93,7 +103,7 @@ class CertificateFiles:
             signature = self._look()
             if signature == self._signature:
                 return False
-            self._load()
+            self._current = self._load()
         except CertificateError as error:
             fields = {"error": str(error)}
             logger.warning("Serving certificate not renewed", extra={"fields": fields})
@@ -103,26 +113,31 @@ class CertificateFiles:
         logger.info("Serving certificate renewed", extra={"fields": fields})
         return True
 
+    def _hand_over(
+        self, connection: ssl.SSLObject, _server_name: str | None, _context: ssl.SSLContext
+    ) -> None:
+        # Called for every connection, also for one that names no server.
+        connection.context = self._current
+
     def _look(self) -> _Signature:
+        files = (self._cert_file, self._key_file, self._client_ca_file)
         try:
-            found = [path.stat() for path in (self._cert_file, self._key_file)]
+            found = [path.stat() for path in files if path is not None]
         except OSError as error:
             raise CertificateError(f"{error.filename}: {error.strerror}") from error
         return tuple((stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in found)
 
-    def _load(self) -> None:
-        # A pair that does not fit would leave a context without a key, so it is tried aside.
-        aside = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        for context in (aside, self.context):
-            try:
-                context.load_cert_chain(
-                    self._cert_file, self._key_file, password=self._refuse_password
-                )
-            except (OSError, ValueError) as error:
-                raise CertificateError(
-                    f"{self._cert_file} and {self._key_file} are no certificate with its key: "
-                    f"{error}"
-                ) from error
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            context.load_cert_chain(self._cert_file, self._key_file, password=self._refuse_password)
+        except (OSError, ValueError) as error:
+            raise CertificateError(
+                f"{self._cert_file} and {self._key_file} are no certificate with its key: {error}"
+            ) from error
+        if self._client_ca_file is not None:
+            trust_clients(context, self._client_ca_file)
+        return context
 
     def _refuse_password(self) -> NoReturn:
         # Without this OpenSSL would ask on the terminal and wait for ever.
