@@ -42,6 +42,9 @@ from k8s_scheduler.lib.slices import SliceMeter, silent_meter
 logger = logging.getLogger(__name__)
 
 _CLOSE_SECONDS: Final = 2.0
+# How long a connection may ask for nothing, kube-scheduler's number. Whoever can reach the port
+# could else hold as many as there are file descriptors.
+_IDLE_SECONDS: Final = 90.0
 # How long a page may take that is sent in pieces: a reader who stops reading holds up the next.
 _SEND_SECONDS: Final = 60.0
 
@@ -140,6 +143,7 @@ async def serve(
         access_log=None,
         logger=logger,
         shutdown_timeout=_CLOSE_SECONDS,
+        keepalive_timeout=_IDLE_SECONDS,
     )
     await runner.setup()
     try:

@@ -48,6 +48,13 @@ async def serving(**endpoints):
         await server.close()
 
 
+async def ask_for_ever(writer):
+    """Send one request after the other."""
+    while True:
+        writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
+        await writer.drain()
+
+
 class TestHealth:
     """Probes get 200 or 503 and a page that says why."""
 
@@ -200,6 +207,45 @@ class TestRest:
             assert b"200" not in await reader.read()
             writer.close()
             await writer.wait_closed()
+        finally:
+            await server.close()
+
+    @pytest.mark.parametrize("sent", [b"", b"GET /livez HT", b"GET /livez HTTP/1.1\r\nHost: x\r\n"])
+    async def test_whoever_asks_for_nothing_is_not_waited_for(self, sent, monkeypatch):
+        """Each of them holds a file descriptor, which requests to the API server need too."""
+        monkeypatch.setattr("k8s_scheduler.console.server._IDLE_SECONDS", 0.3)
+        server = await serve(
+            Endpoints(registry=CollectorRegistry()),
+            CERTIFICATE,
+            bind_address="127.0.0.1",
+            port=None,
+        )
+        trusting = ssl.create_default_context(cadata=CERTIFICATE.certificate_pem.decode())
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+            writer.write(sent)
+            async with asyncio.timeout(10):
+                assert await reader.read() == b""
+            writer.close()
+        finally:
+            await server.close()
+
+    @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux alone knows how")
+    async def test_whoever_reads_no_answer_is_not_waited_for(self, monkeypatch):
+        monkeypatch.setattr("k8s_scheduler.console.listening._UNREAD_SECONDS", 0.5)
+        server = await serve(
+            Endpoints(registry=CollectorRegistry()),
+            CERTIFICATE,
+            bind_address="127.0.0.1",
+            port=None,
+        )
+        trusting = ssl.create_default_context(cadata=CERTIFICATE.certificate_pem.decode())
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+            writer.transport.pause_reading()
+            with pytest.raises(ConnectionError):
+                await asyncio.wait_for(ask_for_ever(writer), 20)
+            writer.transport.abort()
         finally:
             await server.close()
 
