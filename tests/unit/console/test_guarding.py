@@ -244,6 +244,12 @@ class TestCertificates:
         assert not context.verify_flags & ssl.VERIFY_X509_STRICT
         assert context.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
 
+    def test_of_several_names_the_last_counts_as_for_the_api_server(self):
+        """Whoever had it signed was looked at by that name."""
+        names = ((("commonName", "admin"),), (("organizationName", "x"),), (("commonName", "bob"),))
+        found = certified_user({"subject": names})
+        assert found == User("bob", groups=("x", "system:authenticated"))
+
     def test_a_certificate_without_a_name_is_nobody(self):
         assert certified_user(None) is None
         assert certified_user({"subject": ((("organizationName", "x"),),)}) is None
