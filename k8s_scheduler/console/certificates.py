@@ -163,8 +163,14 @@ class SelfSigned:
         """Do nothing: it outlives the process."""
 
 
+def _hostname() -> str:
+    """Return the machine's name, or one that a certificate can hold."""
+    name = socket.gethostname()
+    return name if name and name.isascii() else "localhost"
+
+
 def _self_sign(key: ec.EllipticCurvePrivateKey, bind_address: str) -> bytes:
-    hostname = socket.gethostname()
+    hostname = _hostname()
     address = ipaddress.ip_address(bind_address)
     addresses = {ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")}
     if not address.is_unspecified:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import ssl
 import tempfile
 
@@ -66,6 +67,14 @@ class TestSelfSigned:
         certificate = x509.load_pem_x509_certificate(made.certificate_pem)
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         assert len(names.get_values_for_type(x509.IPAddress)) == 2
+
+    @pytest.mark.parametrize("hostname", ["", "höst", "\udcff"])
+    def test_a_machine_whose_name_no_certificate_can_hold_has_one_without_it(
+        self, monkeypatch, hostname
+    ):
+        monkeypatch.setattr(socket, "gethostname", lambda: hostname)
+        made = SelfSigned()
+        handshake(made.context, made.certificate_pem)
 
     def test_it_needs_no_folder(self, monkeypatch, tmp_path):
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
