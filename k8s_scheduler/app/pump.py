@@ -81,6 +81,8 @@ class Pump:
         self._wake = asyncio.Event()
         # Of these the core knows more than the watch has told, oldest first.
         self._read_gone: dict[PodUid, None] = {}
+        # Whose pods are ours since a reload, until all of them are told of.
+        self._to_introduce: frozenset[str] = frozenset()
 
     def connect(self, carrier: Carrier, recording: Recording | None) -> None:
         """Say where instructions go; before the first message."""
@@ -162,9 +164,14 @@ class Pump:
         """What the core holds, to be compared and printed."""
         return self._core.holdings
 
-    def was_read_gone(self, pod: Pod) -> bool:
-        """Return whether a pod was read to be gone, and the watch has not told of its end yet."""
-        return PodUid(pod.metadata.uid) in self._read_gone
+    def knows_otherwise(self, pod: Pod) -> bool:
+        """Return whether the core may be right to hold a pod otherwise than the watch has told.
+
+        It was read to be gone, and the watch tells of its end later; or a reload has made it ours,
+        and is about to tell.
+        """
+        uid, scheduler_name = PodUid(pod.metadata.uid), pod.spec.scheduler_name
+        return uid in self._read_gone or scheduler_name in self._to_introduce
 
     def recount(self, first: int, count: int) -> int:
         """Let the core add up anew what pods take; return on how many nodes it was wrong."""
@@ -184,7 +191,8 @@ class Pump:
         before = self._core.scheduler_names
         self._tell(Reconfigure(self._clock(), profiles, queue))
         self._batch = batch
-        return self._core.scheduler_names - before
+        self._to_introduce = self._core.scheduler_names - before
+        return self._to_introduce
 
     async def introduce(self, names: frozenset[str], pods: Mapping[str, Pod]) -> None:
         """Tell of pods that nobody served before; the core has kept none of them.
@@ -199,6 +207,7 @@ class Pump:
             if part.full():
                 await part.breathe()
         part.finish()
+        self._to_introduce -= names
 
     async def forget(self, kind: Kind, objects: Iterable[ClusterObject]) -> None:
         """Tell that objects are gone which nobody watches any more."""

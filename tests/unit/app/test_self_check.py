@@ -1,10 +1,12 @@
 """What is wrong in memory is found, named, counted and put right; what is right is left alone."""
 
 import asyncio
+import dataclasses
 import logging
 
 import pytest
 
+from k8s_scheduler.api.extras import Batch
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.resources import pod_requests
@@ -13,6 +15,7 @@ from k8s_scheduler.app.core_check import CoreCheck
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.app.self_check import SelfCheck
 from k8s_scheduler.core.engine.holdings import Holdings
+from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged, Schedule
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from k8s_scheduler.kube.binding import BindFailure, BindOutcome
@@ -321,6 +324,17 @@ class TestCore:
         # News of it counts, whatever was read: from then on it is compared as all others are.
         scene.put_pod(make_pod("waits").request(cpu="900").version(20).obj())
         scene.core.handle(PodChanged(1.0, uid, None))
+        assert await settled(scene) == {"pods": 1}
+
+    async def test_pods_that_a_reload_is_about_to_tell_of_are_no_difference(self, scene):
+        setup = scene.core.setup
+        other = dataclasses.replace(profile(), scheduler_name="another")
+        new = scene.pump.reconfigure((*setup.profiles, other), settings_of(setup.queue), Batch())
+        assert new == {"another"}
+        assert await settled(scene) == {}
+        await scene.pump.introduce(new, scene.pods.store)
+        assert await settled(scene) == {}
+        scene.core.handle(PodChanged(1.0, PodUid("uid-other"), None))
         assert await settled(scene) == {"pods": 1}
 
 
