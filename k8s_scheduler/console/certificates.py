@@ -1,12 +1,12 @@
 """The serving certificate: given as files and read again when they change, or made at start.
 
-Invariants: the TLS context is one object for the life of the server, so new connections see a
-new certificate without a restart; a pair that does not fit together never replaces one that
-does. A new pair gets a context of its own, to which connections are handed over: one that had the
-old pair would keep it beside the new one if their keys are of different kinds, and show either. A
-self-signed key exists in memory only: it passes through an anonymous file, or, where the
-system has none, through a temporary file that is gone before anybody connects. So a read-only
-root file system is fine.
+Invariants: a pair that does not fit together never replaces one that does. A new pair gets a
+context of its own, with which new connections are then taken (`renewed`, `server.py`): a context
+that had the old pair would keep it beside the new one if their keys are of different kinds, and
+show either. It is not done by a callback for server names, with which anybody could fill the log:
+Python writes a traceback for each name that is not ASCII. A self-signed key exists in memory only:
+it passes through an anonymous file, or, where the system has none, through a temporary file that is
+gone before anybody connects. So a read-only root file system is fine.
 
     files:  serving old pair ──change seen──► new pair tried aside ──fits──► serving new pair
                   ▲                                   │
@@ -74,7 +74,7 @@ def trust_clients(context: ssl.SSLContext, authorities: Path) -> None:
 
 
 class CertificateFiles:
-    """A pair of files, and the context that serves what they hold now."""
+    """A pair of files, and the context that serves what they hold now: another one when renewed."""
 
     def __init__(
         self, cert_file: Path, key_file: Path, *, client_ca_file: Path | None = None
@@ -84,18 +84,15 @@ class CertificateFiles:
         self._key_file = key_file
         self._client_ca_file = client_ca_file
         self._signature = self._look()
-        self._current = self._load()
-        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        # Whether clients are asked for certificates, and how strictly, is settled before that.
-        self.context.verify_flags = self._current.verify_flags
-        self.context.verify_mode = self._current.verify_mode
-        self.context.sni_callback = self._hand_over
+        self.context = self._load()
+        self.renewed = asyncio.Event()
 
     async def keep_current(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Look at the files again and again, for as long as the server runs."""
         while True:
             await sleep(_LOOK_SECONDS)
-            await asyncio.to_thread(self.refresh)
+            if await asyncio.to_thread(self.refresh):
+                self.renewed.set()
 
     def refresh(self) -> bool:
         """Take a changed pair into use; return whether it did."""
@@ -103,7 +100,7 @@ class CertificateFiles:
             signature = self._look()
             if signature == self._signature:
                 return False
-            self._current = self._load()
+            self.context = self._load()
         except CertificateError as error:
             fields = {"error": str(error)}
             logger.warning("Serving certificate not renewed", extra={"fields": fields})
@@ -112,12 +109,6 @@ class CertificateFiles:
         fields = {"file": str(self._cert_file)}
         logger.info("Serving certificate renewed", extra={"fields": fields})
         return True
-
-    def _hand_over(
-        self, connection: ssl.SSLObject, _server_name: str | None, _context: ssl.SSLContext
-    ) -> None:
-        # Called for every connection, also for one that names no server.
-        connection.context = self._current
 
     def _look(self) -> _Signature:
         files = (self._cert_file, self._key_file, self._client_ca_file)
@@ -158,6 +149,7 @@ class SelfSigned:
         )
         with _as_file(self.certificate_pem + key_pem) as path:
             self.context.load_cert_chain(path)
+        self.renewed = asyncio.Event()
 
     async def keep_current(self) -> None:
         """Do nothing: it outlives the process."""

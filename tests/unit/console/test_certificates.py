@@ -143,6 +143,12 @@ class TestFiles:
         renewed = served.refresh()
         handshake(served.context, second[0] if renewed else first[0])
 
+    def test_names_that_clients_ask_for_are_nobodys_business(self, pair):
+        """A callback for them has Python write a traceback for each that is not ASCII."""
+        write, *files = pair
+        write(*make_pair())
+        assert CertificateFiles(*files).context.sni_callback is None
+
     def test_authorities_of_clients_are_followed_too(self, pair, tmp_path):
         write, *files = pair
         server, client_ca = make_pair(), tmp_path / "client-ca.crt"
