@@ -66,7 +66,8 @@ class CoreCheck:
         held = self._pump.holdings
         store = self._pods.store
         async for pod in self._sliced(store.values()):
-            if _is_outdated(self._pods, pod):
+            if _is_outdated(self._pods, pod) or self._pump.knows_otherwise(pod):
+                # Told again of one that was read to be gone, the core would try to place it.
                 continue
             if problem := held.pod_problem(pod):
                 found["pods"].append(Difference(key_of(pod.metadata), problem))

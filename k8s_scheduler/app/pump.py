@@ -48,6 +48,7 @@ from k8s_scheduler.lib.slices import SliceMeter
 TICK_SECONDS = 1.0
 # Decisions between two looks at the clock of the slice.
 _STEP = 4
+_MOST_READ_GONE: Final = 1024
 # Binding a volume writes these, and a write must name the version it was decided on.
 _VERSIONED: Final = frozenset({Kind.PERSISTENT_VOLUME, Kind.PERSISTENT_VOLUME_CLAIM})
 
@@ -78,6 +79,10 @@ class Pump:
         self._recording: Recording | None = None
         self._allowed = False
         self._wake = asyncio.Event()
+        # Of these the core knows more than the watch has told, oldest first.
+        self._read_gone: dict[PodUid, None] = {}
+        # Whose pods are ours since a reload, until all of them are told of.
+        self._to_introduce: frozenset[str] = frozenset()
 
     def connect(self, carrier: Carrier, recording: Recording | None) -> None:
         """Say where instructions go; before the first message."""
@@ -90,7 +95,9 @@ class Pump:
         """Take a change from the pod informer."""
         known = new if new is not None else old
         if known is not None:
-            self._tell(PodChanged(self._clock(), PodUid(known.metadata.uid), new))
+            uid = PodUid(known.metadata.uid)
+            self._read_gone.pop(uid, None)
+            self._tell(PodChanged(self._clock(), uid, new))
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
         """Take a change from the node informer."""
@@ -118,6 +125,7 @@ class Pump:
         if outcome.reason is BindFailure.GONE:
             # It was read, and the watch says so later. Until then it would be tried again and
             # again, and a namesake would be told of its failures.
+            self._remember_gone(outcome.uid)
             self._tell(PodChanged(self._clock(), outcome.uid, None))
         self._tell(
             BindResult(
@@ -145,6 +153,8 @@ class Pump:
 
     def pod_read(self, outcome: ReadOutcome) -> None:
         """Take a pod that the core wanted to be read."""
+        if outcome.pod is None:
+            self._remember_gone(outcome.uid)
         self._tell(PodRead(self._clock(), outcome.uid, outcome.attempt, outcome.pod))
 
     # Checking
@@ -153,6 +163,15 @@ class Pump:
     def holdings(self) -> Holdings:
         """What the core holds, to be compared and printed."""
         return self._core.holdings
+
+    def knows_otherwise(self, pod: Pod) -> bool:
+        """Return whether the core may be right to hold a pod otherwise than the watch has told.
+
+        It was read to be gone, and the watch tells of its end later; or a reload has made it ours,
+        and is about to tell.
+        """
+        uid, scheduler_name = PodUid(pod.metadata.uid), pod.spec.scheduler_name
+        return uid in self._read_gone or scheduler_name in self._to_introduce
 
     def recount(self, first: int, count: int) -> int:
         """Let the core add up anew what pods take; return on how many nodes it was wrong."""
@@ -172,7 +191,8 @@ class Pump:
         before = self._core.scheduler_names
         self._tell(Reconfigure(self._clock(), profiles, queue))
         self._batch = batch
-        return self._core.scheduler_names - before
+        self._to_introduce = self._core.scheduler_names - before
+        return self._to_introduce
 
     async def introduce(self, names: frozenset[str], pods: Mapping[str, Pod]) -> None:
         """Tell of pods that nobody served before; the core has kept none of them.
@@ -187,6 +207,7 @@ class Pump:
             if part.full():
                 await part.breathe()
         part.finish()
+        self._to_introduce -= names
 
     async def forget(self, kind: Kind, objects: Iterable[ClusterObject]) -> None:
         """Tell that objects are gone which nobody watches any more."""
@@ -243,6 +264,12 @@ class Pump:
                 self._recording.flush()
             part.finish()
             await asyncio.sleep(TICK_SECONDS)
+
+    def _remember_gone(self, uid: PodUid) -> None:
+        self._read_gone[uid] = None
+        if len(self._read_gone) > _MOST_READ_GONE:
+            # The watch had told of most of these before they were read.
+            del self._read_gone[next(iter(self._read_gone))]
 
     def _tell(self, message: Message) -> list[Instruction]:
         if self._recording is None:

@@ -182,7 +182,7 @@ class Recording:
         return self._path if number == 0 else self._path.with_name(f"{self._path.name}.{number}")
 
     def _open(self) -> BinaryIO:
-        return self._path.open("wb", buffering=_BUFFER_BYTES)
+        return open(self._path, "wb", buffering=_BUFFER_BYTES, opener=_for_us_alone)
 
     def _put(self, data: bytes) -> None:
         if self._try(lambda file: file.write(data)):
@@ -214,3 +214,8 @@ class Recording:
             except OSError:
                 # Closing flushes, and the disk has already refused that once.
                 logger.debug("Recording could not be closed cleanly")
+
+
+def _for_us_alone(path: str, flags: int) -> int:
+    """Open a file that nobody else may read: it holds every pod and node of the cluster."""
+    return os.open(path, flags, mode=0o600)

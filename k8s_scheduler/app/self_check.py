@@ -10,7 +10,8 @@ kube-scheduler does.
 
 The informers are compared as far as their watch has come (`kube/comparing.py`). The core is told of
 each change as it enters an informer, so those two agree at every moment, and a slice of the loop is
-enough to compare a part of them.
+enough to compare a part of them. What the core is told by other ways, of a pod that was read to be
+gone or in the middle of a reload, is left out (`Pump.knows_otherwise`).
 """
 
 import asyncio

@@ -10,7 +10,7 @@ from k8s_scheduler.console.certificates import CertificateFiles, SelfSigned, tru
 from k8s_scheduler.console.gate import Gate, GateTimes, ReviewingGate
 from k8s_scheduler.console.health import Check
 from k8s_scheduler.console.open_paths import OpenPaths
-from k8s_scheduler.console.server import Endpoints, serve
+from k8s_scheduler.console.server import Certificate, Endpoints, serve
 from k8s_scheduler.kube.auth import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.http import Transport
@@ -52,13 +52,7 @@ async def serving(
     if options.secure_port == 0:
         yield
         return
-    certificate = (
-        CertificateFiles(options.tls_cert_file, options.tls_private_key_file)
-        if options.tls_cert_file is not None and options.tls_private_key_file is not None
-        else SelfSigned(bind_address=options.bind_address)
-    )
-    if options.access.client_ca_file is not None:
-        trust_clients(certificate.context, options.access.client_ca_file)
+    certificate = _certificate(options)
     async with AsyncExitStack() as stack:
         gate = await _gate(options.access, transport, metrics, stack)
         server = await serve(
@@ -70,6 +64,19 @@ async def serving(
         )
         stack.push_async_callback(server.close)
         yield
+
+
+def _certificate(options: RunOptions) -> Certificate:
+    """Return what to serve with: files, which are followed, or a certificate of our own."""
+    client_ca_file = options.access.client_ca_file
+    if options.tls_cert_file is not None and options.tls_private_key_file is not None:
+        return CertificateFiles(
+            options.tls_cert_file, options.tls_private_key_file, client_ca_file=client_ca_file
+        )
+    made = SelfSigned(bind_address=options.bind_address)
+    if client_ca_file is not None:
+        trust_clients(made.context, client_ca_file)
+    return made
 
 
 async def _gate(

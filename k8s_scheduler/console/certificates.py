@@ -1,10 +1,12 @@
 """The serving certificate: given as files and read again when they change, or made at start.
 
-Invariants: the TLS context is one object for the life of the server, so new connections see a
-new certificate without a restart; a pair that does not fit together never replaces one that
-does. A self-signed key exists in memory only: it passes through an anonymous file, or, where the
-system has none, through a temporary file that is gone before anybody connects. So a read-only
-root file system is fine.
+Invariants: a pair that does not fit together never replaces one that does. A new pair gets a
+context of its own, with which new connections are then taken (`renewed`, `server.py`): a context
+that had the old pair would keep it beside the new one if their keys are of different kinds, and
+show either. It is not done by a callback for server names, with which anybody could fill the log:
+Python writes a traceback for each name that is not ASCII. A self-signed key exists in memory only:
+it passes through an anonymous file, or, where the system has none, through a temporary file that is
+gone before anybody connects. So a read-only root file system is fine.
 
     files:  serving old pair ──change seen──► new pair tried aside ──fits──► serving new pair
                   ▲                                   │
@@ -60,7 +62,7 @@ class CertificateError(Exception):
 def trust_clients(context: ssl.SSLContext, authorities: Path) -> None:
     """Let clients show certificates of these authorities; whoever has none may come without.
 
-    The file is read once. A certificate of anybody else ends the handshake.
+    A certificate of anybody else ends the handshake.
     """
     try:
         context.load_verify_locations(cafile=authorities)
@@ -72,20 +74,25 @@ def trust_clients(context: ssl.SSLContext, authorities: Path) -> None:
 
 
 class CertificateFiles:
-    """A pair of files, and the context that serves what they hold now."""
+    """A pair of files, and the context that serves what they hold now: another one when renewed."""
 
-    def __init__(self, cert_file: Path, key_file: Path) -> None:
+    def __init__(
+        self, cert_file: Path, key_file: Path, *, client_ca_file: Path | None = None
+    ) -> None:
+        """Serve the pair; clients may show certificates of the authorities, if there are any."""
         self._cert_file = cert_file
         self._key_file = key_file
-        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._client_ca_file = client_ca_file
         self._signature = self._look()
-        self._load()
+        self.context = self._load()
+        self.renewed = asyncio.Event()
 
     async def keep_current(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Look at the files again and again, for as long as the server runs."""
         while True:
             await sleep(_LOOK_SECONDS)
-            await asyncio.to_thread(self.refresh)
+            if await asyncio.to_thread(self.refresh):
+                self.renewed.set()
 
     def refresh(self) -> bool:
         """Take a changed pair into use; return whether it did."""
@@ -93,7 +100,7 @@ class CertificateFiles:
             signature = self._look()
             if signature == self._signature:
                 return False
-            self._load()
+            self.context = self._load()
         except CertificateError as error:
             fields = {"error": str(error)}
             logger.warning("Serving certificate not renewed", extra={"fields": fields})
@@ -104,25 +111,24 @@ class CertificateFiles:
         return True
 
     def _look(self) -> _Signature:
+        files = (self._cert_file, self._key_file, self._client_ca_file)
         try:
-            found = [path.stat() for path in (self._cert_file, self._key_file)]
+            found = [path.stat() for path in files if path is not None]
         except OSError as error:
             raise CertificateError(f"{error.filename}: {error.strerror}") from error
         return tuple((stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in found)
 
-    def _load(self) -> None:
-        # A pair that does not fit would leave a context without a key, so it is tried aside.
-        aside = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        for context in (aside, self.context):
-            try:
-                context.load_cert_chain(
-                    self._cert_file, self._key_file, password=self._refuse_password
-                )
-            except (OSError, ValueError) as error:
-                raise CertificateError(
-                    f"{self._cert_file} and {self._key_file} are no certificate with its key: "
-                    f"{error}"
-                ) from error
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            context.load_cert_chain(self._cert_file, self._key_file, password=self._refuse_password)
+        except (OSError, ValueError) as error:
+            raise CertificateError(
+                f"{self._cert_file} and {self._key_file} are no certificate with its key: {error}"
+            ) from error
+        if self._client_ca_file is not None:
+            trust_clients(context, self._client_ca_file)
+        return context
 
     def _refuse_password(self) -> NoReturn:
         # Without this OpenSSL would ask on the terminal and wait for ever.
@@ -143,13 +149,20 @@ class SelfSigned:
         )
         with _as_file(self.certificate_pem + key_pem) as path:
             self.context.load_cert_chain(path)
+        self.renewed = asyncio.Event()
 
     async def keep_current(self) -> None:
         """Do nothing: it outlives the process."""
 
 
+def _hostname() -> str:
+    """Return the machine's name, or one that a certificate can hold."""
+    name = socket.gethostname()
+    return name if name and name.isascii() else "localhost"
+
+
 def _self_sign(key: ec.EllipticCurvePrivateKey, bind_address: str) -> bytes:
-    hostname = socket.gethostname()
+    hostname = _hostname()
     address = ipaddress.ip_address(bind_address)
     addresses = {ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")}
     if not address.is_unspecified:

@@ -24,7 +24,8 @@ import hmac
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -106,6 +107,10 @@ UNAUTHORIZED: Final = Refusal(401, "Unauthorized", "Unauthorized")
 _BUSY: Final = Refusal(429, "TooManyRequests", "too many requests, please try again later")
 
 
+class _BusyError(Exception):
+    """More wait for a review than it is worth waiting behind."""
+
+
 class HealthOnly:
     """Shows open paths and nothing else: what is served without anybody to ask."""
 
@@ -144,14 +149,11 @@ class ReviewingGate:
         """Return None for somebody who may see the page."""
         if knock.path in self._open:
             return None
-        if self._waiting >= WAITING_MOST:
-            self._log.warning("busy", "requests are turned away: too many wait for a review")
-            return _BUSY
-        self._waiting += 1
         try:
             return await self._judge(knock)
-        finally:
-            self._waiting -= 1
+        except _BusyError:
+            self._log.warning("busy", "requests are turned away: too many wait for a review")
+            return _BUSY
 
     async def _judge(self, knock: Knock) -> Refusal | None:
         user = knock.certified
@@ -180,7 +182,7 @@ class ReviewingGate:
         key = self._digest(token.encode())
         known = self._users.get(key)
         if known is None:
-            async with self._asking:
+            async with self._turn():
                 known = (await self._reviews.authenticate(token),)
             self._users.put(key, known, seconds=self._times.token_seconds)
         return known[0]
@@ -192,12 +194,24 @@ class ReviewingGate:
         key = self._digest(msgspec.json.encode(about))
         known = self._rights.get(key)
         if known is None:
-            async with self._asking:
+            async with self._turn():
                 known = await self._reviews.authorize(user, verb=verb, path=knock.path)
             times = self._times
             seconds = times.allowed_seconds if known.allowed else times.denied_seconds
             self._rights.put(key, known, seconds=seconds)
         return known
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait for leave to ask; whoever is known already needs none, however many wait."""
+        if self._waiting >= WAITING_MOST:
+            raise _BusyError
+        self._waiting += 1
+        try:
+            async with self._asking:
+                yield
+        finally:
+            self._waiting -= 1
 
     def _digest(self, content: bytes) -> bytes:
         return hmac.digest(self._key, content, hashlib.sha256)

@@ -41,10 +41,13 @@ def guarded_by(gate: Gate) -> Middleware:
 
 
 def certified_user(certificate: Any) -> User | None:
-    """Return who a verified client certificate names, as Kubernetes reads it: CN and every O."""
+    """Return who a verified client certificate names, as Kubernetes reads it: CN and every O.
+
+    Of several CNs the last one counts, or somebody else would come in than was signed for.
+    """
     subject = (certificate or {}).get("subject", ())
     named = [pair for part in subject for pair in part]
-    name = next((value for key, value in named if key == "commonName"), "")
+    name = next((value for key, value in reversed(named) if key == "commonName"), "")
     if not name:
         return None
     groups = tuple(value for key, value in named if key == "organizationName")

@@ -21,6 +21,7 @@ one scrape of each at a time.
 import asyncio
 import logging
 import os
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,10 @@ from k8s_scheduler.lib.slices import SliceMeter, silent_meter
 logger = logging.getLogger(__name__)
 
 _CLOSE_SECONDS: Final = 2.0
+_RENEW_AGAIN_SECONDS: Final = 10.0
+# How long a connection may ask for nothing, kube-scheduler's number. Whoever can reach the port
+# could else hold as many as there are file descriptors.
+_IDLE_SECONDS: Final = 90.0
 # How long a page may take that is sent in pieces: a reader who stops reading holds up the next.
 _SEND_SECONDS: Final = 60.0
 
@@ -62,7 +67,12 @@ class Certificate(Protocol):
 
     @property
     def context(self) -> ssl.SSLContext:
-        """Return the context to serve with."""
+        """Return the context to serve with; another one once `renewed` is set."""
+        ...
+
+    @property
+    def renewed(self) -> asyncio.Event:
+        """Set whenever new connections are to be taken with another context."""
         ...
 
     async def keep_current(self) -> None:
@@ -107,16 +117,58 @@ class Endpoints:
 class ConsoleServer:
     """A server that listens; made by `serve`."""
 
-    def __init__(self, runner: web.AppRunner, certificate: Certificate) -> None:
+    def __init__(
+        self, runner: web.AppRunner, listening: socket.socket, certificate: Certificate
+    ) -> None:
         self._runner = runner
-        self._watching = asyncio.create_task(certificate.keep_current())
-        self.port = int(runner.addresses[0][1])
+        self._listening = listening
+        self._certificate = certificate
+        self._site: web.SockSite | None = None
+        self._following: tuple[asyncio.Task[None], ...] = ()
+        self.port = int(listening.getsockname()[1])
+
+    async def start(self) -> None:
+        """Take connections, and follow the certificate from now on."""
+        await self._listen()
+        self._following = (
+            asyncio.create_task(self._certificate.keep_current()),
+            asyncio.create_task(self._renew()),
+        )
 
     async def close(self) -> None:
         """Stop listening, let open requests end, and be done. May be called twice."""
-        self._watching.cancel()
-        await asyncio.wait([self._watching])
+        for task in self._following:
+            task.cancel()
+        if self._following:
+            await asyncio.wait(self._following)
+        self._listening.close()
         await self._runner.cleanup()
+
+    async def _renew(self) -> None:
+        renewed = self._certificate.renewed
+        while True:
+            await renewed.wait()
+            renewed.clear()
+            try:
+                await self._listen()
+            except OSError as error:
+                # No file descriptor left, as a rule. The old one is shown meanwhile.
+                fields = {"error": _reason(error)}
+                logger.warning("Serving certificate not renewed", extra={"fields": fields})
+                await asyncio.sleep(_RENEW_AGAIN_SECONDS)
+                renewed.set()
+
+    async def _listen(self) -> None:
+        """Take new connections with the certificate of now; open ones go on as they began.
+
+        Each site has a copy of the one socket, so nobody is refused between two of them.
+        """
+        context = self._certificate.context
+        site = web.SockSite(self._runner, self._listening.dup(), ssl_context=context)
+        await site.start()
+        before, self._site = self._site, site
+        if before is not None:
+            await before.stop()
 
 
 async def serve(
@@ -140,11 +192,12 @@ async def serve(
         access_log=None,
         logger=logger,
         shutdown_timeout=_CLOSE_SECONDS,
+        keepalive_timeout=_IDLE_SECONDS,
     )
     await runner.setup()
     try:
-        listening = listen(bind_address, port or 0)
-        await web.SockSite(runner, listening, ssl_context=certificate.context).start()
+        server = ConsoleServer(runner, listen(bind_address, port or 0), certificate)
+        await server.start()
     except OSError as error:
         await runner.cleanup()
         host = f"[{bind_address}]" if ":" in bind_address else bind_address
@@ -154,7 +207,7 @@ async def serve(
             f"{_reason(error)}; "
             "change --bind-address or --secure-port, or turn it off with --secure-port 0",
         ) from error
-    return ConsoleServer(runner, certificate)
+    return server
 
 
 def _reason(error: OSError) -> str:

@@ -1,7 +1,8 @@
 """What an answer that is no success means to whoever may ask again.
 
 A server that is overloaded or ill says so by its status, and nothing about what it was asked for.
-That an object is not there any more is told in three ways, two of them by the server's words.
+That an object is not there any more is told in three ways, all of them by the server's words: a
+404 alone may be that of a proxy without a server behind it, which knows nothing of objects.
 """
 
 from k8s_scheduler.kube.http import Response
@@ -9,7 +10,7 @@ from k8s_scheduler.kube.http import Response
 
 def is_passing(answer: Response) -> bool:
     """Return whether the same request may be answered otherwise in a while."""
-    return answer.status == 429 or is_doubtful(answer)
+    return answer.status == 429 or is_doubtful(answer) or is_foreign(answer)
 
 
 def is_doubtful(answer: Response) -> bool:
@@ -17,9 +18,19 @@ def is_doubtful(answer: Response) -> bool:
     return answer.status == 408 or answer.status >= 500
 
 
+def is_missing(answer: Response) -> bool:
+    """Return whether the API server says that there is no such object: in a `Status`."""
+    return answer.status == 404 and answer.error().reason != ""
+
+
+def is_foreign(answer: Response) -> bool:
+    """Return whether it is a 404 of somebody else, who says nothing about the object."""
+    return answer.status == 404 and not is_missing(answer)
+
+
 def is_gone(answer: Response) -> bool:
     """Return whether the object is gone, or its name belongs to one of another uid now."""
-    if answer.status == 404:
+    if is_missing(answer):
         return True
     message = answer.error().message
     if answer.status == 409:

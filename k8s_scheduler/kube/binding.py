@@ -14,6 +14,7 @@ import msgspec
 
 from k8s_scheduler.api.meta import NodeName, PodUid, Wire
 from k8s_scheduler.api.pod import SchedulingGate
+from k8s_scheduler.kube.answers import is_missing, is_passing
 from k8s_scheduler.kube.errors import UNREADABLE
 from k8s_scheduler.kube.http import Response
 
@@ -168,10 +169,9 @@ def judge_read(response: Response, request: BindRequest) -> ReadAnswer:
     """Classify what a GET of the pod shows, from the point of view of one bind."""
     if not response.ok:
         message = response.error().message
-        if response.status == 404:
+        if is_missing(response):
             return ReadAnswer(Seen.GONE, message)
-        passing = response.status in (408, 429) or response.status >= 500
-        return ReadAnswer(Seen.UNKNOWN if passing else Seen.REFUSED, message)
+        return ReadAnswer(Seen.UNKNOWN if is_passing(response) else Seen.REFUSED, message)
     try:
         pod = _decode_pod(response.body)
     except UNREADABLE as error:

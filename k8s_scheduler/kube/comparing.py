@@ -18,7 +18,7 @@ nothing is said of those.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic
 
@@ -40,7 +40,7 @@ _TIMEOUT_SECONDS: Final = 60.0
 REACH_SECONDS: Final = 150.0
 _LOOK_SECONDS: Final = 0.5
 _CHECK_EVERY: Final = 16
-# More than so many are not asked about one by one: what is wrong then is not one object.
+# More than so many are not asked about one by one, but looked for in another list.
 _MOST_QUESTIONS: Final = 100
 
 
@@ -64,6 +64,22 @@ class Difference:
 
     key: str
     problem: str
+
+
+class _Listing:
+    """Whose items a list has, and whether all of them could be told."""
+
+    def __init__(self) -> None:
+        self.metadata: dict[str, _Metadata] = {}
+        self.is_whole = True
+
+    def take(self, raw: msgspec.Raw | bytes) -> None:
+        """Take note of an item."""
+        metadata = _metadata(raw)
+        if metadata is None:
+            self.is_whole = False
+        else:
+            self.metadata[_key(metadata)] = metadata
 
 
 class NotComparableError(Exception):
@@ -90,29 +106,23 @@ class Comparer(Generic[T]):
 
     async def compare(self) -> list[Difference]:
         """Return what the store has wrong. KubeError if the server can't be asked."""
-        listed, version, whole = await self._list()
-        suspects = await self._suspects(listed, whole=whole)
+        listing = _Listing()
+        version = await self._list(listing.take)
+        listed = listing.metadata
+        suspects = await self._suspects(listed, whole=listing.is_whole)
         if not suspects:
             return []
         await self._wait_until(version)
-        found, questions = [], 0
-        for key in suspects:
-            difference = self._judge(key, listed.get(key), version)
-            if difference is None:
-                continue
-            if key in listed and questions < _MOST_QUESTIONS:
-                questions += 1
-                if not await self._is_there(key, listed[key].uid):
-                    continue
-            found.append(difference)
-        return found
+        doubts = {key: self._judge(key, listed.get(key), version) for key in suspects}
+        found = {key: doubt for key, doubt in doubts.items() if doubt is not None}
+        present = await self._present({key: listed[key].uid for key in found if key in listed})
+        return [found[key] for key in found if key not in listed or key in present]
 
-    async def _list(self) -> tuple[dict[str, _Metadata], str, bool]:
-        """Return the metadata of all the server has, its version, and whether all was readable."""
-        listed: dict[str, _Metadata] = {}
+    async def _list(self, take: Callable[[msgspec.Raw | bytes], None]) -> str:
+        """Have every item taken that the server has; return the version of the list."""
         work = self._meter.start("comparison")
         continue_: str | None = ""
-        version, whole = "", True
+        version = ""
         while continue_ is not None:
             work.finish()
             body = await self._get(
@@ -121,17 +131,13 @@ class Comparer(Generic[T]):
             work.restart()
             page = read_list(body)
             for index, raw in enumerate(page.items):
-                metadata = _metadata(raw)
-                if metadata is None:
-                    whole = False
-                else:
-                    listed[_key(metadata)] = metadata
+                take(raw)
                 if index % _CHECK_EVERY == 0 and work.full():
                     await work.breathe()
             version = page.metadata.resource_version
             continue_ = page.metadata.continue_ or None
         work.finish()
-        return listed, version, whole
+        return version
 
     async def _get(self, query: Mapping[str, str]) -> bytes:
         response = await self._transport.request(
@@ -182,6 +188,25 @@ class Comparer(Generic[T]):
             # Made anew since the list.
             return None
         return Difference(key, "a change of it was not seen")
+
+    async def _present(self, uids: Mapping[str, str]) -> set[str]:
+        """Return which of these objects are there still, and make sense.
+
+        Many may have left since the list, with a job or a namespace that ended.
+        """
+        if len(uids) <= _MOST_QUESTIONS:
+            return {key for key, uid in uids.items() if await self._is_there(key, uid)}
+        present = set()
+
+        def take(raw: msgspec.Raw | bytes) -> None:
+            metadata = _metadata(raw)
+            if metadata is None or uids.get(_key(metadata)) != metadata.uid:
+                return
+            if not isinstance(self._decoder.object(raw), Undecodable):
+                present.add(_key(metadata))
+
+        await self._list(take)
+        return present
 
     async def _is_there(self, key: str, uid: str) -> bool:
         """Return whether an object is there still, and makes sense."""

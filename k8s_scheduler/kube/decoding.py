@@ -30,6 +30,7 @@ BOOKMARK: Final = "BOOKMARK"
 ERROR: Final = "ERROR"
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 # Above this an envelope takes too long to scan in one go; pages of 500 stay far below it.
 BIG_LIST_BYTES: Final = 8 * 1024 * 1024
 
@@ -133,6 +134,7 @@ class ObjectDecoder(Generic[T]):
             raise StreamError(MALFORMED, f"a watch sent what is not JSON: {error}") from error
         metadata = event.object.metadata
         if event.type in _CHANGES and metadata.name:
+            _leave_out_manifest(metadata)
             return event
         if event.type == BOOKMARK:
             return _bookmark(metadata)
@@ -145,8 +147,20 @@ class ObjectDecoder(Generic[T]):
         except UNREADABLE as error:
             return _identify(ADDED, raw, str(error))
         if decoded.metadata.name:
+            _leave_out_manifest(decoded.metadata)
             return decoded
         return _identify(ADDED, raw, "the object has no name")
+
+
+def _leave_out_manifest(metadata: ObjectMeta) -> None:
+    """Empty the annotation in which kubectl keeps what was applied.
+
+    All of it: also what containers get in their environment, which is no matter of ours and would
+    be part of every recording. The name stays, because some ask whether there are annotations.
+    """
+    annotations = metadata.annotations
+    if annotations and _APPLIED in annotations:
+        annotations[_APPLIED] = ""
 
 
 def read_list(body: bytes) -> ListPage:

@@ -98,6 +98,13 @@ class KubeconfigSource:
                 f"kubeconfig {cluster.file}: the server's address holds a user name or password; "
                 "they belong to the user's entry, as username and password"
             )
+        has_ca = cluster.entry.certificate_authority or cluster.entry.certificate_authority_data
+        if cluster.entry.insecure_skip_tls_verify and has_ca:
+            # As client-go: whoever names an authority believes that the server is verified.
+            raise CredentialsError(
+                f"kubeconfig {cluster.file}: insecure-skip-tls-verify and certificate-authority "
+                "exclude each other; remove one of them"
+            )
         proxy_url = cluster.entry.proxy_url
         if proxy_url and not proxy_url.startswith(_PROXY_SCHEMES):
             raise CredentialsError(

@@ -14,6 +14,7 @@ import msgspec
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.kube.answers import is_missing
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.decoding import ObjectDecoder, Undecodable
 from k8s_scheduler.kube.errors import KubeError
@@ -94,7 +95,7 @@ class PodReader:
         except KubeError as error:
             self._log.warning("read", "a pod could not be read: %s", error)
             return None
-        if response.status == 404:
+        if is_missing(response):
             return ReadOutcome(request.uid, request.attempt, None)
         if not response.ok:
             self._refused(request, response)

@@ -35,8 +35,8 @@ _PATTERNS: Final = (
     (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{12,}", re.IGNORECASE), rf"\1 {REDACTED}"),
     # JSON web tokens, wherever they are.
     (re.compile(r"(?<![\w-])eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?"), REDACTED),
-    # https://user:password@host
-    (re.compile(r"(?<=://)[^/\s@\"'<>\\]+@"), f"{REDACTED}@"),
+    # https://user:password@host; the last @ counts, as for whoever connects.
+    (re.compile(r"(?<=://)[^/\s\"'<>\\]+@"), f"{REDACTED}@"),
     # token: value, "client-key-data": "value", password=value
     (
         re.compile(rf"({_NAMES}{_QUOTE}\s*[:=]\s*{_QUOTE}){_VALUE}", re.IGNORECASE),

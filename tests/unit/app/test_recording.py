@@ -1,6 +1,8 @@
 """A recording holds every input, and any segment of it can be replayed alone."""
 
 import asyncio
+import os
+import stat
 from pathlib import Path
 
 import msgspec
@@ -81,6 +83,16 @@ async def test_a_replay_decides_the_same(tmp_path):
     assert isinstance(messages[0], Restore)
     assert messages[1:] == tape.h.told
     assert out == tape.h.out
+
+
+async def test_nobody_else_on_the_machine_may_read_it(tmp_path):
+    """It holds every pod and node of the cluster."""
+    before = os.umask(0o022)
+    try:
+        Tape(tmp_path / "tape").recording.close()
+    finally:
+        os.umask(before)
+    assert stat.filemode((tmp_path / "tape").stat().st_mode) == "-rw-------"
 
 
 async def test_a_full_segment_is_rotated_and_the_next_one_stands_alone(tmp_path):

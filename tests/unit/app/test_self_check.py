@@ -1,10 +1,12 @@
 """What is wrong in memory is found, named, counted and put right; what is right is left alone."""
 
 import asyncio
+import dataclasses
 import logging
 
 import pytest
 
+from k8s_scheduler.api.extras import Batch
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.resources import pod_requests
@@ -13,10 +15,13 @@ from k8s_scheduler.app.core_check import CoreCheck
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.app.self_check import SelfCheck
 from k8s_scheduler.core.engine.holdings import Holdings
+from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged, Schedule
 from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.kube.binding import BindFailure, BindOutcome
 from k8s_scheduler.kube.comparing import Difference, NotComparableError
 from k8s_scheduler.kube.errors import NotSent
+from k8s_scheduler.kube.pod_reader import ReadOutcome
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
 from k8s_scheduler.lib.slices import silent_meter
 from k8s_scheduler.obs.metrics import Metrics
@@ -302,6 +307,35 @@ class TestCore:
         scene.core.handle(Schedule(1000.0, 10))
         assert scene.core.binding_count == 1
         assert await settled(scene) == {}
+
+    @pytest.mark.parametrize("told", ["a Binding", "a reading"])
+    async def test_a_pod_that_was_read_to_be_gone_is_no_difference(self, scene, told):
+        """The watch, which may be minutes behind, tells of its end later."""
+        uid = PodUid("uid-waits")
+        if told == "a Binding":
+            scene.pump.bind_ended(
+                BindOutcome(uid, 1, "n1", bound=False, reason=BindFailure.GONE, message="gone")
+            )
+        else:
+            scene.core.handle(PodChanged(1.0, uid, None))
+            scene.pump.pod_read(ReadOutcome(uid, 1, None))
+        assert await settled(scene) == {}
+        assert scene.core.pending_count == 0
+        # News of it counts, whatever was read: from then on it is compared as all others are.
+        scene.put_pod(make_pod("waits").request(cpu="900").version(20).obj())
+        scene.core.handle(PodChanged(1.0, uid, None))
+        assert await settled(scene) == {"pods": 1}
+
+    async def test_pods_that_a_reload_is_about_to_tell_of_are_no_difference(self, scene):
+        setup = scene.core.setup
+        other = dataclasses.replace(profile(), scheduler_name="another")
+        new = scene.pump.reconfigure((*setup.profiles, other), settings_of(setup.queue), Batch())
+        assert new == {"another"}
+        assert await settled(scene) == {}
+        await scene.pump.introduce(new, scene.pods.store)
+        assert await settled(scene) == {}
+        scene.core.handle(PodChanged(1.0, PodUid("uid-other"), None))
+        assert await settled(scene) == {"pods": 1}
 
 
 class TestTimes:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from k8s_scheduler import __version__
-from k8s_scheduler.app import starting
+from k8s_scheduler.app import shadow, starting
 from k8s_scheduler.app.configuration import default
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import AccessOptions, Evaluation, RunOptions
@@ -207,7 +207,7 @@ class TestWithoutAPort:
 
     @pytest.mark.parametrize("command", ["run", "shadow"])
     def test_those_that_were_given_are_named(self, daemon, monkeypatch, command):
-        monkeypatch.setattr("k8s_scheduler.app.shadow.run", daemon.run)
+        monkeypatch.setattr(shadow, "run", daemon.run)
         flags = ["--tls-cert-file=c", "--tls-private-key-file=k", "--client-ca-file=a"]
         result = CliRunner().invoke(main, [command, "--secure-port=0", *flags])
         assert result.exit_code == 0

@@ -2,22 +2,23 @@
 
 import asyncio
 import os
+import socket
 import ssl
 import tempfile
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from k8s_scheduler.console import certificates
 from k8s_scheduler.console.certificates import CertificateError, CertificateFiles, SelfSigned
-from tests.fakes.certificates import shake_hands
+from tests.fakes.certificates import Authority, shake_hands
 
 
-def make_pair():
+def make_pair(key=None):
     """Return certificate and key of a new pair, as PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = key or ec.generate_private_key(ec.SECP256R1())
     key_pem = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -67,6 +68,14 @@ class TestSelfSigned:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         assert len(names.get_values_for_type(x509.IPAddress)) == 2
 
+    @pytest.mark.parametrize("hostname", ["", "höst", "\udcff"])
+    def test_a_machine_whose_name_no_certificate_can_hold_has_one_without_it(
+        self, monkeypatch, hostname
+    ):
+        monkeypatch.setattr(socket, "gethostname", lambda: hostname)
+        made = SelfSigned()
+        handshake(made.context, made.certificate_pem)
+
     def test_it_needs_no_folder(self, monkeypatch, tmp_path):
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
         SelfSigned()
@@ -103,6 +112,69 @@ class TestFiles:
         handshake(served.context, second[0])
         with pytest.raises(ssl.SSLError):
             handshake(served.context, first[0])
+
+    @pytest.mark.parametrize("first_is_rsa", [True, False], ids=["RSA to EC", "EC to RSA"])
+    def test_a_pair_of_another_kind_leaves_nothing_of_the_old_one(self, pair, first_is_rsa):
+        write, *files = pair
+        of_rsa = make_pair(rsa.generate_private_key(public_exponent=65537, key_size=2048))
+        first, second = (of_rsa, make_pair()) if first_is_rsa else (make_pair(), of_rsa)
+        write(*first)
+        served = CertificateFiles(*files)
+        handshake(served.context, first[0])
+        write(*second)
+        assert served.refresh() is True
+        handshake(served.context, second[0])
+        with pytest.raises(ssl.SSLError):
+            handshake(served.context, first[0])
+
+    def test_a_pair_that_changes_while_it_is_read_leaves_the_old_one(self, pair, monkeypatch):
+        write, *files = pair
+        first, second = make_pair(), make_pair()
+        write(*first)
+        served = CertificateFiles(*files)
+        write(*second)
+        load = ssl.SSLContext.load_cert_chain
+
+        def torn(context, *args, **kwargs):
+            load(context, *args, **kwargs)
+            write(second[0], first[1])
+
+        monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", torn)
+        renewed = served.refresh()
+        handshake(served.context, second[0] if renewed else first[0])
+
+    def test_names_that_clients_ask_for_are_nobodys_business(self, pair):
+        """A callback for them has Python write a traceback for each that is not ASCII."""
+        write, *files = pair
+        write(*make_pair())
+        assert CertificateFiles(*files).context.sni_callback is None
+
+    def test_authorities_of_clients_are_followed_too(self, pair, tmp_path):
+        write, *files = pair
+        server, client_ca = make_pair(), tmp_path / "client-ca.crt"
+        old, new = Authority("old"), Authority("new")
+        write(*server)
+        client_ca.write_bytes(old.pem)
+        served = CertificateFiles(*files, client_ca_file=client_ca)
+
+        def come_with(authority):
+            client = ssl.create_default_context(cadata=server[0].decode())
+            client.load_cert_chain(*authority.issue("scraper").write(tmp_path, "client"))
+            # What the server thinks of a client is known within the handshake.
+            client.maximum_version = ssl.TLSVersion.TLSv1_2
+            shake_hands(served.context, client)
+
+        come_with(old)
+        with pytest.raises(ssl.SSLError):
+            come_with(new)
+        handshake(served.context, server[0])
+        client_ca.with_suffix(".new").write_bytes(new.pem)
+        client_ca.with_suffix(".new").rename(client_ca)
+        assert served.refresh() is True
+        come_with(new)
+        with pytest.raises(ssl.SSLError):
+            come_with(old)
+        handshake(served.context, server[0])
 
     def test_a_pair_that_does_not_fit_never_replaces_one_that_does(self, pair, caplog):
         write, *files = pair

@@ -301,6 +301,15 @@ class TestLoad:
         assert "turned away" in caplog.text
         assert await door.admit(bearing("good")) is None
 
+    async def test_whoever_is_known_is_not_turned_away_for_strangers(self):
+        reviews = Reviews()
+        door = make(reviews)
+        assert await door.admit(bearing("good")) is None
+        knocks = [door.admit(bearing(f"t{n}")) for n in range(WAITING_MOST)]
+        refusals = await asyncio.gather(*knocks, door.admit(bearing("good")))
+        assert [r.status for r in refusals[:-1]] == [401] * WAITING_MOST
+        assert refusals[-1] is None
+
 
 def test_the_defaults_are_kube_schedulers():
     assert GateTimes() == GateTimes(token_seconds=10, allowed_seconds=10, denied_seconds=10)

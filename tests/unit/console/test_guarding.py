@@ -8,16 +8,24 @@ from datetime import UTC, datetime
 
 import aiohttp
 import pytest
+import uvloop
 from cryptography.hazmat.primitives import serialization as s
 from prometheus_client import CollectorRegistry
 
-from k8s_scheduler.console.certificates import CertificateError, SelfSigned, trust_clients
+from k8s_scheduler.console.certificates import (
+    CertificateError,
+    CertificateFiles,
+    SelfSigned,
+    trust_clients,
+)
 from k8s_scheduler.console.gate import GateTimes, Refusal, ReviewingGate
 from k8s_scheduler.console.guarding import certified_user
 from k8s_scheduler.console.open_paths import OpenPaths
 from k8s_scheduler.console.server import Endpoints, serve
 from k8s_scheduler.kube.reviews import User
 from testbed.pki import issue_client, make_authority
+from tests.fakes.certificates import Issued
+from tests.unit.console.test_certificates import make_pair
 from tests.unit.console.test_gate import Reviews
 
 
@@ -34,11 +42,15 @@ class Doorbook:
 
 
 @contextlib.asynccontextmanager
-async def serving(gate=None, *, client_ca=None, client_cert=None):
-    """Serve; yield a function that gets a path with headers."""
-    certificate = SelfSigned()
-    if client_ca is not None:
-        trust_clients(certificate.context, client_ca)
+async def serving(gate=None, *, client_ca=None, client_cert=None, pair=None):
+    """Serve, with a pair of files if there is one; yield a function that gets a path."""
+    if pair is not None:
+        certificate, pem = CertificateFiles(*pair, client_ca_file=client_ca), pair[0].read_bytes()
+    else:
+        certificate = SelfSigned()
+        pem = certificate.certificate_pem
+        if client_ca is not None:
+            trust_clients(certificate.context, client_ca)
     server = await serve(
         Endpoints(registry=CollectorRegistry()),
         certificate,
@@ -46,7 +58,7 @@ async def serving(gate=None, *, client_ca=None, client_cert=None):
         port=None,
         gate=gate,
     )
-    trusting = ssl.create_default_context(cadata=certificate.certificate_pem.decode())
+    trusting = ssl.create_default_context(cadata=pem.decode())
     if client_cert is not None:
         trusting.load_cert_chain(*client_cert)
     try:
@@ -179,6 +191,23 @@ class TestCertificates:
         (knock,) = book.knocks
         assert knock.certified == User("scraper", groups=("readers", "system:authenticated"))
 
+    @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+    def test_its_subject_is_the_user_also_where_the_servers_is_a_file(self, tmp_path, new_loop):
+        ca, client_cert = self.pems(tmp_path, "scraper", organization="readers")
+        pair = Issued(*make_pair()).write(tmp_path, "server")
+        book = Doorbook()
+
+        async def come():
+            async with serving(book, client_ca=ca, client_cert=client_cert, pair=pair) as get:
+                assert (await get("/metrics"))[0] == 200
+            async with serving(book, client_ca=ca, pair=pair) as get:
+                assert (await get("/livez"))[0] == 200
+
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(come())
+        scraper = User("scraper", groups=("readers", "system:authenticated"))
+        assert [knock.certified for knock in book.knocks] == [scraper, None]
+
     async def test_nobody_needs_one(self, tmp_path):
         ca, _ = self.pems(tmp_path, "scraper")
         book = Doorbook()
@@ -214,6 +243,12 @@ class TestCertificates:
         trust_clients(context, ca)
         assert not context.verify_flags & ssl.VERIFY_X509_STRICT
         assert context.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
+
+    def test_of_several_names_the_last_counts_as_for_the_api_server(self):
+        """Whoever had it signed was looked at by that name."""
+        names = ((("commonName", "admin"),), (("organizationName", "x"),), (("commonName", "bob"),))
+        found = certified_user({"subject": names})
+        assert found == User("bob", groups=("x", "system:authenticated"))
 
     def test_a_certificate_without_a_name_is_nobody(self):
         assert certified_user(None) is None

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import socket
 import ssl
 import threading
@@ -9,15 +10,18 @@ import threading
 import aiohttp
 import pytest
 import uvloop
+from cryptography.hazmat.primitives.asymmetric import rsa
 from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import GaugeMetricFamily
 
-from k8s_scheduler.console.certificates import SelfSigned
+from k8s_scheduler.console.certificates import CertificateFiles, SelfSigned
 from k8s_scheduler.console.gate import HealthOnly
 from k8s_scheduler.console.health import Check
 from k8s_scheduler.console.open_paths import OpenPaths
 from k8s_scheduler.console.server import Endpoints, serve
 from tests.builders import make_pod
+from tests.fakes.certificates import Issued
+from tests.unit.console.test_certificates import make_pair
 
 CERTIFICATE = SelfSigned()
 # Who may see what is a matter of its own: test_gate.py.
@@ -46,6 +50,24 @@ async def serving(**endpoints):
             yield get
     finally:
         await server.close()
+
+
+def full_once(monkeypatch):
+    """Let the next copy of a socket find no file descriptor."""
+    copy = socket.socket.dup
+
+    def dup(_self):
+        monkeypatch.setattr(socket.socket, "dup", copy)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(socket.socket, "dup", dup)
+
+
+async def ask_for_ever(writer):
+    """Send one request after the other."""
+    while True:
+        writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
+        await writer.drain()
 
 
 class TestHealth:
@@ -202,6 +224,90 @@ class TestRest:
             await writer.wait_closed()
         finally:
             await server.close()
+
+    @pytest.mark.parametrize("sent", [b"", b"GET /livez HT", b"GET /livez HTTP/1.1\r\nHost: x\r\n"])
+    async def test_whoever_asks_for_nothing_is_not_waited_for(self, sent, monkeypatch):
+        """Each of them holds a file descriptor, which requests to the API server need too."""
+        monkeypatch.setattr("k8s_scheduler.console.server._IDLE_SECONDS", 0.3)
+        server = await serve(
+            Endpoints(registry=CollectorRegistry()),
+            CERTIFICATE,
+            bind_address="127.0.0.1",
+            port=None,
+        )
+        trusting = ssl.create_default_context(cadata=CERTIFICATE.certificate_pem.decode())
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+            writer.write(sent)
+            async with asyncio.timeout(10):
+                assert await reader.read() == b""
+            writer.close()
+        finally:
+            await server.close()
+
+    @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux alone knows how")
+    async def test_whoever_reads_no_answer_is_not_waited_for(self, monkeypatch):
+        monkeypatch.setattr("k8s_scheduler.console.listening._UNREAD_SECONDS", 0.5)
+        server = await serve(
+            Endpoints(registry=CollectorRegistry()),
+            CERTIFICATE,
+            bind_address="127.0.0.1",
+            port=None,
+        )
+        trusting = ssl.create_default_context(cadata=CERTIFICATE.certificate_pem.decode())
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+            writer.transport.pause_reading()
+            with pytest.raises(ConnectionError):
+                await asyncio.wait_for(ask_for_ever(writer), 20)
+            writer.transport.abort()
+        finally:
+            await server.close()
+
+    def test_a_renewed_certificate_is_shown_to_whoever_comes_then(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("k8s_scheduler.console.certificates._LOOK_SECONDS", 0.05)
+        monkeypatch.setattr("k8s_scheduler.console.server._RENEW_AGAIN_SECONDS", 0.05)
+        old, new = make_pair(), make_pair(rsa.generate_private_key(65537, 2048))
+        files = Issued(*old).write(tmp_path, "tls")
+
+        async def ask(reader, writer):
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
+
+        async def come(port, pem):
+            trusting = ssl.create_default_context(cadata=pem.decode())
+            return await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+
+        async def renew():
+            endpoints = Endpoints(registry=CollectorRegistry())
+            certificate = CertificateFiles(*files)
+            server = await serve(endpoints, certificate, bind_address="127.0.0.1", port=None)
+            try:
+                before = await come(server.port, old[0])
+                await ask(*before)
+                full_once(monkeypatch)
+                for path, content in zip(files, new, strict=True):
+                    path.with_suffix(".new").write_bytes(content)
+                    path.with_suffix(".new").rename(path)
+                async with asyncio.timeout(20):
+                    while True:
+                        with contextlib.suppress(ssl.SSLError):
+                            after = await come(server.port, new[0])
+                            break
+                with pytest.raises(ssl.SSLError):
+                    await come(server.port, old[0])
+                await ask(*after)
+                await ask(*before)
+                for _, writer in (before, after):
+                    writer.transport.abort()
+            finally:
+                await server.close()
+            with pytest.raises(ConnectionRefusedError):
+                await come(server.port, new[0])
+
+        # The daemon's loop. asyncio's own forgets whom it has accepted just when a site stops.
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(renew())
 
     async def test_an_address_whose_zone_is_unknown_is_named(self):
         endpoints = Endpoints(registry=CollectorRegistry())

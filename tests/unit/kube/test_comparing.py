@@ -29,6 +29,24 @@ async def world(count: int = 3) -> FakeApi:
     return api
 
 
+class Departure:
+    """Lets pods leave while the first list is on its way: a job ends, a namespace is deleted."""
+
+    def __init__(self, api: FakeApi, count: int) -> None:
+        self._api = api
+        self._leaving = [pod_path(f"p{i}") for i in range(count)]
+
+    async def request(self, *arguments: Any, **named: Any) -> Response:
+        answer = await self._api.request(*arguments, **named)
+        while self._leaving:
+            self._api.delete(self._leaving.pop())
+        await settle()
+        return answer
+
+    def stream(self, path: str, *, query: Any = None) -> Any:
+        return self._api.stream(path, query=query)
+
+
 @virtual_time
 async def test_equal_worlds_do_not_differ() -> None:
     api = await world(1200)
@@ -134,6 +152,37 @@ class TestLag:
             task = asyncio.create_task(comparer(api, running).compare())
             await settle()
             assert await task == []
+
+    @pytest.mark.parametrize("count", [50, 300])
+    @virtual_time
+    async def test_what_leaves_after_the_list_is_no_difference_however_much_it_is(
+        self, count: int
+    ) -> None:
+        api = await world(count + 3)
+        async with watched(api, PODS) as running:
+            question = Comparer(Departure(api, count), running.informer, meter=silent_meter())
+            assert await question.compare() == []
+
+    @virtual_time
+    async def test_what_is_lost_among_much_that_left_is_found(self) -> None:
+        api = await world(303)
+        async with watched(api, PODS) as running:
+            running.informer._store._objects.pop("a/p301")
+            running.copy.pop("a/p301")
+            question = Comparer(Departure(api, 300), running.informer, meter=silent_meter())
+            assert await question.compare() == [Difference("a/p301", "it was not seen")]
+            # All at once, not each by its name.
+            assert len(api.asked("GET", PODS_PATH)) == 2
+
+    @virtual_time
+    async def test_many_that_cannot_be_read_are_no_difference(self) -> None:
+        api = await world()
+        for i in range(150):
+            strange = pod(f"odd{i}")
+            strange["spec"]["containers"] = "none"
+            api.create(PODS_PATH, strange)
+        async with watched(api, PODS) as running:
+            assert await comparer(api, running).compare() == []
 
     @virtual_time
     async def test_what_cannot_be_read_is_no_difference(self) -> None:

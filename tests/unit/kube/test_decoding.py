@@ -25,6 +25,8 @@ from tests.fakes.harness import bad_pod, pod
 from tests.fakes.transport import encode, status_object
 from tests.fakes.watch import gone_event, line
 
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
 
 class _Bare(msgspec.Struct, frozen=True):
     """A kind without a status: an ERROR event decodes as one of these, wrongly."""
@@ -47,6 +49,17 @@ class TestEvents:
         assert decoded.type == kind
         assert isinstance(decoded.object, Pod)
         assert decoded.object.spec.node_name == "n"
+
+    def test_a_manifest_that_was_applied_is_not_kept(self) -> None:
+        """It holds what containers get in their environment, and would be part of recordings."""
+        content = pod("p")
+        content["metadata"]["annotations"] = {APPLIED: '{"env":[{"value":"hunter22"}]}', "a": "b"}
+        event = ObjectDecoder(PODS).event(line({"type": "ADDED", "object": content}))
+        assert isinstance(event, WatchEvent)
+        item = ObjectDecoder(PODS).object(encode(content))
+        assert isinstance(item, Pod)
+        for found in (event.object, item):
+            assert found.metadata.annotations == {APPLIED: "", "a": "b"}
 
     def test_fields_that_are_not_read_may_be_anything(self) -> None:
         content = pod("p") | {"kind": 5, "apiVersion": None, "extra": [1, {"a": None}]}

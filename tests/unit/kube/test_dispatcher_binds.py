@@ -182,10 +182,12 @@ class TestConflict:
             OutcomeUnknown("reset"),
             status(500, "InternalError"),
             Response(200, b"not a pod"),
+            # A proxy with no server behind it; a pod that was believed gone would be let go of.
+            Response(404, b"default backend - 404"),
         )
         desk.dispatcher.submit_bind(bind())
         assert await desk.settled() == [BOUND]
-        assert len(desk.api.asked("GET")) == 5
+        assert len(desk.api.asked("GET")) == 6
 
     @virtual_time
     async def test_forbidden_reading_is_a_failure_as_nothing_was_executed(self) -> None:

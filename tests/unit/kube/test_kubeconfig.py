@@ -133,6 +133,15 @@ class TestClusters:
         assert secure.tls is not None
         assert secure.tls.context().verify_mode is ssl.CERT_REQUIRED
 
+    @pytest.mark.parametrize("named", ["certificate-authority", "certificate-authority-data"])
+    def test_an_authority_that_would_not_be_asked_is_refused(
+        self, tmp_path: Path, named: str
+    ) -> None:
+        """As client-go does: somebody believes that the server is verified."""
+        cluster = {"server": SERVER, "insecure-skip-tls-verify": True, named: "QUJD"}
+        with pytest.raises(CredentialsError, match="insecure-skip-tls-verify"):
+            login(tmp_path, config(cluster=cluster))
+
     def test_server_name_proxy_and_a_path(self, tmp_path: Path) -> None:
         cluster = {
             "server": "https://proxy/k8s/clusters/c-1/",

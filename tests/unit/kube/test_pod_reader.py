@@ -7,6 +7,7 @@ import pytest
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.kube.errors import NotSent
+from k8s_scheduler.kube.http import Response
 from k8s_scheduler.kube.pod_reader import PodReader, ReadOutcome, ReadRequest
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import FakeTransport, Late, status
@@ -61,8 +62,16 @@ async def test_what_takes_no_room_any_more_is_gone(answered: Any) -> None:
 
 @pytest.mark.parametrize(
     "answered",
-    [NotSent("refused"), status(500, "x"), status(429, "x"), type(status(200, "x"))(200, b"{")],
-    ids=["not sent", "failure", "throttled", "garbage"],
+    [
+        NotSent("refused"),
+        status(500, "x"),
+        status(429, "x"),
+        Response(200, b"{"),
+        # A proxy with no server behind it knows nothing of pods.
+        Response(404, b"default backend - 404"),
+        Response(404, b'{"message":"no Route matched with those values"}'),
+    ],
+    ids=["not sent", "failure", "throttled", "garbage", "a proxy's 404", "another proxy's 404"],
 )
 @virtual_time
 async def test_without_an_answer_nothing_is_said(

@@ -144,6 +144,12 @@ class TestGone:
         assert await desk.settled() == [GONE]
         assert len(desk.api.requests) == (1 if call == "PATCH" else 2)
 
+    async def test_a_404_of_a_proxy_is_not_the_servers(self, desk):
+        desk.api.script("PATCH", STATUS, Response(404, b"default backend - 404"), OK)
+        desk.api.script("DELETE", POD, Response(404, b"default backend - 404"), OK)
+        desk.evict()
+        assert await desk.settled() == [DONE]
+
     async def test_a_pod_without_a_promise_any_more(self, desk):
         desk.api.script("PATCH", STATUS, status(404, "NotFound"))
         desk.clear()

@@ -32,6 +32,7 @@ def _clean():
         ("Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpwYXNzd29yZA"),
         (f"it was {JWT}, see", "c2lnbmF0dXJl"),
         ("cannot connect to https://me:hunter22@proxy:3128/x", "hunter22"),
+        ("cannot connect to http://me:hunter@22@proxy:3128/x", "22@"),
         ("https://only-a-token@host", "only-a-token"),
         (f"bad key {PEM} there", "IKz0"),
         (PEM.replace("\n", "\\n"), "IKz0"),
