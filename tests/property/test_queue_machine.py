@@ -159,6 +159,8 @@ class QueueMachine(Machine):
         queued = self.popped.pop(uid, None)
         if queued is None:
             return
+        # Whatever the attempt knew of: one may end long after another that began later.
+        queued.seen = queued.sequence % 5
         if outcome == "bound":
             self.model.remove(uid)
         elif outcome == "failed":
@@ -307,6 +309,17 @@ class QueueMachine(Machine):
             assert queued.shape == shape_of(queued.pod)
             assert queued in parked.of_shape(queued.shape)
             assert parked.rejectors(queued.shape) >= set(queued.rejectors)
+
+    @invariant()
+    def what_is_kept_of_parked_pods_is_what_they_say(self) -> None:
+        for shape in self.queue.parked.shapes():
+            alike = self.queue.parked.of_shape(shape)
+            pods = list(alike)
+            assert len(alike) == len(pods)
+            assert alike.first is pods[0]
+            assert alike.seen == min(queued.seen for queued in pods)
+            assert alike.found_no_node == any(not queued.rejectors for queued in pods)
+            assert alike.chief is max(pods, key=lambda queued: queued.pod.spec.priority or 0)
 
     @invariant()
     def metrics_count_what_waits(self) -> None:

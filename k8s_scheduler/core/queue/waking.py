@@ -20,6 +20,7 @@ from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import Filtered, Runtime
 from k8s_scheduler.core.framework.shapes import ShapeKey
+from k8s_scheduler.core.queue.parked import Alike
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
@@ -111,7 +112,8 @@ class Waker:
         if self.is_due or not shapes:
             return None
         self._sampled += 1
-        return self._queue.parked.of_shape(shapes[self._sampled % len(shapes)])[0]
+        alike = self._queue.parked.of_shape(shapes[self._sampled % len(shapes)])
+        return None if alike is None else alike.first
 
     def _step(self, current: _Round, *, now: float) -> bool:
         """Return whether the round has come to its end."""
@@ -131,21 +133,21 @@ class Waker:
             judged += 1
             self._judge(current, self._queue.parked.of_shape(current.shapes.pop()))
 
-    def _judge(self, current: _Round, pods: list[QueuedPod]) -> None:
+    def _judge(self, current: _Round, alike: Alike | None) -> None:
         """Let the pods of a shape be woken if a change has helped them."""
-        if not pods:
+        if alike is None:
             return
         # What happened before the attempt that parked a pod is no news to it.
-        news = current.changes.since(min(queued.seen for queued in pods))
-        event = _first_nodes(pods, news) or self._help_for(pods[0], news)
+        news = current.changes.since(alike.seen)
+        event = _first_nodes(alike, news) or self._help_for(alike, news)
         if event:
             current.event = event
-            current.waking = [(queued, queued.sequence) for queued in reversed(pods)]
+            current.waking = [(queued, queued.sequence) for queued in reversed(alike)]
 
-    def _help_for(self, queued: QueuedPod, changes: Changes) -> str:
-        """Return the event that made room for pods of this shape; empty if there is none."""
-        profile = self._profiles[queued.pod.spec.scheduler_name]
-        rejectors = sorted(self._queue.parked.rejectors(queued.shape))
+    def _help_for(self, alike: Alike, changes: Changes) -> str:
+        """Return the event that made room for pods of a shape; empty if there is none."""
+        profile = self._profiles[alike.first.pod.spec.scheduler_name]
+        rejectors = sorted(alike.rejectors)
         rows = _helpful(changes.rows, profile, rejectors)
         read = {kind for name in rejectors for kind in profile.helpful_kinds.get(name, Kind)}
         kinds = [kind for kind in changes.objects if kind in read]
@@ -159,7 +161,7 @@ class Waker:
         wide = [name for name in rejectors if name in profile.wide]
         everywhere = bool(kinds or _helpful(changes.rows, profile, wide))
         try:
-            found = self._fitting(profile, queued, rows, everywhere=everywhere)
+            found = self._fitting(profile, alike, rows, everywhere=everywhere)
         except PluginError:
             # Let the pod's own cycle meet the error: there it is reported.
             return anything
@@ -170,13 +172,13 @@ class Waker:
     def _fitting(
         self,
         profile: Profile,
-        queued: QueuedPod,
+        alike: Alike,
         rows: Mapping[NodeRow, Change],
         *,
         everywhere: bool,
     ) -> NodeRow | None:
-        """Return a row that takes the pod, a touched one if there is."""
-        pod = queued.view
+        """Return a row that takes pods of a shape, a touched one if there is."""
+        pod = alike.first.view
         nodes = self._cache.nodes
         touched = [row for row in rows if nodes.node_at(row) is not None]
         asked = nodes.present_rows() if everywhere else np.array(touched, dtype=np.int64)
@@ -184,11 +186,8 @@ class Waker:
         if len(filtered.feasible):
             fitting = filtered.feasible.tolist()
             return next((row for row in touched if row in fitting), NodeRow(fitting[0]))
-        self._queue.parked.blame(queued.shape, self._runtime.blamed(filtered.codes))
-        # Pods of a shape differ in importance; the most important one can preempt the most.
-        pods = self._queue.parked.of_shape(queued.shape)
-        chief = max(pods, key=lambda other: other.pod.spec.priority or 0)
-        return self._could_make_room(profile, chief, asked, filtered, touched)
+        alike.blame(self._runtime.blamed(filtered.codes))
+        return self._could_make_room(profile, alike.chief, asked, filtered, touched)
 
 
 def _helpful(
@@ -204,10 +203,8 @@ def _helpful(
     return {row: change & helpful for row, change in rows.items() if change & helpful}
 
 
-def _first_nodes(pods: list[QueuedPod], changes: Changes) -> str:
+def _first_nodes(alike: Alike, changes: Changes) -> str:
     """Return NodeAdd if there are nodes now and there were none when one of the pods was tried."""
-    if any(not queued.rejectors for queued in pods) and any(
-        change & Change.NODE_ADD for change in changes.rows.values()
-    ):
+    if alike.found_no_node and any(change & Change.NODE_ADD for change in changes.rows.values()):
         return event_label(Change.NODE_ADD)
     return ""

@@ -6,6 +6,7 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.messages.outgoing import Evict, RecordEvent
 from k8s_scheduler.core.queue import waking
 from tests.builders import make_pod
+from tests.call_counts import calls_of
 from tests.unit.core.engine.cores import (
     FullHarness,
     away,
@@ -326,6 +327,21 @@ def test_many_events_are_one_judgement_per_shape(crowd, monkeypatch):
         crowd.node(zoned("n2", cpu=f"{milli}m").obj())
     crowd.settle()
     assert spy.rows == [2] * 20
+
+
+@pytest.mark.parametrize("helps", [False, True], ids=["cannot help", "might help"])
+def test_an_event_does_not_cost_work_for_every_pod(crowd, helps):
+    def happen(number):
+        if helps:
+            crowd.node(zoned("n1", cpu=f"{2100 + number}m").obj())
+        else:
+            crowd.pod(make_pod(f"newcomer-{number}").on("n1").obj())
+        crowd.schedule()
+
+    happen(0)
+    calls = calls_of(lambda: happen(1))
+    assert len(crowd.core._queue.parked) == 10_000
+    assert calls < 10_000
 
 
 # Preemption

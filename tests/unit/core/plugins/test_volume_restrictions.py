@@ -1,11 +1,10 @@
 """VolumeRestrictions, rule by rule."""
 
-import sys
-
 import pytest
 
 from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.plugins.volume_restrictions import VolumeRestrictions
+from tests.call_counts import calls_of
 from tests.unit.core.plugins.storage_bench import StorageBench, claim, pod, pod_view
 
 NO_DISK = ("node(s) had no available disk", True)
@@ -44,17 +43,8 @@ def _calls_for(disks):
     bench = StorageBench(VolumeRestrictions(), a={})
     bench.place(pod(*(ebs(f"held-{n}") for n in range(disks)), name="other", node="a"))
     wanted = pod(*(ebs(f"wanted-{n}") for n in range(disks)))
-    calls = 0
-
-    def count(*_event):
-        nonlocal calls
-        calls += 1
-
-    sys.setprofile(count)
-    try:
-        rejected = bench.rejections(wanted)
-    finally:
-        sys.setprofile(None)
+    rejected = []
+    calls = calls_of(lambda: rejected.extend(bench.rejections(wanted)))
     assert rejected == [None]
     return calls
 
