@@ -29,7 +29,9 @@ from testbed.processes import ProcessId
 _READY_SECONDS = 180.0
 # Each look costs the process a TLS handshake.
 _LOOK_SECONDS = 0.05
-_QUIET_SECONDS = 3.0
+# An API server and an etcd that took 20,000 writes have something left to do, which whoever is
+# timed right after would pay for.
+_QUIET_SECONDS = 15.0
 _SETTLE_SECONDS = 420.0
 _CHUNK = 500
 # What is written about a pod that fits nowhere.
