@@ -61,8 +61,9 @@ def whole_number(text: str) -> int | None:
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isascii() or not digits.isdigit():
         return None
-    # Thousands of digits are more than Python reads.
-    if len(digits.lstrip("0")) > _INT64_DIGITS:
+    significant = digits.lstrip("0")
+    if len(significant) > _INT64_DIGITS:
+        # Thousands are more than Python reads.
         return None
-    number = int(digits.lstrip("0") or 0) * (-1 if text[0] == "-" else 1)
+    number = int(significant or 0) * (-1 if text[0] == "-" else 1)
     return number if -_INT64 <= number < _INT64 else None

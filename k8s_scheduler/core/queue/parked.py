@@ -118,9 +118,9 @@ class Parked:
             del self._by_shape[queued.shape]
         return queued
 
-    def replaced(self, queued: QueuedPod) -> None:
+    def replaced(self, shape: ShapeKey) -> None:
         """Take note that a parked pod is a newer version of the same shape now."""
-        self._by_shape[queued.shape].replaced()
+        self._by_shape[shape].replaced()
 
     def rejectors(self, shape: ShapeKey) -> frozenset[str]:
         """Return the plugins that reject a parked shape on some node."""

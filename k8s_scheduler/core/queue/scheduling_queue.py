@@ -102,7 +102,7 @@ class SchedulingQueue:
         if place is Place.PARKED and shape_of(pod) == shape:
             # Nothing that judging reads has changed: it stays where it is.
             queued.replace_pod(pod)
-            self.parked.replaced(queued)
+            self.parked.replaced(shape)
             return
         self._take_from_place(queued)
         queued.replace_pod(pod)

@@ -52,6 +52,20 @@ async def serving(**endpoints):
         await server.close()
 
 
+@contextlib.asynccontextmanager
+async def connected():
+    """Serve on a free port; yield a connection to it that nothing was said on."""
+    endpoints = Endpoints(registry=CollectorRegistry())
+    server = await serve(endpoints, CERTIFICATE, bind_address="127.0.0.1", port=None)
+    trusting = ssl.create_default_context(cadata=CERTIFICATE.certificate_pem.decode())
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+        yield reader, writer
+        writer.transport.abort()
+    finally:
+        await server.close()
+
+
 def full_once(monkeypatch):
     """Let the next copy of a socket find no file descriptor."""
     copy = socket.socket.dup
@@ -229,40 +243,18 @@ class TestRest:
     async def test_whoever_asks_for_nothing_is_not_waited_for(self, sent, monkeypatch):
         """Each of them holds a file descriptor, which requests to the API server need too."""
         monkeypatch.setattr("k8s_scheduler.console.server._IDLE_SECONDS", 0.3)
-        server = await serve(
-            Endpoints(registry=CollectorRegistry()),
-            CERTIFICATE,
-            bind_address="127.0.0.1",
-            port=None,
-        )
-        trusting = ssl.create_default_context(cadata=CERTIFICATE.certificate_pem.decode())
-        try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+        async with connected() as (reader, writer):
             writer.write(sent)
             async with asyncio.timeout(10):
                 assert await reader.read() == b""
-            writer.close()
-        finally:
-            await server.close()
 
     @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux alone knows how")
     async def test_whoever_reads_no_answer_is_not_waited_for(self, monkeypatch):
         monkeypatch.setattr("k8s_scheduler.console.listening._UNREAD_SECONDS", 0.5)
-        server = await serve(
-            Endpoints(registry=CollectorRegistry()),
-            CERTIFICATE,
-            bind_address="127.0.0.1",
-            port=None,
-        )
-        trusting = ssl.create_default_context(cadata=CERTIFICATE.certificate_pem.decode())
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+        async with connected() as (_, writer):
             writer.transport.pause_reading()
             with pytest.raises(ConnectionError):
                 await asyncio.wait_for(ask_for_ever(writer), 20)
-            writer.transport.abort()
-        finally:
-            await server.close()
 
     def test_a_renewed_certificate_is_shown_to_whoever_comes_then(self, tmp_path, monkeypatch):
         monkeypatch.setattr("k8s_scheduler.console.certificates._LOOK_SECONDS", 0.05)

@@ -3,9 +3,9 @@
 import asyncio
 
 from k8s_scheduler.kube.binding import BindFailure
-from tests.fakes.clock import settle, virtual_time
-from tests.fakes.transport import Lost, status
-from tests.unit.kube.write_fakes import Desk, bind, binding_path, condition, running
+from tests.fakes.clock import virtual_time
+from tests.fakes.transport import status
+from tests.unit.kube.write_fakes import Desk, bind, condition, running
 
 
 class TestDeadline:
@@ -73,12 +73,7 @@ class TestAway:
     @virtual_time
     async def test_a_bind_in_doubt_is_sent_again_at_once_when_it_is_back(self) -> None:
         desk = Desk()
-        desk.add_pod()
-        desk.api.script("POST", binding_path(), Lost(executed=False))
-        desk.dispatcher.submit_bind(bind())
-        async with running(desk.dispatcher.run()):
-            await settle()
-            desk.api.refusing = True
+        async with desk.left_in_doubt():
             await asyncio.sleep(25.0)
             desk.api.refusing = False
             # It is read, found unbound, and sent; not after as long as was waited for the server.

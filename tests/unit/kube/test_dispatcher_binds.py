@@ -241,12 +241,7 @@ class TestUnknown:
     @virtual_time
     async def test_never_fails_while_the_server_is_away(self) -> None:
         desk = Desk()
-        desk.add_pod()
-        desk.api.script("POST", binding_path(), Lost(executed=False))
-        desk.dispatcher.submit_bind(bind())
-        async with running(desk.dispatcher.run()):
-            await settle()
-            desk.api.refusing = True
+        async with desk.left_in_doubt():
             assert await desk.dispatcher.drain(3600.0) == 1
             assert desk.outcomes == []
             # Once per ten seconds at most, after the first few tries.

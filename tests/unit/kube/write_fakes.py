@@ -13,6 +13,8 @@ from k8s_scheduler.kube.conditions import ConditionPatch
 from k8s_scheduler.kube.dispatcher import Dispatcher, DispatcherConfig
 from k8s_scheduler.obs.metrics import KubeMetrics
 from tests.fakes.api import FakeApi
+from tests.fakes.clock import settle
+from tests.fakes.transport import Lost
 
 PODS = "/api/v1/pods"
 WALL_NS = 1_767_323_045_000_006_000  # 2026-01-02T03:04:05.000006Z
@@ -91,6 +93,17 @@ class Desk:
 
     def metric(self, name: str, **labels: str) -> float:
         return self.registry.get_sample_value(f"k8s_scheduler_{name}", labels) or 0.0
+
+    @asynccontextmanager
+    async def left_in_doubt(self) -> AsyncIterator[None]:
+        """Run with a bind whose answer was lost, and a server that is away since."""
+        self.add_pod()
+        self.api.script("POST", binding_path(), Lost(executed=False))
+        self.dispatcher.submit_bind(bind())
+        async with running(self.dispatcher.run()):
+            await settle()
+            self.api.refusing = True
+            yield
 
     async def settled(self, timeout_seconds: float = 600.0) -> list[BindOutcome]:
         """Run until nothing is pending; return the outcomes."""
