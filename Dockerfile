@@ -2,11 +2,12 @@
 #
 # Two stages: `builder` has pip and the sources, the final one has Python and the finished
 # environment. Everything that is fetched is checked against the hashes in requirements.lock and
-# tools/build.lock.txt, and only wheels are accepted, so nothing is compiled here.
+# tools/build.lock.txt, and only wheels are accepted, so nothing is compiled here. The base image is
+# named by its digest; docs/security.md#supply-chain says how it is renewed.
 #
 #   docker build --tag k8s-scheduler:0.1.0 .
 
-FROM python:3.13-slim AS builder
+FROM python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b AS builder
 
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1 \
@@ -36,7 +37,7 @@ RUN python -m pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
 RUN python -m compileall -q -j 0 --invalidation-mode unchecked-hash -f /opt/k8s-scheduler/lib
 
 
-FROM python:3.13-slim
+FROM python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 
 ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="k8s-scheduler" \

@@ -16,7 +16,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit shadow-check helm-check reloads fuzz chaos clean
+.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit sbom shadow-check fairness stories helm-check restore-check reloads fuzz chaos soak upgrade-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -67,6 +67,9 @@ integration: testbed ## tests on a real API server
 reloads: testbed ## change the configuration under load, RELOADS=200/50 (good/bad) times
 	RELOADS=$(or $(RELOADS),200/50) $(BIN)/pytest tests/integration/test_reload.py -k good_and_bad --log-cli-level=INFO
 
+restore-check: testbed ## put etcd back to an older state under the running daemon, in every way
+	RESTORE_CHECK=1 $(BIN)/pytest tests/integration/test_restored_etcd.py --log-cli-level=INFO
+
 oracle: $(STAMP) ## build kube-scheduler's own framework as an oracle (once; cached outside the tree)
 	$(BIN)/python -m tests.conformance.oracle.building
 
@@ -92,8 +95,21 @@ bench: testbed ## this scheduler, kube-scheduler and a null binder side by side:
 bench-states: testbed ## many bound pods, many unschedulable ones, many nodes: STATES, NODES, PODS, REPEATS, MINUTES, OUT=file.json
 	$(BIN)/python -m testbed.bench.states $(foreach name,$(STATES),--state $(name)) $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(REPEATS),--repeats $(REPEATS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(OUT),--out $(OUT))
 
+upgrade-check: testbed ## this version and another one take over from each other under load: FROM=revision
+	@test -n "$(FROM)" || { echo "say which: make upgrade-check FROM=v0.1.0" >&2; exit 2; }
+	$(BIN)/python -m testbed.upgrade --from $(FROM)
+
+soak: testbed ## hours of churn under a memory ceiling, and the curve: HOURS=n (2), SEED=n, OUT=file.json
+	$(BIN)/python -m testbed.soak $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED)) $(if $(OUT),--out $(OUT))
+
 shadow-check: testbed ## k8s-scheduler shadow beside kube-scheduler: NODES, PODS, OUT=file.json
 	$(BIN)/python -m testbed.shadow_check $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(OUT),--out $(OUT))
+
+fairness: testbed ## what others lose while one namespace's Bindings fail for ever: PODS, SICK, ROUNDS
+	$(BIN)/python -m testbed.fairness $(if $(PODS),--pods $(PODS)) $(if $(SICK),--sick $(SICK)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+stories: testbed ## what holds pods back, told to kube-scheduler and to this scheduler: ONLY=text
+	$(BIN)/python -m testbed.stories $(if $(ONLY),--only "$(ONLY)") $(if $(filter-out 0,$(TEXTS)),--texts)
 
 helm-check: testbed ## the chart with real helm: lint, renderings, releases on a real API server
 	@$(BIN)/python -m testbed.helm
@@ -116,6 +132,9 @@ lock: $(STAMP) ## resolve the dependencies anew
 
 audit: $(STAMP) ## known vulnerabilities of what is locked, and a look through the tree (needs the internet)
 	@VENV="$(VENV)" sh tools/audit.sh
+
+sbom: $(STAMP) ## what the image holds of packages, as CycloneDX JSON: OUT=file (dist/k8s-scheduler.cdx.json)
+	@VENV="$(VENV)" sh tools/sbom.sh $(OUT)
 
 clean: ## remove what was built here (not the cache of the test bed)
 	rm -rf $(VENV) .audit dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .conformance .e2e .fuzz .chaos

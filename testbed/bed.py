@@ -15,10 +15,11 @@ Order matters at both ends: etcd, API server, then its clients; clients, API ser
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from testbed import audit, etcd, health
+from testbed import audit, etcd, health, pki
 from testbed.binaries import Binary, Toolset, find_tools
 from testbed.client import Client
 from testbed.commands import Plan, arguments, needed_ports
@@ -272,15 +273,16 @@ class Bed:
             path, Access(server=access.server, ca_pem=access.ca_pem, token=token)
         )
 
-    def kubeconfig_for_certificate(self, path: Path) -> Path:
-        """Write a kubeconfig that authenticates as admin by client certificate."""
-        pki = self._site.plan.layout.pki
+    def kubeconfig_for_certificate(self, path: Path, user: str) -> Path:
+        """Write a kubeconfig that authenticates as a user by client certificate."""
+        folder = self._site.plan.layout.pki
+        certificate_pem, key_pem = pki.client_pems(folder, user, now=datetime.now(tz=UTC))
         return write_certificate_kubeconfig(
             path,
             server=self._site.access.server,
             ca_pem=self._site.access.ca_pem,
-            certificate_pem=(pki / "admin.crt").read_text(encoding="ascii"),
-            key_pem=(pki / "admin.key").read_text(encoding="ascii"),
+            certificate_pem=certificate_pem,
+            key_pem=key_pem,
         )
 
     def audit_entries(self) -> Iterator[audit.AuditEntry]:

@@ -1,8 +1,9 @@
 """The command line of each component: pure functions from a bed's plan to arguments.
 
-Two rules of Kubernetes shape the API server's flags. Without a controller manager nobody makes
-the `default` service accounts and nobody lifts the not-ready taint off new nodes, so the two
-admission plugins that rely on it are off then; with it everything is as in a real cluster.
+Two rules of Kubernetes shape the API server's flags. Without a controller manager nothing makes the
+`default` service accounts and nothing lifts the not-ready taint off new nodes, so the two admission
+plugins that rely on it are off then, unless the owner of the bed makes the accounts
+(`BedOptions.service_accounts`); with it everything is as in a real cluster.
 """
 
 from collections.abc import Callable, Mapping
@@ -70,7 +71,8 @@ def _api_server(plan: Plan) -> list[str]:
     pki = plan.layout.pki
     disabled = ["DefaultStorageClass"]
     if CONTROLLER_MANAGER not in plan.options.all_components:
-        disabled += ["ServiceAccount", "TaintNodesByCondition"]
+        disabled += ["TaintNodesByCondition"]
+        disabled += [] if plan.options.service_accounts else ["ServiceAccount"]
     return [
         f"--etcd-servers={plan.url(ETCD)}",
         "--bind-address=127.0.0.1",

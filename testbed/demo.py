@@ -1,14 +1,13 @@
 """`make demo`: the scheduler at work on a real control plane, to watch.
 
 Brings up etcd, API server, controller manager and kwok with simulated nodes, starts the
-scheduler under its shipped roles, creates a load in a few shapes and shows how it is placed.
+scheduler under its shipped roles, creates a few Deployments and shows how their pods are placed.
 Ends by itself without a terminal or with --once; exit code 0 only if every pod is bound.
 """
 
 import argparse
 import signal
 import sys
-import threading
 import time
 from types import FrameType
 
@@ -18,10 +17,11 @@ from testbed.daemon import Daemon
 from testbed.demo_view import Picture, View
 from testbed.errors import BedExistsError, TestbedError
 from testbed.options import CONTROLLER_MANAGER, KWOK, BedOptions
-from testbed.workload import create_all, make_nodes, make_pods
+from testbed.workload import create_all, make_deployments, make_nodes
 
 NAMESPACE = "default"
 SCHEDULER_NAME = "k8s-scheduler"
+_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 _LOOK_SECONDS = 0.5
 # Nothing bound for so long: what is left does not fit.
 _STANDSTILL_SECONDS = 15.0
@@ -71,12 +71,12 @@ class Demo:
         print("starting k8s-scheduler ...", flush=True)
         daemon = Daemon(self._bed).start()
         self._say_where(daemon)
-        pods = make_pods(options.pods, namespace=NAMESPACE, scheduler_name=SCHEDULER_NAME)
-        creating = threading.Thread(
-            target=create_all, args=(self._bed.client, pods), name="load", daemon=True
-        )
-        creating.start()
-        picture = self._watch(creating)
+        # Their controllers make the pods, as in any cluster.
+        for deployment in make_deployments(
+            options.pods, namespace=NAMESPACE, scheduler_name=SCHEDULER_NAME
+        ):
+            self._bed.client.create(_DEPLOYMENTS, deployment)
+        picture = self._watch()
         self.all_bound = picture.bound == options.pods
         self._sum_up(picture, daemon)
         if options.keep:
@@ -87,7 +87,7 @@ class Demo:
                 time.sleep(3600)
         return 0 if self.all_bound else 1
 
-    def _watch(self, creating: threading.Thread) -> Picture:
+    def _watch(self) -> Picture:
         """Show the progress until all that can be placed is placed."""
         view = View(total_pods=self._options.pods, live=sys.stdout.isatty())
         started = last_progress = time.monotonic()
@@ -100,7 +100,7 @@ class Demo:
                 bound, last_progress = picture.bound, now
             if picture.bound == self._options.pods:
                 break
-            if not creating.is_alive() and now - last_progress > _STANDSTILL_SECONDS:
+            if now - last_progress > _STANDSTILL_SECONDS:
                 break
             time.sleep(_LOOK_SECONDS)
         view.end()

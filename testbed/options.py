@@ -40,6 +40,10 @@ class BedOptions:
     With `audit` the API server keeps a log under `audit_policy`, an audit.k8s.io/v1 Policy; None
     is the policy of `audit.py`.
 
+    With `service_accounts` the admission plugin of that name is on without a controller manager,
+    too: pods get the volume with the token that they have in every real cluster. Something has to
+    make the account `default` of each namespace then.
+
     The node lease is ten times longer than a kubelet's: at 1,000 nodes the renewals of 40 s leases
     alone cost two thirds of a core. Tests of node failure set both times short.
     """
@@ -50,6 +54,7 @@ class BedOptions:
     audit_policy: Mapping[str, Any] | None = None
     audit_mode: AuditMode = AuditMode.BLOCKING_STRICT
     extra_flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    service_accounts: bool = False
     node_lease_seconds: int = 400
     node_monitor_grace_seconds: int = 900
 

@@ -96,6 +96,17 @@ def issue_client(
     return _issue(authority, subject, usage=ExtendedKeyUsageOID.CLIENT_AUTH, names=(), now=now)
 
 
+def client_pems(folder: Path, common_name: str, *, now: datetime) -> tuple[str, str]:
+    """Issue a client certificate of the authority in a folder; return it and its key as PEM."""
+    key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise TypeError(f"{folder}/ca.key is of another kind than write_pki makes")
+    authority = Authority(x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes()), key)
+    certificate, own_key = issue_client(authority, common_name, now=now)
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    return pem.decode("ascii"), _private_pem(own_key).decode("ascii")
+
+
 def _issue(
     authority: Authority,
     subject: x509.Name,

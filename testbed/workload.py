@@ -158,6 +158,40 @@ def make_pods(
     return pods
 
 
+def make_deployments(
+    pods: int,
+    *,
+    namespace: str = "default",
+    scheduler_name: str | None = None,
+    shapes: Sequence[Shape] = SHAPES,
+) -> list[Object]:
+    """Return a Deployment for each shape; together they want so many pods."""
+    made = []
+    for index, shape in enumerate(shapes):
+        replicas = pods // len(shapes) + (index < pods % len(shapes))
+        labels = {"app": shape.name}
+        pod = make_pod(
+            shape.name,
+            cpu=shape.cpu,
+            memory=shape.memory,
+            scheduler_name=scheduler_name,
+            labels=labels,
+        )
+        made.append(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": shape.name, "namespace": namespace, "labels": labels},
+                "spec": {
+                    "replicas": replicas,
+                    "selector": {"matchLabels": labels},
+                    "template": {"metadata": {"labels": labels}, "spec": pod["spec"]},
+                },
+            }
+        )
+    return made
+
+
 def make_binding(pod: Object, node_name: str) -> Object:
     """Return the Binding that puts a created pod on a node."""
     metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "uid")}

@@ -15,6 +15,7 @@ from k8s_scheduler.api.config_extenders import shown_address
 from k8s_scheduler.api.durations import format_duration
 from k8s_scheduler.api.extras import SchedulerExtras
 from k8s_scheduler.api.field_errors import render_value
+from k8s_scheduler.api.limits import NODE_LIMITS, POD_LIMITS
 
 _VERBS: Final = {
     "filter": "filter_verb",
@@ -57,8 +58,17 @@ def _settings(settings: KubeSchedulerConfiguration) -> Iterator[str]:
 def _extras(extras: SchedulerExtras) -> Iterator[str]:
     batch = extras.batch
     yield f"decisions in a row: {batch.max_pods}, for {batch.max_milliseconds}ms at most"
+    if extras.preemption.max_victims_per_minute:
+        yield f"victims of preemption: {extras.preemption.max_victims_per_minute} a minute at most"
+    most = extras.reasons.max_per_second
+    told = f"{most} pods per second at most" if most else "never"
+    yield f"reasons renewed without an attempt: {told}"
     if extras.node_ownership.node_selector is not None:
         yield f"own nodes: {render_value(encode(extras.node_ownership)['nodeSelector'])}"
+    for limits, fields in ((extras.pod_limits, POD_LIMITS), (extras.node_limits, NODE_LIMITS)):
+        for limit in fields:
+            if (value := getattr(limits, limit.name)) != limit.default:
+                yield f"{limit.limit}: {value} {limit.what}, instead of {limit.default}"
     if extras.last_good.config_map:
         yield f"last good configuration: kept in ConfigMap {extras.last_good.config_map}"
 

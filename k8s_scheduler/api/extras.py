@@ -13,6 +13,7 @@ from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.config_rules import RULE, Int32, Range
 from k8s_scheduler.api.config_struct import Configured
 from k8s_scheduler.api.field_errors import FieldError
+from k8s_scheduler.api.limits import NodeLimits, PodLimits
 
 EXTRAS_API_VERSION = "k8s-scheduler.io/v1alpha1"
 EXTRAS_KIND = "SchedulerExtras"
@@ -20,6 +21,9 @@ EXTRAS_KIND = "SchedulerExtras"
 _MAX_PODS: Final = Range(1, 10_000, "must be between 1 and 10000")
 # Nothing may hold the event loop for longer than 20 ms: leases and health checks wait behind it.
 _MAX_MILLISECONDS: Final = Range(1, 20, "must be between 1 and 20")
+_MAX_PER_SECOND: Final = Range(0, 1000, "must be between 0 and 1000")
+
+_MAX_VICTIMS: Final = Range(0, 1_000_000, "must be between 0 and 1000000")
 
 
 class Batch(Configured, frozen=True):
@@ -27,6 +31,21 @@ class Batch(Configured, frozen=True):
 
     max_pods: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_PODS})] = 16
     max_milliseconds: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_MILLISECONDS})] = 10
+
+
+class Preemption(Configured, frozen=True):
+    """How fast pods may be evicted for others, in all profiles together; 0 is no limit."""
+
+    max_victims_per_minute: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_VICTIMS})] = 0
+
+
+class Reasons(Configured, frozen=True):
+    """How often pods that wait are told, without an attempt, that something else holds them back.
+
+    Each telling is an event and a condition. 0: they are told at attempts only.
+    """
+
+    max_per_second: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_PER_SECOND})] = 20
 
 
 class NodeOwnership(Configured, frozen=True):
@@ -47,8 +66,12 @@ class SchedulerExtras(Configured, frozen=True):
     api_version: str = EXTRAS_API_VERSION
     kind: str = EXTRAS_KIND
     batch: Batch = Batch()
+    preemption: Preemption = Preemption()
+    reasons: Reasons = Reasons()
     node_ownership: NodeOwnership = NodeOwnership()
     last_good: LastGood = LastGood()
+    pod_limits: PodLimits = PodLimits()
+    node_limits: NodeLimits = NodeLimits()
 
 
 def extras_errors(extras: SchedulerExtras) -> list[FieldError]:

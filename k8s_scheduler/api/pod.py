@@ -7,7 +7,7 @@ import msgspec
 from k8s_scheduler.api.meta import Condition, Int32, Int64, Labels, ObjectMeta, Wire
 from k8s_scheduler.api.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
 from k8s_scheduler.api.taints import Toleration
-from k8s_scheduler.api.volumes import Volume
+from k8s_scheduler.api.volumes import Volume, read_volumes
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
@@ -79,14 +79,16 @@ class NodeAffinity(Wire, frozen=True, gc=False):
 
 
 class PodAffinityTerm(Wire, frozen=True, gc=False):
-    """Pods to be near to, or far from, within a topology."""
+    """Pods to be near to, or far from, within a topology.
+
+    `matchLabelKeys` and `mismatchLabelKeys` are not read: the API server has made them a part of
+    the selector.
+    """
 
     topology_key: str
     label_selector: LabelSelector | None = None
     namespaces: list[str] | None = None
     namespace_selector: LabelSelector | None = None
-    match_label_keys: list[str] | None = None
-    mismatch_label_keys: list[str] | None = None
 
 
 class WeightedPodAffinityTerm(Wire, frozen=True, gc=False):
@@ -159,8 +161,14 @@ class PodSpec(Wire, frozen=True, gc=False):
     scheduling_gates: list[SchedulingGate] | None = None
     host_network: bool = False
     host_users: bool | None = None
+    # Only those that plugins look at.
     volumes: list[Volume] | None = None
     resource_claims: list[PodResourceClaim] | None = None
+
+    def __post_init__(self) -> None:
+        """Keep of the volumes what is read; every pod has one with a name of its own."""
+        if self.volumes:
+            msgspec.structs.force_setattr(self, "volumes", read_volumes(self.volumes))
 
 
 class ContainerStatus(Wire, frozen=True, gc=False):

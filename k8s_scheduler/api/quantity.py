@@ -32,6 +32,8 @@ _GRAMMAR = re.compile(
 )
 # Far beyond anything that saturates or rounds to nothing, and quick to work with.
 _MAX_DIGITS = 1000
+# Longer texts are worked out each time: what is remembered takes 16 MiB at most.
+_REMEMBERED_CHARACTERS = 32
 
 
 class QuantityError(ValueError):
@@ -45,10 +47,19 @@ class QuantityError(ValueError):
         )
 
 
-@lru_cache(maxsize=65536)
 def nano(quantity: str | float) -> int:
     """Return the quantity in nano-units; what is finer than nano is rounded away from zero."""
-    text = str(quantity)
+    if isinstance(quantity, str) and len(quantity) > _REMEMBERED_CHARACTERS:
+        return _worked_out(quantity)
+    return _remembered(quantity)
+
+
+@lru_cache(maxsize=65536)
+def _remembered(quantity: str | float) -> int:
+    return _worked_out(str(quantity))
+
+
+def _worked_out(text: str) -> int:
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise QuantityError(text)

@@ -5,7 +5,6 @@ the scheduler's units: thousandths for cpu, whole units for everything else.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeAlias
 
 from k8s_scheduler.api.meta import ObjectMeta
@@ -23,6 +22,7 @@ from k8s_scheduler.api.pod_totals import (
     total_requests,
 )
 from k8s_scheduler.api.quantity import milli, nano, whole
+from k8s_scheduler.lib.byte_lru import ByteLru
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -35,6 +35,13 @@ _Items: TypeAlias = tuple[tuple[str, str | int | float], ...]
 # What a container without a request counts in scores, so that empty requests still spread.
 _DEFAULT_NANO = {CPU: nano("100m"), MEMORY: nano("200Mi")}
 
+
+# Sums of more requests are not remembered: replicas ask for few resources.
+_REMEMBERED_ITEMS = 32
+# Sums that were worked out lately, and about what an entry and each request in it take.
+REMEMBERED: ByteLru[tuple[_Items, ...], "Requests"] = ByteLru(8 * 1024 * 1024)
+_SUM_BYTES = 700
+_ITEM_BYTES = 350
 
 # 8,000 pods that take as much still have a sum.
 _MOST_OF_A_POD = 2**50
@@ -88,13 +95,26 @@ def pod_requests(pod: Pod, *, from_status: bool = False, with_pod_level: bool = 
     """
     if is_sum_of_containers(pod, from_status=from_status):
         lists = tuple(map(_request_items, pod.spec.containers or ()))
-        return _sum_of_containers(lists)
+        if sum(map(len, lists)) <= _REMEMBERED_ITEMS:
+            return _sum_of_containers(lists)
     return _worked_out(pod, from_status=from_status, with_pod_level=with_pod_level)
 
 
-@lru_cache(maxsize=4096)
 def _sum_of_containers(lists: tuple[_Items, ...]) -> Requests:
     """Return what containers with these requests take; replicas ask for the same."""
+    found = REMEMBERED.get(lists)
+    if found is None:
+        found = _summed(lists)
+        REMEMBERED.put(lists, found, _SUM_BYTES + sum(map(_size, lists)))
+    return found
+
+
+def _size(items: _Items) -> int:
+    """Return about how much requests take: as they are written, and added up."""
+    return _ITEM_BYTES * len(items) + sum(len(name) + len(str(value)) for name, value in items)
+
+
+def _summed(lists: tuple[_Items, ...]) -> Requests:
     containers = [Container(resources=ResourceRequirements(requests=dict(r))) for r in lists]
     return _worked_out(Pod(metadata=ObjectMeta(), spec=PodSpec(containers=containers)))
 

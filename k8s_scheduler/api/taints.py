@@ -45,7 +45,29 @@ class Toleration(Wire, frozen=True, gc=False):
         return self.operator == "Exists"
 
 
-def tolerates_all(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> bool:
+class Tolerations:
+    """What a pod puts up with, sorted by key: a taint asks those alone that may cover it.
+
+    So thousands of taints on a node and thousands of tolerations of a pod do not multiply.
+    """
+
+    __slots__ = ("_by_key",)
+
+    def __init__(self, listed: Iterable[Toleration]) -> None:
+        # Dicts stand for ordered sets.
+        self._by_key: dict[str, dict[Toleration, None]] = {}
+        for toleration in listed:
+            self._by_key.setdefault(toleration.key, {})[toleration] = None
+
+    def cover(self, taint: Taint) -> bool:
+        """Return whether some toleration covers a taint."""
+        by_key = self._by_key
+        for key in (taint.key, "") if taint.key else ("",):
+            if any(toleration.tolerates(taint) for toleration in by_key.get(key, ())):
+                return True
+        return False
+
+
+def tolerates_all(tolerations: Tolerations, taints: Iterable[Taint]) -> bool:
     """Return whether every taint is covered by some toleration."""
-    tolerations = tuple(tolerations)
-    return all(any(t.tolerates(taint) for t in tolerations) for taint in taints)
+    return all(map(tolerations.cover, taints))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from k8s_scheduler.api.meta import ObjectMeta
 from k8s_scheduler.api.pod import ResourceList
@@ -33,12 +33,21 @@ class UsedClaim:
     ephemeral: bool
 
 
-def claim_of(volume: Volume, pod_name: str) -> UsedClaim | None:
+class Named(Protocol):
+    """A pod that is asked for its name only if a claim is named after it."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+
+def claim_of(volume: Volume, pod: Named) -> UsedClaim | None:
     """Return the claim behind a pod's volume; None if there is none."""
     if volume.persistent_volume_claim is not None:
         return UsedClaim(volume.persistent_volume_claim.claim_name, ephemeral=False)
     if volume.ephemeral is not None:
-        return UsedClaim(f"{pod_name}-{volume.name}", ephemeral=True)
+        return UsedClaim(f"{pod.name}-{volume.name}", ephemeral=True)
     return None
 
 

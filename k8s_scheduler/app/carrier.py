@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from k8s_scheduler.api.meta import ObjectReference
+from k8s_scheduler.api.meta import ObjectReference, PodUid
 from k8s_scheduler.core.messages.outgoing import (
     Bind,
     ClearNomination,
@@ -84,6 +84,10 @@ class Carrier:
     def bind_room(self) -> int:
         """Return how many more binds are welcome now."""
         return self._dispatcher.bind_room()
+
+    def is_binding(self, uid: PodUid) -> bool:
+        """Return whether a bind of the pod is under way."""
+        return self._dispatcher.is_binding(uid)
 
     def _bind(self, bind: Bind) -> None:
         if logger.isEnabledFor(logging.DEBUG):

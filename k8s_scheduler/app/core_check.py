@@ -10,7 +10,8 @@ from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.meta import key_of
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.app.pump import Pump, reads_the_same
+from k8s_scheduler.app.changes import reads_the_same
+from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.kube.comparing import Difference
 from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.lib.slices import SliceMeter
@@ -45,6 +46,9 @@ class CoreCheck:
     async def compare(self) -> dict[str, list[Difference]]:
         """Return what the core had wrong, by resource; it has been told again."""
         found: dict[str, list[Difference]] = defaultdict(list)
+        if not self._pump.is_whole:
+            # It has failed, and another one is about to be told of everything.
+            return found
         held = self._pump.holdings
         async for node in self._sliced(self._nodes.store.values()):
             if _is_outdated(self._nodes, node):

@@ -19,9 +19,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from k8s_scheduler import __version__
+from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.app.collecting import watched_collector
 from k8s_scheduler.app.event_loop import new_event_loop
 from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.marks import NOTE
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.reload import Reload
 from k8s_scheduler.app.serving import serving
@@ -33,6 +35,8 @@ from k8s_scheduler.core.framework.profile import ProfileError
 from k8s_scheduler.kube.auth import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.informer import Informer
+from k8s_scheduler.kube.leader import Elector
+from k8s_scheduler.kube.lease_notes import note_on
 from k8s_scheduler.kube.syncing import all_synced
 from k8s_scheduler.kube.transport import ApiTransport
 from k8s_scheduler.lib.aiotasks import Supervisor
@@ -167,7 +171,14 @@ class Daemon:
         graph = self._graph
         if self._hang_seconds > 0:
             self._tasks.start("watchdog", self._around.watchdog(self._hang_seconds))
+        if graph.sentinel is not None:
+            kubeconfig = self._options.configuration.settings.client_connection.kubeconfig
+            work = self._around.sentinel(graph.sentinel.run, kubeconfig)
+            self._tasks.start("sentinel", work)
         self._tasks.start("self-check", graph.check.run())
+        self._tasks.start("restored storage", graph.restored.run())
+        self._tasks.start("rebuilding", graph.rebuilding.run())
+        self._tasks.start("memory", graph.memory.run())
         self._tasks.start("dispatcher", graph.dispatcher.run())
         self._tasks.start("writes", graph.writes.run())
         self._tasks.start("recorder", graph.recorder.run())
@@ -186,10 +197,11 @@ class Daemon:
             return
         if not self._delay_caches:
             self._tasks.start("caches", self._warm_up(), may_end=True)
-        version = await elector.acquire()
+        await elector.acquire()
+        marked = self._marked(elector)
         async with asyncio.TaskGroup() as group:
             holding = group.create_task(elector.hold())
-            deciding = group.create_task(self._take_over(version))
+            deciding = group.create_task(self._take_over(elector, marked))
             await holding
             self._graph.pump.forbid()
             deciding.cancel()
@@ -200,8 +212,12 @@ class Daemon:
         await self._fill_caches()
         self._around.keep_memory()
 
-    async def _take_over(self, version: str) -> None:
+    async def _take_over(self, elector: Elector, marked: dict[PodUid, int]) -> None:
         """See all that the last leader did before deciding anything.
+
+        Where there was no Lease, but pods that were bound in our name, there may be a leader whose
+        Lease was deleted, and that has not noticed: it is given the time to. A cluster in which
+        nothing was bound yet is not held up for that.
 
         Only what schedulers write is caught up with: pods, and nodes as the places they went to.
         Of the other kinds only volumes and claims are written by schedulers, and each write names
@@ -209,10 +225,27 @@ class Daemon:
         leader has at any moment, and lists of everything would hold up each take-over.
         """
         await self._fill_caches()
+        if elector.is_newborn and self._were_pods_bound():
+            logger.warning("There was no Lease although pods were bound, waiting for its duration")
+            await elector.let_others_stop()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._graph.nodes.catch_up(version))
-            group.create_task(self._graph.pods.catch_up(version))
+            group.create_task(self._graph.nodes.catch_up())
+            group.create_task(self._graph.pods.catch_up())
+        self._graph.pump.quarantine(marked)
         self._decide()
+
+    def _marked(self, elector: Elector) -> dict[PodUid, int]:
+        """Return the pods that ended processes, by what the leaders before have left behind."""
+        marks, lease = self._graph.marks, elector.lease
+        if marks is None or lease is None:
+            return {}
+        return marks.take_over(note_on(lease, NOTE))
+
+    def _were_pods_bound(self) -> bool:
+        """Return whether any pod of ours is on a node: somebody has scheduled in our name."""
+        names = self._graph.pump.core.scheduler_names
+        pods = self._graph.pods.store.values()
+        return any(pod.spec.node_name and pod.spec.scheduler_name in names for pod in pods)
 
     async def _fill_caches(self) -> None:
         """Watch everything and wait until all of it is complete. Doing it again does nothing.

@@ -13,6 +13,7 @@ from k8s_scheduler.api.config_load import FlagOverride
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.app.offers import Refusal
 from k8s_scheduler.console.open_paths import HEALTH_PATHS
+from k8s_scheduler.console.tls_settings import DEFAULT_TLS, TlsSettings
 
 DEFAULT_SECURE_PORT = 10259
 DEFAULT_REVIEW_TTL_SECONDS = 10.0
@@ -68,7 +69,8 @@ class RunOptions:
 
     `configuration` already holds what flags override: the kubeconfig to use is
     `configuration.settings.client_connection.kubeconfig`, empty for in-cluster credentials.
-    `cache_comparison_seconds` 0 means only on SIGUSR2, `hang_seconds` 0 that nobody watches.
+    `cache_comparison_seconds` 0 means only on SIGUSR2, `hang_seconds` 0 that nobody watches,
+    `memory_limit_bytes` 0 that there is no limit.
     `secure_port` 0 means that nothing is served. `record_file` None means no recording.
     """
 
@@ -81,6 +83,7 @@ class RunOptions:
     secure_port: int = DEFAULT_SECURE_PORT
     tls_cert_file: Path | None = None
     tls_private_key_file: Path | None = None
+    tls: TlsSettings = DEFAULT_TLS
     access: AccessOptions = AccessOptions()
     verbosity: int = 0
     logging_format: str = "text"
@@ -90,5 +93,6 @@ class RunOptions:
     verified_share: float = 0.0
     cache_comparison_seconds: float = DEFAULT_CACHE_COMPARISON_SECONDS
     hang_seconds: float = DEFAULT_HANG_SECONDS
+    memory_limit_bytes: int = 0
     record_file: Path | None = None
     record_max_bytes: int = DEFAULT_RECORD_MAX_BYTES

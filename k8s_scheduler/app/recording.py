@@ -12,6 +12,7 @@ shown by a metric, and scheduling goes on without it.
 """
 
 import asyncio
+import itertools
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -129,6 +130,16 @@ class Recording:
             for body in behind:
                 self._put(body)
             part.finish()
+
+    def start_segment(self) -> None:
+        """Begin another segment: the core is another one from now on."""
+        if self._behind is not None:
+            # What is left of the checkpoint before it; another core's could not follow it.
+            for body in itertools.chain(self._rest, self._behind):
+                self._put(body)
+            self._behind = None
+        if self._file is not None:
+            self._rotate()
 
     def flush(self) -> None:
         """Hand what is buffered to the operating system."""

@@ -26,10 +26,20 @@ _HEAD: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The service account that gets the rights; roles and bindings bear its name."""
+    """The service account that gets the rights; roles and bindings bear its name.
+
+    What belongs to no namespace may have another one: two accounts of one name in two namespaces
+    would otherwise share it, and the second to be applied would take it from the first.
+    """
 
     name: str
     namespace: str
+    cluster_name: str = ""
+
+    def name_of(self, role: Role) -> str:
+        """Return the name of a role and of its binding."""
+        in_cluster = not role.namespace and self.cluster_name
+        return (self.cluster_name if in_cluster else self.name) + role.ending
 
 
 def rights_manifest(roles: Iterable[Role], owner: Owner) -> str:
@@ -53,7 +63,7 @@ def _service_account(owner: Owner) -> list[str]:
 
 def _role(role: Role, owner: Owner) -> list[str]:
     kind = "Role" if role.namespace else "ClusterRole"
-    lines = _opening(f"{RBAC_GROUP}/v1", kind, owner.name + role.ending, role.namespace)
+    lines = _opening(f"{RBAC_GROUP}/v1", kind, owner.name_of(role), role.namespace)
     lines.append("rules:")
     said = ""
     for rule in role.rules:
@@ -89,7 +99,7 @@ def _list(key: str, values: Iterable[str]) -> Iterator[str]:
 
 def _binding(role: Role, owner: Owner) -> list[str]:
     kind = "Role" if role.namespace else "ClusterRole"
-    name = owner.name + role.ending
+    name = owner.name_of(role)
     return [
         *_opening(f"{RBAC_GROUP}/v1", f"{kind}Binding", name, role.namespace),
         "roleRef:",

@@ -71,9 +71,12 @@ def _certificate(options: RunOptions) -> Certificate:
     client_ca_file = options.access.client_ca_file
     if options.tls_cert_file is not None and options.tls_private_key_file is not None:
         return CertificateFiles(
-            options.tls_cert_file, options.tls_private_key_file, client_ca_file=client_ca_file
+            options.tls_cert_file,
+            options.tls_private_key_file,
+            client_ca_file=client_ca_file,
+            settings=options.tls,
         )
-    made = SelfSigned(bind_address=options.bind_address)
+    made = SelfSigned(bind_address=options.bind_address, settings=options.tls)
     if client_ca_file is not None:
         trust_clients(made.context, client_ca_file)
     return made

@@ -19,11 +19,11 @@ from k8s_scheduler import __version__
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.app.changes import reads_the_same
 from k8s_scheduler.app.collecting import keep_what_is_here, watched_collector
 from k8s_scheduler.app.event_loop import new_event_loop
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.lifecycle import refuse, stop_signal
-from k8s_scheduler.app.pump import reads_the_same
 from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.shadow_ending import hand_over
 from k8s_scheduler.app.shadow_options import ShadowOptions
@@ -89,7 +89,7 @@ async def _run(options: ShadowOptions) -> int:
     stop = stop_signal()
     connection = options.run.configuration.settings.client_connection
     try:
-        credentials = await load_credentials(connection.kubeconfig or None)
+        credentials = await load_credentials(connection.kubeconfig or None, ambient=True)
     except CredentialsError as error:
         return refuse(error, ExitCode.NO_CREDENTIALS)
     metrics = Metrics().with_process()
@@ -112,7 +112,14 @@ def wire_shadow(options: ShadowOptions, transport: Transport, metrics: Metrics) 
     """Join the parts. The core's own metrics are not shown: it schedules nothing."""
     clock = SteadyClock()
     meter = SliceMeter(metrics.report_slice)
-    core = Scheduler(Setup(profiles=options.following))
+    extras = options.run.configuration.extras
+    core = Scheduler(
+        Setup(
+            profiles=options.following,
+            pod_limits=extras.pod_limits,
+            node_limits=extras.node_limits,
+        )
+    )
     names = [profile.scheduler_name for profile in options.following]
     shown = ShadowMetrics(metrics.registry, profiles=names, results=[r.value for r in Result])
     report = Report(names, shown)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from k8s_scheduler.app.collecting import keep_what_is_here
+from k8s_scheduler.app.sentinel import Work, in_own_thread
 from k8s_scheduler.app.warming import warm_up
 from k8s_scheduler.app.watchdog import watch_loop
 from k8s_scheduler.core.scheduler import Setup
@@ -56,6 +57,8 @@ class Surroundings:
     keep_memory: Callable[[], None] = keep_what_is_here
     # Told how long the loop may hang.
     watchdog: Callable[[float], Coroutine[Any, Any, None]] = watch_loop
+    # Told what has to go on while the loop stands still, and by which kubeconfig.
+    sentinel: Callable[[Work, str], Coroutine[Any, Any, None]] = in_own_thread
 
     def timing(self) -> Timing:
         """Return the ordinary clock, sleep and chance."""

@@ -63,13 +63,18 @@ class Swap:
             raise SwapError(str(error)) from error
         needed = sorted({kind for profile in compiled.values() for kind in profile.kinds})
         graph = self._graph
+        if not graph.pump.is_whole:
+            raise NotNowError("the scheduler's core has failed and is being made anew")
         await self._watch([kind for kind in needed if kind not in self._watched()])
-        new = graph.pump.reconfigure(
-            setup.profiles, settings_of(setup.queue), configuration.extras.batch
-        )
+        if not graph.pump.is_whole:
+            raise NotNowError("the scheduler's core has failed and is being made anew")
+        before = graph.pump.core.setup
+        new = graph.pump.reconfigure(setup.profiles, settings_of(setup.queue), configuration.extras)
         graph.writes.resize(configuration.settings.parallelism)
         if new:
             await graph.pump.introduce(new, graph.pods.store)
+        if (setup.pod_limits, setup.node_limits) != (before.pod_limits, before.node_limits):
+            await graph.pump.renew(graph.nodes.store, graph.pods.store)
         await self.tidy()
 
     async def tidy(self) -> None:
@@ -115,4 +120,4 @@ class Swap:
         name = informer.resource.plural
         if name in self._tasks:
             await self._tasks.stop(name)
-        await self._graph.pump.forget(kind, informer.store.values())
+        await self._graph.pump.forget(kind, informer.store)

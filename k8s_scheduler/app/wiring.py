@@ -8,14 +8,22 @@ from typing import Any
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.resources import REMEMBERED
 from k8s_scheduler.app.carrier import Carrier
 from k8s_scheduler.app.core_check import CoreCheck
+from k8s_scheduler.app.marks import Marks
+from k8s_scheduler.app.memory import CacheSize, MemoryWatch
 from k8s_scheduler.app.options import Evaluation, RunOptions
 from k8s_scheduler.app.pump import Pump
+from k8s_scheduler.app.rebuilding import Rebuilding
 from k8s_scheduler.app.recording import Recording
 from k8s_scheduler.app.reload_parts import ReloadParts, reload_parts
+from k8s_scheduler.app.restored import Restored
 from k8s_scheduler.app.self_check import SelfCheck
+from k8s_scheduler.app.sentinel import Sentinel
 from k8s_scheduler.app.surroundings import Surroundings
+from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
+from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler, Setup
@@ -29,13 +37,17 @@ from k8s_scheduler.kube.pod_reader import PodReader
 from k8s_scheduler.kube.recorder import EventRecorder
 from k8s_scheduler.kube.rejections import Rejections
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS, Resource, T
-from k8s_scheduler.kube.throttle import rate_limit
+from k8s_scheduler.kube.set_back import SetBack, Signals
+from k8s_scheduler.kube.throttle import gated, rate_limit
+from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.kube.write_lane import WriteLane
 from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import Metrics
 
 _WRITE_SECONDS = 4.0
+# A page of the comparison after an outage: it is asked for again if the answer was lost.
+_PAGE_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -57,9 +69,14 @@ class Graph:
     rejections: Rejections
     recording: Recording | None
     elector: Elector | None
+    marks: Marks | None
+    sentinel: Sentinel | None
     check: SelfCheck
     reload: ReloadParts
     watch: Callable[[Kind], Informer[ClusterObject]]
+    restored: Restored
+    rebuilding: Rebuilding
+    memory: MemoryWatch
 
     def informers(self) -> Iterator[Informer[Any]]:
         """Yield every informer."""
@@ -88,9 +105,13 @@ def setup_of(options: RunOptions) -> Setup:
             ),
             parked_limit_seconds=options.pod_max_in_unschedulable_pods_seconds,
             max_attempts=options.pod_max_attempts,
+            renewals_per_second=options.configuration.extras.reasons.max_per_second,
         ),
         keeps_evaluations=options.evaluation is Evaluation.INCREMENTAL,
         verified_share=options.verified_share,
+        pod_limits=options.configuration.extras.pod_limits,
+        node_limits=options.configuration.extras.node_limits,
+        max_victims_per_minute=options.configuration.extras.preemption.max_victims_per_minute,
     )
 
 
@@ -112,16 +133,37 @@ def wire(
     admit = rate_limit(qps=connection.qps, burst=connection.burst)
     clock = SteadyClock(wall=lambda: around.wall_clock_ns() / 1e9, monotonic=around.clock)
     meter = SliceMeter(metrics.report_slice, around.cpu_clock)
-    core = Scheduler(setup, metrics=metrics.scheduler, perf=around.perf)
-    elector = _elector(options, transport, metrics, around)
+    lease = _lease_config(options, around)
+    marks = None if lease is None else Marks(lease.identity, around.clock)
+    make_core = functools.partial(
+        Scheduler,
+        metrics=metrics.scheduler,
+        perf=around.perf,
+        witness=None if marks is None else marks.begin,
+    )
+    core = make_core(setup)
+
+    def set_back(news: SetBack) -> None:
+        # Whoever acts on it comes last: it acts on all that are made before.
+        graph.restored.notice(news)
+
+    def returned(resource: str) -> None:
+        graph.restored.returned(resource)
+
+    signals = Signals(set_back, returned)
+    elector = None if lease is None else _elector(lease, transport, metrics, around, signals)
     may_write = _always if elector is None else elector.may_write
+    if elector is not None:
+        admit = gated(admit, elector.writes_may_begin)
     batch = options.configuration.extras.batch
-    pump = Pump(core, clock=clock, meter=meter, batch=batch, may_decide=may_write)
+    pump = Pump(core, clock=clock, meter=meter, batch=batch, may_decide=may_write, marks=marks)
     dispatcher = Dispatcher(
         transport,
         metrics=metrics.kube,
         on_bind_outcome=pump.bind_ended,
-        may_write=may_write,
+        may_write=lambda: may_write() and not pump.is_set_back,
+        on_held_back=pump.hold_back,
+        on_room=pump.room_made,
         admit=admit,
         config=DispatcherConfig(call_timeout_seconds=_write_seconds(options)),
         wall_clock_ns=around.wall_clock_ns,
@@ -146,11 +188,11 @@ def wire(
         call_timeout_seconds=_write_seconds(options),
         **around.timing(),
     )
-    recording = _recording(options, core, clock=clock, meter=meter, metrics=metrics)
+    recording = _recording(options, pump, clock=clock, meter=meter, metrics=metrics)
     reader = PodReader(transport, on_read=pump.pod_read, admit=admit, clock=around.clock)
     carrier = Carrier(dispatcher, recorder, writes, reader, wall_clock_ns=around.wall_clock_ns)
     pump.connect(carrier, recording)
-    watching = _Watching(transport, metrics, meter, around)
+    watching = _Watching(transport, metrics, meter, around, signals)
     nodes = watching.informer(NODES)
     nodes.add_handler(pump.node_changed)
     pods = watching.informer(PODS)
@@ -158,7 +200,7 @@ def wire(
     rejections = Rejections(
         transport,
         metrics=metrics.kube,
-        is_ours=lambda name: name in core.scheduler_names,
+        is_ours=lambda name: name in pump.core.scheduler_names,
         may_look=may_write,
         **around.timing(),
     )
@@ -183,8 +225,14 @@ def wire(
         # A change of the configuration changes them.
         return graph.watched()
 
+    def comparer(informer: Informer[Any], **timing: float) -> Comparer[Any]:
+        return Comparer(transport, informer, meter=meter, sleep=around.sleep, **timing)
+
+    def informers() -> Iterator[Informer[Any]]:
+        return graph.informers()
+
     def comparers() -> Mapping[Informer[Any], Comparer[Any]]:
-        return {each: Comparer(transport, each, meter=meter) for each in graph.informers()}
+        return {each: comparer(each) for each in graph.informers()}
 
     check = SelfCheck(
         CoreCheck(pump, nodes, pods, watched, meter=meter),
@@ -206,13 +254,65 @@ def wire(
         rejections=rejections,
         recording=recording,
         elector=elector,
+        marks=marks,
+        sentinel=None
+        if lease is None or marks is None
+        else Sentinel(marks, lease, clock=around.clock, sleep=around.sleep),
         check=check,
         reload=reload,
         watch=watch,
+        restored=Restored(
+            pump,
+            informers,
+            functools.partial(comparer, timeout_seconds=_PAGE_SECONDS),
+            pods=lambda: pods.store,
+            metrics=metrics.kube,
+            clock=around.boot_clock,
+            sleep=around.sleep,
+        ),
+        rebuilding=Rebuilding(
+            pump,
+            make_core,
+            nodes=nodes,
+            pods=pods,
+            others=watched,
+            dispatcher=dispatcher,
+            writes=writes,
+            meter=meter,
+            metrics=metrics.scheduler,
+        ),
+        memory=_memory(options, pump, dispatcher, recorder, metrics=metrics, sleep=around.sleep),
     )
     if recording is not None:
         recording.follow(lambda: _progress(graph.informers()))
     return graph
+
+
+def _memory(
+    options: RunOptions,
+    pump: Pump,
+    dispatcher: Dispatcher,
+    recorder: EventRecorder,
+    *,
+    metrics: Metrics,
+    sleep: Sleep,
+) -> MemoryWatch:
+    def sizes() -> Mapping[str, CacheSize]:
+        series, conditions = recorder.series, dispatcher.waiting_conditions
+        return {
+            "requests": CacheSize(REMEMBERED.nbytes, REMEMBERED.dropped),
+            "events": CacheSize(series.nbytes, series.dropped),
+            "conditions": CacheSize(conditions.nbytes, conditions.dropped),
+        }
+
+    return MemoryWatch(
+        options.memory_limit_bytes,
+        budget_bytes=DEFAULT_BYTES,
+        set_budget=pump.limit_caches,
+        sizes=sizes,
+        metrics=metrics.scheduler,
+        sleep=sleep,
+    )
 
 
 def _progress(informers: Iterable[Informer[Any]]) -> Iterator[tuple[str, str]]:
@@ -234,6 +334,7 @@ class _Watching:
     metrics: Metrics
     meter: SliceMeter
     around: Surroundings
+    signals: Signals
 
     def informer(self, resource: Resource[T]) -> Informer[T]:
         return Informer(
@@ -243,16 +344,15 @@ class _Watching:
             meter=self.meter,
             pace=self.around.pace,
             rng=self.around.rng,
+            signals=self.signals,
         )
 
 
-def _elector(
-    options: RunOptions, transport: Transport, metrics: Metrics, around: Surroundings
-) -> Elector | None:
+def _lease_config(options: RunOptions, around: Surroundings) -> LeaseConfig | None:
     election = options.configuration.settings.leader_election
     if not election.leader_elect:
         return None
-    config = LeaseConfig(
+    return LeaseConfig(
         name=election.resource_name,
         namespace=election.resource_namespace,
         identity=f"{around.hostname}_{around.instance}",
@@ -260,6 +360,15 @@ def _elector(
         renew_deadline_seconds=election.renew_deadline_seconds,
         retry_period_seconds=election.retry_period_seconds,
     )
+
+
+def _elector(
+    config: LeaseConfig,
+    transport: Transport,
+    metrics: Metrics,
+    around: Surroundings,
+    signals: Signals,
+) -> Elector:
     return Elector(
         transport,
         config,
@@ -268,6 +377,7 @@ def _elector(
         wall_clock_ns=around.wall_clock_ns,
         sleep=around.sleep,
         uniform=around.rng.random,
+        set_back=signals.set_back,
     )
 
 
@@ -282,7 +392,7 @@ def _write_seconds(options: RunOptions) -> float:
 
 def _recording(
     options: RunOptions,
-    core: Scheduler,
+    pump: Pump,
     *,
     clock: Callable[[], float],
     meter: SliceMeter,
@@ -290,11 +400,16 @@ def _recording(
 ) -> Recording | None:
     if options.record_file is None:
         return None
+
+    def checkpoint() -> Checkpoint:
+        # Of the core that is driven then: it may be another one.
+        return pump.core.checkpoint()
+
     return Recording(
         options.record_file,
-        setup=lambda: core.setup,
+        setup=lambda: pump.core.setup,
         max_bytes=options.record_max_bytes,
-        checkpoint=core.checkpoint,
+        checkpoint=checkpoint,
         clock=clock,
         meter=meter,
         metrics=metrics.recording,

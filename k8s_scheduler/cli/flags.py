@@ -14,9 +14,11 @@ import click
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.durations import parse_duration
 from k8s_scheduler.api.names import is_namespace, is_subdomain
+from k8s_scheduler.api.quantity import QuantityError, nano, whole
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+_LEAST_BYTES: Final = 64 * 1024 * 1024
 _LEVELS: Final = {str(level): level for level in range(11)}
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
@@ -56,6 +58,22 @@ class GoDuration(click.ParamType[float]):
             least = f"{self._least_seconds}s"
             self.fail(f'"{value}" is too short: give {least} or more, or 0 for never', param, ctx)
         return seconds
+
+
+class ByteSize(click.ParamType[int]):
+    """A number of bytes as a Kubernetes quantity; what is too small to run in is a mistake."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the bytes."""
+        try:
+            size = whole(nano(value))
+        except QuantityError as error:
+            self.fail(str(error), param, ctx)
+        if size != 0 and size < _LEAST_BYTES:
+            self.fail(f'"{value}" is too small: give 64Mi or more, or 0 for no limit', param, ctx)
+        return size
 
 
 class Share(click.FloatRange):

@@ -32,6 +32,12 @@ from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_
     help="Name of the service account, the roles and the bindings.",
 )
 @click.option(
+    "--cluster-name",
+    type=ObjectName(),
+    show_default="as --name",
+    help="Name of the ClusterRole and its binding; two accounts of one name need two.",
+)
+@click.option(
     "--secure-port",
     type=click.IntRange(0, 65535),
     default=DEFAULT_SECURE_PORT,
@@ -66,7 +72,7 @@ def rbac(**parameters: Any) -> None:
     flags = ConfigurationFlags(
         config_file=Path(file) if file else None, leader_election=take_leader_election(parameters)
     )
-    owner = Owner(parameters["name"], parameters["namespace"])
+    owner = Owner(parameters["name"], parameters["namespace"], parameters["cluster_name"] or "")
     try:
         configuration = load(flags)
         in_file = configuration.extras.last_good.config_map or f"{owner.name}-last-good"

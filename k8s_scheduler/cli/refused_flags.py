@@ -14,7 +14,7 @@ _LOOKUP = (
     "--client-ca-file to accept client certificates"
 )
 _PROXY = "an authenticating proxy in front is not supported; give the scraper a token of its own"
-_TLS = "the server uses Python's TLS defaults: version 1.2 and later, strong ciphers"
+_CURVES = "the TLS library chooses the curve; --tls-min-version and --tls-cipher-suites can be set"
 _HTTP2 = "the server speaks HTTP/1.1"
 _SHARING = "a port that is in use is an error"
 _METRICS = "all metrics are always shown; drop labels or metrics when scraping"
@@ -26,9 +26,7 @@ REFUSED_FLAGS: Final[Mapping[str, str]] = {
     "--write-config-to": "use `k8s-scheduler config defaults`, or `config check` with a file",
     "--master": "give --kubeconfig a file that names the API server's address",
     "--cert-dir": "give --tls-cert-file and --tls-private-key-file, or none for a self-signed one",
-    "--tls-cipher-suites": _TLS,
-    "--tls-curve-preferences": _TLS,
-    "--tls-min-version": _TLS,
+    "--tls-curve-preferences": _CURVES,
     "--tls-sni-cert-key": "one certificate is served; give --tls-cert-file",
     "--http2-max-streams-per-connection": _HTTP2,
     "--disable-http2-serving": f"{_HTTP2} anyway",

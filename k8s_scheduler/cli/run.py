@@ -14,6 +14,7 @@ from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.field_errors import ConfigurationError
 from k8s_scheduler.app.configuration import log_warnings
 from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.memory import default_limit_bytes
 from k8s_scheduler.app.options import (
     DEFAULT_RECORD_MAX_BYTES,
     ConfigurationFlags,
@@ -21,10 +22,15 @@ from k8s_scheduler.app.options import (
     RunOptions,
 )
 from k8s_scheduler.cli.access_flags import take_access
-from k8s_scheduler.cli.flags import ConfigMapReference, GoDuration, Share
+from k8s_scheduler.cli.flags import ByteSize, ConfigMapReference, GoDuration, Share
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
 from k8s_scheduler.cli.refused_flags import KubeSchedulerCommand
-from k8s_scheduler.cli.serving_flags import check_serving, log_unserved, serving_options
+from k8s_scheduler.cli.serving_flags import (
+    check_serving,
+    log_unserved,
+    serving_options,
+    take_tls,
+)
 from k8s_scheduler.obs import logging as logs
 
 if TYPE_CHECKING:
@@ -49,7 +55,10 @@ _SHORTEST_HANG_SECONDS = 1
     type=ConfigMapReference(with_key=False),
     help="ConfigMap in which the last good configuration is kept, to start with if need be.",
 )
-@click.option("--kubeconfig", help="Kubeconfig file; without one, in-cluster credentials.")
+@click.option(
+    "--kubeconfig",
+    help="Kubeconfig file; without one, in-cluster credentials. $KUBECONFIG is not looked at.",
+)
 @leader_election_options
 @serving_options
 @click.option(
@@ -106,6 +115,14 @@ _SHORTEST_HANG_SECONDS = 1
     show_default=True,
     help="A process whose event loop stands still for so long writes its stacks and ends; 0 never.",
 )
+@click.option(
+    "--memory-limit",
+    "memory_limit_bytes",
+    type=ByteSize(),
+    default=None,
+    show_default="80% of the cgroup's limit",
+    help="Memory below which caches shrink, such as 3Gi; 0 for no limit.",
+)
 @click.option("--record", "record_file", type=_FILE, help="Record every input of the core here.")
 @click.option(
     "--record-max-bytes",
@@ -137,14 +154,18 @@ def run(**parameters: Any) -> None:
     if flags.config_map and flags.last_good and flags.config_map.is_in_same_map(flags.last_good):
         raise click.UsageError("--config-map and --last-good-config-map name the same ConfigMap")
     access = take_access(parameters)
+    tls = take_tls(parameters)
     logs.configure(parameters["logging_format"], parameters["verbosity"])
     log_unserved(click.get_current_context())
+    if parameters["memory_limit_bytes"] is None:
+        parameters["memory_limit_bytes"] = default_limit_bytes()
     start = _start(flags)
     log_warnings(start.configuration, flags)
     options = RunOptions(
         configuration=start.configuration,
         configuration_flags=flags,
         access=access,
+        tls=tls,
         configuration_text=start.text,
         configuration_refused=start.refused,
         **parameters,

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from k8s_scheduler.app.options import DEFAULT_SECURE_PORT
 from k8s_scheduler.cli.access_flags import access_options
 from k8s_scheduler.cli.flags import IpAddress, Verbosity
+from k8s_scheduler.console.tls_settings import DEFAULT_VERSION, VERSIONS, TlsSettings
 from k8s_scheduler.obs import logging as logs
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
@@ -23,6 +24,8 @@ _OF_THE_PORT: Final = (
     "bind_address",
     "tls_cert_file",
     "tls_private_key_file",
+    "tls_min_version",
+    "tls_cipher_suites",
     "authentication_kubeconfig",
     "authorization_kubeconfig",
     "client_ca_file",
@@ -54,6 +57,20 @@ def serving_options(function: _Decorated) -> _Decorated:
             "--tls-cert-file", type=_FILE, help="Serving certificate; else a self-signed one."
         ),
         click.option("--tls-private-key-file", type=_FILE, help="Key of the serving certificate."),
+        click.option(
+            "--tls-min-version",
+            metavar="VERSION",
+            default=DEFAULT_VERSION,
+            show_default=True,
+            help=f"Lowest TLS version that is offered: {' or '.join(VERSIONS)}.",
+        ),
+        click.option(
+            "--tls-cipher-suites",
+            metavar="NAMES",
+            default="",
+            show_default="a narrow choice of TLS 1.2 suites",
+            help="Cipher suites of TLS 1.2, by Go's names with commas between them.",
+        ),
         access_options,
         click.option(
             "-v",
@@ -81,6 +98,16 @@ def check_serving(parameters: Mapping[str, Any]) -> None:
     """Raise click.UsageError where the flags don't go together."""
     if bool(parameters["tls_cert_file"]) != bool(parameters["tls_private_key_file"]):
         raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+
+
+def take_tls(parameters: dict[str, Any]) -> TlsSettings:
+    """Take the flags about TLS versions and ciphers out of a command's parameters."""
+    version = parameters.pop("tls_min_version")
+    suites = [name.strip() for name in parameters.pop("tls_cipher_suites").split(",")]
+    try:
+        return TlsSettings.of(version, [name for name in suites if name])
+    except ValueError as error:
+        raise click.UsageError(f"--tls-min-version, --tls-cipher-suites: {error}") from error
 
 
 def log_unserved(context: click.Context) -> None:

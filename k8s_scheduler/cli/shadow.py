@@ -19,7 +19,12 @@ from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
 from k8s_scheduler.app.shadow_options import ShadowOptions, UnknownProfileError, following_profiles
 from k8s_scheduler.cli.access_flags import take_access
 from k8s_scheduler.cli.flags import GoDuration, Share
-from k8s_scheduler.cli.serving_flags import check_serving, log_unserved, serving_options
+from k8s_scheduler.cli.serving_flags import (
+    check_serving,
+    log_unserved,
+    serving_options,
+    take_tls,
+)
 from k8s_scheduler.obs import logging as logs
 
 logger = logging.getLogger(__name__)
@@ -29,7 +34,11 @@ _FILE = click.Path(path_type=Path)
 
 @click.command("shadow")
 @click.option("--config", "config_file", help="Configuration file, as of run.")
-@click.option("--kubeconfig", help="Kubeconfig file; without one, in-cluster credentials.")
+@click.option(
+    "--kubeconfig",
+    help="Kubeconfig file; without one, in-cluster credentials, or else kubectl's: $KUBECONFIG, "
+    "~/.kube/config.",
+)
 @click.option(
     "--scheduler-name",
     "scheduler_names",
@@ -95,6 +104,7 @@ def shadow(**parameters: Any) -> None:
     )
     names = parameters.pop("scheduler_names")
     access = take_access(parameters)
+    tls = take_tls(parameters)
     _check(parameters)
     logs.configure(parameters["logging_format"], parameters["verbosity"])
     log_unserved(click.get_current_context())
@@ -114,6 +124,7 @@ def shadow(**parameters: Any) -> None:
         configuration=configuration,
         configuration_flags=flags,
         access=access,
+        tls=tls,
         **{name: parameters.pop(name) for name in common},
     )
     from k8s_scheduler.app.shadow import run as run_shadow  # noqa: PLC0415  --help stays quick

@@ -1,9 +1,9 @@
 """The serving certificate: given as files and read again when they change, or made at start.
 
 Invariants: a pair that does not fit together never replaces one that does. A new pair gets a
-context of its own, with which new connections are then taken (`renewed`, `server.py`): a context
-that had the old pair would keep it beside the new one if their keys are of different kinds, and
-show either. It is not done by a callback for server names, with which anybody could fill the log:
+context of its own, with which new connections are then taken (`connections.py`): a context that had
+the old pair would keep it beside the new one if their keys are of different kinds, and show either.
+It is not done by a callback for server names, with which anybody could fill the log:
 Python writes a traceback for each name that is not ASCII. A self-signed key exists in memory only:
 it passes through an anonymous file, or, where the system has none, through a temporary file that is
 gone before anybody connects. So a read-only root file system is fine.
@@ -31,6 +31,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from k8s_scheduler.console.tls_settings import DEFAULT_TLS, TlsSettings
 from k8s_scheduler.kube.tls import verify_as_go_does
 
 logger = logging.getLogger(__name__)
@@ -77,22 +78,26 @@ class CertificateFiles:
     """A pair of files, and the context that serves what they hold now: another one when renewed."""
 
     def __init__(
-        self, cert_file: Path, key_file: Path, *, client_ca_file: Path | None = None
+        self,
+        cert_file: Path,
+        key_file: Path,
+        *,
+        client_ca_file: Path | None = None,
+        settings: TlsSettings = DEFAULT_TLS,
     ) -> None:
         """Serve the pair; clients may show certificates of the authorities, if there are any."""
+        self._settings = settings
         self._cert_file = cert_file
         self._key_file = key_file
         self._client_ca_file = client_ca_file
         self._signature = self._look()
         self.context = self._load()
-        self.renewed = asyncio.Event()
 
     async def keep_current(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Look at the files again and again, for as long as the server runs."""
         while True:
             await sleep(_LOOK_SECONDS)
-            if await asyncio.to_thread(self.refresh):
-                self.renewed.set()
+            await asyncio.to_thread(self.refresh)
 
     def refresh(self) -> bool:
         """Take a changed pair into use; return whether it did."""
@@ -119,7 +124,7 @@ class CertificateFiles:
         return tuple((stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in found)
 
     def _load(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context = self._settings.server_context()
         try:
             context.load_cert_chain(self._cert_file, self._key_file, password=self._refuse_password)
         except (OSError, ValueError) as error:
@@ -138,10 +143,12 @@ class CertificateFiles:
 class SelfSigned:
     """A certificate of our own making, for probes and scrapers that do not check it."""
 
-    def __init__(self, *, bind_address: str = "127.0.0.1") -> None:
+    def __init__(
+        self, *, bind_address: str = "127.0.0.1", settings: TlsSettings = DEFAULT_TLS
+    ) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         self.certificate_pem = _self_sign(key, bind_address)
-        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.context = settings.server_context()
         key_pem = key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -149,7 +156,6 @@ class SelfSigned:
         )
         with _as_file(self.certificate_pem + key_pem) as path:
             self.context.load_cert_chain(path)
-        self.renewed = asyncio.Event()
 
     async def keep_current(self) -> None:
         """Do nothing: it outlives the process."""

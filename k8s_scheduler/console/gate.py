@@ -11,27 +11,26 @@ As kube-scheduler does it, for every path there is and will be:
 Whatever goes wrong on the way keeps the door shut. Answers are kept for a few seconds, so that a
 scraper costs the API server next to nothing, in caches of a fixed size: a stream of made-up tokens
 cannot fill the memory. A token is never kept: the caches know it by its HMAC under a key of this
-process. And few reviews are under way at a time, so that whoever can reach the port cannot keep
-the API server busy through us.
+process. How many reviews are made, and for whom first, is in `turns.py`: whoever can reach the port
+cannot keep the API server busy through us, nor keep scrapers out.
 
 One difference from kube-scheduler: an open path is open also to somebody with a bad token, who
 would get 401 there. Health must not depend on whether the API server can be asked.
 """
 
-import asyncio
 import hashlib
 import hmac
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import msgspec
 
 from k8s_scheduler.console.open_paths import OpenPaths
+from k8s_scheduler.console.turns import BusyError, Turns
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import Forbidden, KubeError
 from k8s_scheduler.kube.reviews import ACCESS_REVIEWS, NOBODY, TOKEN_REVIEWS, Permission, User
@@ -41,9 +40,6 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_TTL_SECONDS: Final = 10.0
 CACHE_SIZE: Final = 1024
-REVIEWS_AT_ONCE: Final = 8
-# More than these wait for nothing but overload.
-WAITING_MOST: Final = 64
 # Whoever has this group may do everything, at every API server: no need to ask.
 MASTERS: Final = "system:masters"
 
@@ -57,6 +53,8 @@ class Knock:
     authorization: str = field(default="", repr=False)
     # Who the client's certificate names, if there was one and it was verified.
     certified: User | None = None
+    # Where the connection comes from.
+    address: str = ""
 
     @property
     def token(self) -> str:
@@ -107,10 +105,6 @@ UNAUTHORIZED: Final = Refusal(401, "Unauthorized", "Unauthorized")
 _BUSY: Final = Refusal(429, "TooManyRequests", "too many requests, please try again later")
 
 
-class _BusyError(Exception):
-    """More wait for a review than it is worth waiting behind."""
-
-
 class HealthOnly:
     """Shows open paths and nothing else: what is served without anybody to ask."""
 
@@ -141,8 +135,7 @@ class ReviewingGate:
             size=CACHE_SIZE, clock=clock
         )
         self._rights: ExpiringCache[bytes, Permission] = ExpiringCache(size=CACHE_SIZE, clock=clock)
-        self._asking = asyncio.Semaphore(REVIEWS_AT_ONCE)
-        self._waiting = 0
+        self._turns = Turns(clock)
         self._log = BoundedLog(logger, clock)
 
     async def admit(self, knock: Knock) -> Refusal | None:
@@ -151,15 +144,16 @@ class ReviewingGate:
             return None
         try:
             return await self._judge(knock)
-        except _BusyError:
-            self._log.warning("busy", "requests are turned away: too many wait for a review")
+        except BusyError:
+            self._log.warning("busy", "requests are turned away: too many need a review")
             return _BUSY
 
     async def _judge(self, knock: Knock) -> Refusal | None:
-        user = knock.certified
+        user, token = knock.certified, b""
         if user is None and knock.token:
+            token = self._digest(knock.token.encode("utf-8", "surrogateescape"))
             try:
-                user = await self._whose(knock.token)
+                user = await self._whose(knock, token)
             except KubeError as error:
                 self._complain(TOKEN_REVIEWS, error)
                 user = None
@@ -169,49 +163,39 @@ class ReviewingGate:
         if MASTERS in user.groups:
             return None
         try:
-            permission = await self._permission(user, knock)
+            permission = await self._permission(user, knock, token)
         except KubeError as error:
             self._complain(ACCESS_REVIEWS, error)
             text = f'Internal Server Error: "{knock.path}": the right could not be looked up'
             return Refusal(500, "InternalError", text)
-        return None if permission.allowed else _forbidden(user, knock, permission.reason)
+        if not permission.allowed:
+            return _forbidden(user, knock, permission.reason)
+        self._turns.let_in(token, knock.address)
+        return None
 
-    async def _whose(self, token: str) -> User | None:
-        if not token.isascii():
+    async def _whose(self, knock: Knock, token: bytes) -> User | None:
+        if not knock.token.isascii():
             return None
-        key = self._digest(token.encode())
-        known = self._users.get(key)
+        known = self._users.get(token)
         if known is None:
-            async with self._turn():
-                known = (await self._reviews.authenticate(token),)
-            self._users.put(key, known, seconds=self._times.token_seconds)
+            async with self._turns.turn(token, knock.address):
+                known = (await self._reviews.authenticate(knock.token),)
+            self._users.put(token, known, seconds=self._times.token_seconds)
         return known[0]
 
-    async def _permission(self, user: User, knock: Knock) -> Permission:
+    async def _permission(self, user: User, knock: Knock, token: bytes) -> Permission:
         verb = knock.method.lower()
         extra = {key: list(values) for key, values in sorted(user.extra.items())}
         about = [user.name, user.uid, list(user.groups), extra, verb, knock.path]
         key = self._digest(msgspec.json.encode(about))
         known = self._rights.get(key)
         if known is None:
-            async with self._turn():
+            async with self._turns.turn(token, knock.address):
                 known = await self._reviews.authorize(user, verb=verb, path=knock.path)
             times = self._times
             seconds = times.allowed_seconds if known.allowed else times.denied_seconds
             self._rights.put(key, known, seconds=seconds)
         return known
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """Wait for leave to ask; whoever is known already needs none, however many wait."""
-        if self._waiting >= WAITING_MOST:
-            raise _BusyError
-        self._waiting += 1
-        try:
-            async with self._asking:
-                yield
-        finally:
-            self._waiting -= 1
 
     def _digest(self, content: bytes) -> bytes:
         return hmac.digest(self._key, content, hashlib.sha256)

@@ -33,6 +33,7 @@ def guarded_by(gate: Gate) -> Middleware:
                 path,
                 request.headers.get("Authorization", ""),
                 certified_user(request.get_extra_info("peercert")),
+                request.remote or "",
             )
         )
         return await handler(request) if refusal is None else _answer(refusal)

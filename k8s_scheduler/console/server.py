@@ -32,6 +32,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
 
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.console.connections import Connections
 from k8s_scheduler.console.gate import Gate, HealthOnly
 from k8s_scheduler.console.guarding import guarded_by
 from k8s_scheduler.console.health import Check, health_page
@@ -43,9 +44,8 @@ from k8s_scheduler.lib.slices import SliceMeter, silent_meter
 logger = logging.getLogger(__name__)
 
 _CLOSE_SECONDS: Final = 2.0
-_RENEW_AGAIN_SECONDS: Final = 10.0
-# How long a connection may ask for nothing, kube-scheduler's number. Whoever can reach the port
-# could else hold as many as there are file descriptors.
+# How long a connection may ask for nothing, kube-scheduler's number. How many there may be at all
+# is in connections.py.
 _IDLE_SECONDS: Final = 90.0
 # How long a page may take that is sent in pieces: a reader who stops reading holds up the next.
 _SEND_SECONDS: Final = 60.0
@@ -67,12 +67,7 @@ class Certificate(Protocol):
 
     @property
     def context(self) -> ssl.SSLContext:
-        """Return the context to serve with; another one once `renewed` is set."""
-        ...
-
-    @property
-    def renewed(self) -> asyncio.Event:
-        """Set whenever new connections are to be taken with another context."""
+        """Return the context for connections that come now."""
         ...
 
     async def keep_current(self) -> None:
@@ -120,55 +115,27 @@ class ConsoleServer:
     def __init__(
         self, runner: web.AppRunner, listening: socket.socket, certificate: Certificate
     ) -> None:
+        if runner.server is None:
+            raise RuntimeError("setup() comes before listening")
         self._runner = runner
         self._listening = listening
-        self._certificate = certificate
-        self._site: web.SockSite | None = None
-        self._following: tuple[asyncio.Task[None], ...] = ()
-        self.port = int(listening.getsockname()[1])
-
-    async def start(self) -> None:
-        """Take connections, and follow the certificate from now on."""
-        await self._listen()
-        self._following = (
-            asyncio.create_task(self._certificate.keep_current()),
-            asyncio.create_task(self._renew()),
+        self._connections = Connections(
+            listening, runner.server, context=lambda: certificate.context
         )
+        self._tasks = (
+            asyncio.create_task(certificate.keep_current()),
+            asyncio.create_task(self._connections.run()),
+        )
+        self.port = int(listening.getsockname()[1])
 
     async def close(self) -> None:
         """Stop listening, let open requests end, and be done. May be called twice."""
-        for task in self._following:
+        for task in self._tasks:
             task.cancel()
-        if self._following:
-            await asyncio.wait(self._following)
+        await asyncio.wait(self._tasks)
         self._listening.close()
         await self._runner.cleanup()
-
-    async def _renew(self) -> None:
-        renewed = self._certificate.renewed
-        while True:
-            await renewed.wait()
-            renewed.clear()
-            try:
-                await self._listen()
-            except OSError as error:
-                # No file descriptor left, as a rule. The old one is shown meanwhile.
-                fields = {"error": _reason(error)}
-                logger.warning("Serving certificate not renewed", extra={"fields": fields})
-                await asyncio.sleep(_RENEW_AGAIN_SECONDS)
-                renewed.set()
-
-    async def _listen(self) -> None:
-        """Take new connections with the certificate of now; open ones go on as they began.
-
-        Each site has a copy of the one socket, so nobody is refused between two of them.
-        """
-        context = self._certificate.context
-        site = web.SockSite(self._runner, self._listening.dup(), ssl_context=context)
-        await site.start()
-        before, self._site = self._site, site
-        if before is not None:
-            await before.stop()
+        await self._connections.close()
 
 
 async def serve(
@@ -196,8 +163,7 @@ async def serve(
     )
     await runner.setup()
     try:
-        server = ConsoleServer(runner, listen(bind_address, port or 0), certificate)
-        await server.start()
+        return ConsoleServer(runner, listen(bind_address, port or 0), certificate)
     except OSError as error:
         await runner.cleanup()
         host = f"[{bind_address}]" if ":" in bind_address else bind_address
@@ -207,7 +173,6 @@ async def serve(
             f"{_reason(error)}; "
             "change --bind-address or --secure-port, or turn it off with --secure-port 0",
         ) from error
-    return server
 
 
 def _reason(error: OSError) -> str:

@@ -11,25 +11,33 @@ from typing import Any
 
 from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.builtins import BUILT_INS
+from k8s_scheduler.core.engine import doubting, quarantining
 from k8s_scheduler.core.engine.attempts import Attempts, Witness
+from k8s_scheduler.core.engine.batch import Batch
 from k8s_scheduler.core.engine.checkpoints import Parts, restore, take_checkpoint
 from k8s_scheduler.core.engine.cycle import Cycle
 from k8s_scheduler.core.engine.departure import Departure
 from k8s_scheduler.core.engine.entrance import EntranceGate
 from k8s_scheduler.core.engine.event_labels import EVENTS
 from k8s_scheduler.core.engine.evictions import Evictions
-from k8s_scheduler.core.engine.flights import Flights, Phase
+from k8s_scheduler.core.engine.failure import unreadable
+from k8s_scheduler.core.engine.flights import Flights
 from k8s_scheduler.core.engine.holdings import Holdings
 from k8s_scheduler.core.engine.judging import Judge, Judgement
+from k8s_scheduler.core.engine.limit_meter import LimitMeter
+from k8s_scheduler.core.engine.limiting import Limiting
 from k8s_scheduler.core.engine.making_room import MakingRoom
 from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.node_messages import NodeMessages
 from k8s_scheduler.core.engine.numbering import Numbers
 from k8s_scheduler.core.engine.overfilled import Overfilled
-from k8s_scheduler.core.engine.parked_audit import ParkedAudit
+from k8s_scheduler.core.engine.parked_pods import ParkedPods
+from k8s_scheduler.core.engine.promises import Promises
 from k8s_scheduler.core.engine.reconfiguring import Reconfiguring, policy_of
 from k8s_scheduler.core.engine.shape_meter import ShapeMeter
 from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
@@ -37,7 +45,8 @@ from k8s_scheduler.core.engine.shapes.tally import Tally
 from k8s_scheduler.core.engine.shapes.verification import Verifier
 from k8s_scheduler.core.engine.suspensions import Suspensions
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
-from k8s_scheduler.core.engine.unconfirmed import Unconfirmed, found_in
+from k8s_scheduler.core.engine.unconfirmed import Unconfirmed, found_in, tell_read
+from k8s_scheduler.core.engine.victim_limit import VictimLimit
 from k8s_scheduler.core.framework.extenders import Extender
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.registry import Registration, compile_profiles
@@ -46,26 +55,30 @@ from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
     ExtenderAnswer,
+    HoldBack,
+    LimitCaches,
     Message,
     NodeChanged,
     ObjectChanged,
     PodChanged,
     PodRead,
+    Quarantine,
     Reconfigure,
     Recount,
     RequestResult,
     Restore,
     Schedule,
+    StorageSetBack,
     Tick,
 )
-from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
+from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy, SchedulingQueue
-from k8s_scheduler.core.queue.waking import Waker
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
 
 LIBRARY_MAX_ATTEMPTS = 8
+LIBRARY_RENEWALS_PER_SECOND = 20
 
 # Each handler takes its own message type; the table pairs them.
 Handler = Callable[[Any], Iterable[Instruction]]
@@ -78,7 +91,11 @@ class Setup:
     profiles: tuple[ResolvedProfile, ...]
     # Without a daemon nobody watches for a pod that fails for ever.
     queue: QueuePolicy = field(
-        default_factory=lambda: QueuePolicy(BackoffPolicy(), max_attempts=LIBRARY_MAX_ATTEMPTS)
+        default_factory=lambda: QueuePolicy(
+            BackoffPolicy(),
+            max_attempts=LIBRARY_MAX_ATTEMPTS,
+            renewals_per_second=LIBRARY_RENEWALS_PER_SECOND,
+        )
     )
     plugins: Mapping[str, Registration] = field(default_factory=lambda: BUILT_INS)
     extenders: tuple[Extender, ...] = ()
@@ -86,6 +103,11 @@ class Setup:
     # share of decisions that are made again from scratch, to see whether what is kept is right.
     keeps_evaluations: bool = True
     verified_share: float = 0.0
+    # What one object may ask for, or counts with.
+    pod_limits: PodLimits = field(default_factory=PodLimits)
+    node_limits: NodeLimits = field(default_factory=NodeLimits)
+    # How many pods may be evicted for others in a minute; 0 is no limit.
+    max_victims_per_minute: int = 0
 
 
 class Scheduler:
@@ -114,8 +136,7 @@ class Scheduler:
         numbers = Numbers()
         self._evictions = Evictions(numbers)
         self._suspensions = Suspensions(setup.extenders, numbers)
-        self._unconfirmed = Unconfirmed(self._cache)
-        self._perf = perf
+        self._unconfirmed, self._perf = Unconfirmed(self._cache), perf
         metrics = metrics or Metrics().scheduler
         self._meter = Meter(metrics, tuple(self._profiles), perf=perf)
         self._meter.watch_bindings(self._flights.__len__)
@@ -142,16 +163,34 @@ class Scheduler:
             shapes=shapes,
             verifier=verifier if setup.verified_share else None,
         )
+        self._limiting = Limiting(
+            setup.pod_limits,
+            setup.node_limits,
+            meter=LimitMeter(metrics),
+            complain=self._complaints.append,
+        )
+        self._node_messages = NodeMessages(
+            self._cache, self._overfilled, self._limiting, self._meter
+        )
         gate = EntranceGate(
-            self._evictions, self._timed, self._meter, complain=self._complaints.append
+            self._evictions,
+            self._timed,
+            self._meter,
+            self._limiting,
+            complain=self._complaints.append,
         )
         self._queue = SchedulingQueue(
             sort_key=next(iter(self._profiles.values())).queue_sort.sort_key,
             is_gated=gate.is_gated,
             policy=setup.queue,
             observer=self._meter,
+            is_over_limit=self._limiting.is_over,
+        )
+        self._promises = Promises(
+            self._cache, self._queue, self._suspensions, self._limiting, served=self._profiles
         )
         self._making_room = MakingRoom(
+            limit=VictimLimit(setup.max_victims_per_minute),
             cache=self._cache,
             queue=self._queue,
             flights=self._flights,
@@ -160,18 +199,12 @@ class Scheduler:
             verdicts=verdicts,
             meter=self._meter,
         )
-        self._waker = Waker(
-            queue=self._queue,
-            cache=self._cache,
-            runtime=runtime,
-            profiles=self._profiles,
-            could_make_room=self._making_room.could,
-        )
-        self._parked_audit = ParkedAudit(
+        self._parked = ParkedPods(
             cache=self._cache,
             queue=self._queue,
-            waker=self._waker,
             runtime=runtime,
+            cycle=self._cycle,
+            making_room=self._making_room,
             profiles=self._profiles,
             meter=self._meter,
         )
@@ -198,6 +231,7 @@ class Scheduler:
             perf=perf,
             witness=witness,
         )
+        self._batch = Batch(self._attempts, self._making_room, self._queue)
         self._parts = Parts(
             cache=self._cache,
             queue=self._queue,
@@ -207,6 +241,9 @@ class Scheduler:
             cycle=self._cycle,
             numbers=numbers,
             unconfirmed=self._unconfirmed,
+            limiting=self._limiting,
+            victim_limit=self._making_room.limit,
+            renewals=self._parked.renewals,
         )
         self._reconfiguring = Reconfiguring(
             setup.profiles,
@@ -220,7 +257,8 @@ class Scheduler:
             departure=self._departure,
             attempts=self._attempts,
             shapes=self._shapes,
-            waker=self._waker,
+            limiting=self._limiting,
+            parked=self._parked,
         )
         self._handlers = self._handlers_by_type()
 
@@ -231,6 +269,7 @@ class Scheduler:
         event_of = EVENTS.get(type(message))
         event = "" if event_of is None else event_of(message, self._cache, self._queue)
         started = self._perf() if event else 0.0
+        self._making_room.begin_message()
         instructions = list(self._handlers[type(message)](message))
         if event:
             self._meter.handled(event, self._perf() - started)
@@ -243,15 +282,19 @@ class Scheduler:
     def _handlers_by_type(self) -> dict[type[Message], Handler]:
         return {
             PodChanged: self._pod_changed,
-            NodeChanged: self._node_changed,
+            NodeChanged: self._node_messages.changed,
             ObjectChanged: self._object_changed,
             Schedule: self._schedule,
             BindResult: self._attempts.take_result,
             RequestResult: self._attempts.take_answer,
             ExtenderAnswer: self._attempts.take_opinion,
             PodRead: self._pod_read,
-            Recount: self._recount,
+            Recount: self._node_messages.recount,
+            HoldBack: self._batch.hold_back,
+            StorageSetBack: lambda m: doubting.begin(m, self._making_room, self._unconfirmed),
+            LimitCaches: self._shapes.take_limit,
             Tick: self._tick,
+            Quarantine: lambda message: quarantining.begin(message, self._queue),
             Reconfigure: self._reconfigure,
             Restore: self._restore,
         }
@@ -261,7 +304,13 @@ class Scheduler:
     @property
     def has_work(self) -> bool:
         """Return whether `Schedule` would find something to do."""
-        return self._queue.has_candidates or self._waker.is_due
+        queue = self._queue
+        return queue.has_candidates or self._parked.is_due or self._limiting.has_untold
+
+    @property
+    def next_quarantined(self) -> PodUid | None:
+        """Return the pod of the quarantine that `Schedule` would try now; None for any other."""
+        return self._queue.next_quarantined
 
     @property
     def binding_count(self) -> int:
@@ -299,8 +348,10 @@ class Scheduler:
     def judge(self, pod: Pod, *, makes_room: bool = True) -> Judgement:
         """Return what this scheduler would think of a pod now; nothing changes.
 
-        Raises KeyError if no profile serves the pod, PluginError and QuantityError as a cycle does.
+        Raises KeyError if no profile serves the pod, PluginError and QuantityError as a cycle does,
+        OverLimitError if it would not be tried.
         """
+        self._limiting.check(pod)
         profile = self._profiles[pod.spec.scheduler_name]
         return self._judge.judge(profile, pod, makes_room=makes_room)
 
@@ -315,7 +366,8 @@ class Scheduler:
 
     def checkpoint(self) -> Checkpoint:
         """Return the whole state as data; it shares the objects and copies none."""
-        self._waker.rewind()
+        self._parked.rewind()
+        self._making_room.begin_anew()
         return take_checkpoint(
             self._parts,
             generation=self._timed.generation,
@@ -325,7 +377,7 @@ class Scheduler:
     def snapshot(self) -> Checkpoint:
         """Return the state as a decision sees it now, to be looked at; nothing changes.
 
-        It is no checkpoint: waking that is half done is not part of it.
+        It is no checkpoint: what is half done is not part of it.
         """
         return take_checkpoint(self._parts)
 
@@ -338,24 +390,25 @@ class Scheduler:
 
     def _take_pod(self, message: PodChanged) -> Iterator[Instruction]:
         uid, pod = message.uid, message.pod
-        self._nominate(uid, pod)
+        self._promises.keep(uid, pod)
         if pod is None:
             self._unconfirmed.seen(uid)
             self._queue.remove(uid)
-            self._attempts.forget_question(uid)
+            self._attempts.questions.forget(uid)
             self._attempts.abandon(uid)
-            left = self._cache.node_of(uid)
+            left = self._cache.place_of(uid)
+            self._limiting.left(uid)
             self._cache.remove_pod(uid)
             self._overfilled.pod_left(left)
         elif pod.spec.node_name:
             yield from self._bound(uid, pod)
         elif self._flights.update(pod):
-            if pod.metadata.deletion_timestamp is not None and not self._is_binding(uid):
+            if pod.metadata.deletion_timestamp is not None and not self._flights.is_binding(uid):
                 # Nobody needs it any more. Its deletion comes by the watch.
                 self._attempts.abandon(uid)
         elif self._suspensions.update(pod):
             if is_terminating(pod):
-                self._attempts.forget_question(uid)
+                self._attempts.questions.forget(uid)
         elif self._cache.node_of(uid) is not None:
             # Already seen bound: a version without a node name is an older one.
             return
@@ -368,19 +421,19 @@ class Scheduler:
         """Take in a pod with a node, whoever put it there."""
         self._unconfirmed.seen(uid)
         self._queue.remove(uid)
-        self._attempts.forget_question(uid)
-        if not self._is_binding(uid):
+        self._attempts.questions.forget(uid)
+        if not self._flights.is_binding(uid):
             self._attempts.abandon(uid)
         self._flights.update(pod)
-        left = self._cache.node_of(uid)
+        before = self._cache.place_of(uid)
         try:
-            sighting = self._cache.put_bound(pod)
+            sighting = self._cache.put_bound(self._limiting.placed(pod))
         except QuantityError as error:
-            yield _unreadable("pod", f"{pod.metadata.namespace}/{pod.metadata.name}", error)
+            yield unreadable("pod", f"{pod.metadata.namespace}/{pod.metadata.name}", error)
             return
-        if left != pod.spec.node_name:
-            self._overfilled.pod_left(left)
-        yield from self._overfilled.pod_seen(pod, sighting)
+        if before is not None and before.node != pod.spec.node_name:
+            self._overfilled.pod_left(before)
+        yield from self._overfilled.pod_seen(pod, sighting, before)
 
     def _pod_read(self, message: PodRead) -> Iterator[Instruction]:
         """Take what reading a pod has shown of which the watch shows nothing."""
@@ -390,103 +443,52 @@ class Scheduler:
         uid, pod = message.uid, message.pod
         found = found_in(message, waiting)
         self._meter.resolved(found)
-        fields: dict[str, str | int] = {
-            "pod": f"{waiting.namespace}/{waiting.name}",
-            "node": waiting.node,
-            "attempt": waiting.attempt,
-            "found": found,
-        }
-        yield Log(Severity.WARNING, "pod was not seen on the node it was bound to, read it", fields)
+        yield tell_read(waiting, found)
         if found == "unbound":
             # The API server has the last word, whatever it said before.
             self._unconfirmed.seen(uid)
             self._cache.forget(uid)
         yield from self._pod_changed(PodChanged(message.now, uid, pod))
 
-    def _is_binding(self, uid: PodUid) -> bool:
-        flight = self._flights.get(uid)
-        return flight is not None and flight.phase is Phase.BINDING
-
-    def _node_changed(self, message: NodeChanged) -> Iterator[Instruction]:
-        if message.node is None:
-            self._cache.remove_node(message.name)
-            self._overfilled.pod_left(message.name)
-            return
-        row = self._cache.nodes.row_of(message.name)
-        is_new = row is None or self._cache.nodes.node_at(row) is None
-        try:
-            self._cache.put_node(message.node)
-        except QuantityError as error:
-            yield _unreadable("node", message.name, error)
-            return
-        yield from self._overfilled.node_seen(message.name, is_new=is_new)
-
-    def _recount(self, message: Recount) -> Iterator[Instruction]:
-        table = self._cache.nodes
-        last = min(message.first + message.count, table.row_count)
-        for row, name in table.used_rows():
-            if message.first <= row < last and self._cache.recount(row):
-                self._meter.differs("amounts")
-                yield Log(Severity.ERROR, "what pods take was counted wrong", {"node": name})
-
     def _object_changed(self, message: ObjectChanged) -> Iterable[Instruction]:
-        found = message.read()
+        found, objects = message.read(), self._cache.objects
         if found is None:
-            self._cache.objects.remove(message.kind, message.namespace, message.name)
+            objects.remove(message.kind, message.namespace, message.name)
         else:
-            self._cache.objects.put(message.kind, message.namespace, message.name, found)
+            objects.put(message.kind, message.namespace, message.name, found)
         return self._attempts.look_again(now=message.now)
-
-    def _nominate(self, uid: PodUid, pod: Pod | None) -> None:
-        """Keep the promises to pods of ours that wait."""
-        waits = (
-            pod is not None
-            and not pod.spec.node_name
-            and pod.spec.scheduler_name in self._profiles
-            and self._cache.node_of(uid) is None
-        )
-        if pod is None or not waits:
-            self._cache.end_nomination(uid)
-        elif pod.status.nominated_node_name:
-            self._cache.nominate(pod, NodeName(pod.status.nominated_node_name))
-        elif self._names_a_node(uid):
-            self._cache.end_nomination(uid)
-        else:
-            # A promise of ours may be on its way to the status: it is one to the pod as it is now.
-            promised = self._cache.nominations.node_of(uid)
-            if promised is not None:
-                self._cache.nominate(pod, promised)
-
-    def _names_a_node(self, uid: PodUid) -> bool:
-        """Return whether the status of a pod that waits has named a node so far."""
-        known = self._queue.get(uid) or self._suspensions.queued(uid)
-        return known is None or bool(known.pod.status.nominated_node_name)
 
     # Time and decisions
 
     def _schedule(self, message: Schedule) -> Iterator[Instruction]:
         self._overfilled.may_tell_users = True
-        self._waker.wake(now=message.now)
-        for _ in range(message.limit):
-            queued = self._queue.pop()
-            if queued is None:
-                return
-            yield from self._attempts.attempt(queued, now=message.now)
+        yield from self._limiting.tell(self._queue)
+        yield from self._parked.wake(now=message.now)
+        yield from self._batch.run(message.limit, now=message.now)
 
     def _tick(self, message: Tick) -> Iterator[Instruction]:
-        self._waker.wake(now=message.now)
-        self._queue.tick(now=message.now)
+        yield from self._parked.tick(now=message.now)
+        self._making_room.tick(now=message.now)
         self._meter.measure(self._cache)
         self._shape_meter.show(self._shapes)
-        yield from self._parked_audit.look(now=message.now)
+        self._limiting.measure(self._queue)
+        self._meter.quarantined(len(self._queue.quarantine))
         yield from self._attempts.expire(now=message.now)
         yield from self._attempts.look_again(now=message.now)
         yield from self._unconfirmed.due(now=message.now)
 
     def _reconfigure(self, message: Reconfigure) -> Iterator[Instruction]:
         yield from self._reconfiguring.take(message)
-        queue = policy_of(message.queue)
-        self._setup = replace(self._setup, profiles=message.profiles, queue=queue)
+        limit, queue = message.max_victims_per_minute, policy_of(message.queue)
+        self._making_room.reconfigured(limit, now=message.now)
+        self._setup = replace(
+            self._setup,
+            profiles=message.profiles,
+            queue=queue,
+            pod_limits=message.pod_limits,
+            node_limits=message.node_limits,
+            max_victims_per_minute=limit,
+        )
 
     def _restore(self, message: Restore) -> Iterable[Instruction]:
         self._reconfiguring.restore(message.checkpoint)
@@ -494,7 +496,3 @@ class Scheduler:
         self._shapes.clear()
         self._overfilled.reset()
         return ()
-
-
-def _unreadable(kind: str, name: str, error: QuantityError) -> Log:
-    return Log(Severity.ERROR, f"{kind} left out", {kind: name, "error": str(error)})

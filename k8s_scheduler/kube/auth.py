@@ -1,10 +1,12 @@
 """Who we are to the API server, and where that is looked for.
 
-`--kubeconfig FILE` is taken at its word. Without it the order is: the pod's own service account,
-as kube-scheduler does; then $KUBECONFIG; then ~/.kube/config, for those who try it on a laptop.
-The first one that is there is taken. A service account that cannot be read counts as not there
-(pods may be made without one); a kubeconfig that is broken is an error, since silently going on
-might end at another cluster.
+`--kubeconfig FILE` is taken at its word. Without it: the pod's own service account, as
+kube-scheduler does. Only a caller that writes nothing to the cluster may go on to look where
+kubectl looks ($KUBECONFIG, then ~/.kube/config): a scheduler started on a laptop without a word
+about where would otherwise bind pods, and take the Lease, in whatever cluster kubectl was last
+pointed at. A service account that cannot be read counts as not there (pods may be made without
+one); a kubeconfig that is broken is an error, since silently going on might end at another
+cluster.
 """
 
 import asyncio
@@ -23,9 +25,7 @@ from k8s_scheduler.kube.login import LoginSource
 # How often whoever keeps credentials valid should call `refresh`.
 CHECK_SECONDS: Final = 10.0
 
-_ADVICE: Final = (
-    "give --kubeconfig FILE, set KUBECONFIG, or run in a cluster as a pod with a service account"
-)
+_ADVICE: Final = "or run in a cluster as a pod with a service account"
 
 
 class Credentials(Protocol):
@@ -73,16 +73,22 @@ class Credentials(Protocol):
 async def load_credentials(
     kubeconfig: str | None = None,
     *,
+    ambient: bool = False,
     environ: Mapping[str, str] | None = None,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Credentials:
-    """Find credentials and read them; raises CredentialsError that says what was tried."""
+    """Find credentials and read them; raises CredentialsError that says what was tried.
+
+    `ambient` lets $KUBECONFIG and ~/.kube/config count.
+    """
     environ = os.environ if environ is None else environ
-    source = await asyncio.to_thread(_find, kubeconfig, environ, service_account)
+    source = await asyncio.to_thread(_find, kubeconfig, environ, service_account, ambient=ambient)
     return await RotatingCredentials.open(source)
 
 
-def _find(kubeconfig: str | None, environ: Mapping[str, str], service_account: Path) -> LoginSource:
+def _find(
+    kubeconfig: str | None, environ: Mapping[str, str], service_account: Path, *, ambient: bool
+) -> LoginSource:
     if kubeconfig:
         return KubeconfigSource([_expanded(kubeconfig)])
     tried: list[str] = []
@@ -95,12 +101,17 @@ def _find(kubeconfig: str | None, environ: Mapping[str, str], service_account: P
         return in_cluster
     files = _kubeconfig_files(environ)
     existing = [file for file in files if file.exists()]
+    if not ambient:
+        unused = f" ({existing[0]} is not used unless it is named)" if existing else ""
+        advice = f"give --kubeconfig FILE or clientConnection.kubeconfig{unused}, {_ADVICE}"
+        raise CredentialsError(f"no API server to talk to; tried {'; '.join(tried)}; {advice}")
     if existing:
         return KubeconfigSource(existing)
     looked_at = ", ".join(f"{file} does not exist" for file in files)
     setting = "is set, but" if environ.get("KUBECONFIG") else "is not set and"
     tried.append(f"kubeconfig: KUBECONFIG {setting} {looked_at}")
-    raise CredentialsError(f"no API server to talk to; tried {'; '.join(tried)}; {_ADVICE}")
+    advice = f"give --kubeconfig FILE, set KUBECONFIG, {_ADVICE}"
+    raise CredentialsError(f"no API server to talk to; tried {'; '.join(tried)}; {advice}")
 
 
 def _expanded(name: str) -> Path:

@@ -16,17 +16,41 @@
      │  │    wait ──◄─┴──┤ no answer
      │  │                │ gone, other uid, other node, being deleted ───► FAILED
      │  │                │ unbound or gated, no doubt ───────────────────► FAILED conflict, gated
-     │  └──── wait ──◄───┤ unbound or gated, in doubt
-     │                   └ ... and refused or not leading, settled ──────► FAILED
+     │  └──── wait ──◄───┤ unbound or gated, in doubt, sent less than `post_limit` times
+     │                   │
+     │          wait ──◄─┤ ... sent as often as that: only read from now on
+     │                   └ ... and refused, given up or not leading, settled ─► FAILED
      └ may not write: no doubt ──────────────────────────────────────────► FAILED not leading
                       in doubt → READ
 
-Doubt is the heart of it. A POST without an answer may still be executed, minutes later even, as
-long as the pod is unbound. So in doubt "unbound" is no end: the same POST to the same node is
-sent again until the pod is somewhere or gone. Only two things make that pointless: the server
-refuses the repetition, or we may not write any more. Then the bind ends once the pod was read
-unbound `settle_seconds` after the last doubtful POST, which is longer than an API server lets a
-request live (`--request-timeout`, 60 s unless set): nothing of ours is under way by then.
+Doubt is the heart of it. A POST without a usable answer may still be executed, as long as the pod
+is unbound. So in doubt "unbound" is no end by itself: the same POST to the same node is sent again,
+until the pod is somewhere or gone. That is pointless if the server refuses the repetition, if we
+may not write any more, or if `post_limit` POSTs have come to nothing (a webhook that is down
+answers 500 for ever). Then nothing more is sent, and the bind ends once the pod was read unbound
+`settle_seconds` after the last doubtful POST.
+
+Why nothing of ours can land after that:
+
+* A bind has one request at a time, and none is sent after the last doubtful one. The transport ends
+  a call after a few seconds and closes its connection, so the request has left us by then or never
+  will. Its bytes are in the server, or in a proxy on the way, whose own time-outs are of the order
+  of a minute.
+* kube-apiserver ends a request at `--request-timeout` (60 s by default), and a write after 34 s
+  whatever that flag says (`requestTimeoutUpperBound` in its endpoints/handlers). It writes into
+  etcd under the same context: no write begins after that is over.
+* A write that etcd has taken in by then is an entry in the log of its leader. A leader without a
+  quorum steps down within an election timeout (seconds); one that has it commits the entry; a newly
+  elected one commits what its log holds of earlier terms before it answers a read, and what its log
+  does not hold is lost for good.
+* The read names no resourceVersion, so the API server does not answer it from its cache but asks
+  etcd, which answers by quorum. Begun 120 s after the last doubtful POST (34 s for the server, the
+  rest for proxies and etcd), it shows the pod bound, or no request of ours binds it any more.
+
+An answer that says that admission gave the request up (`binding.is_unstored`) leaves nothing to
+land by itself. While the process runs the bind is settled as any other: a proxy may have sent the
+request twice. A process that stops goes by the answer and one read: the settling would cost every
+namespace a Lease that has to run out.
 
 Invariants: exactly one outcome; `bound` only if the pod was seen or made bound to our node;
 failure only if no request of ours can bind it any more. A failure must never be reported because
@@ -69,6 +93,11 @@ class BindPolicy:
     retry_after_maximum_seconds: float = 30.0
     not_sent_seconds: float = 30.0
     settle_seconds: float = 120.0
+    # So many doubtful POSTs, each followed by a read that shows the pod unbound; with the backoff
+    # above that takes about half a minute.
+    post_limit: int = 8
+    # How often a bind that is not sent any more is read until it is settled.
+    settling_read_seconds: float = 30.0
 
 
 _ENDS = {
@@ -94,6 +123,11 @@ class BindMachine(msgspec.Struct, eq=False):
     _refusal: PostAnswer | None = None
     _barred: bool = False
     _read_started_at: float = 0.0
+    # Doubtful POSTs so far, what the last one was answered, and whether any may yet be executed.
+    _doubtful_posts: int = 0
+    _doubt: str = ""
+    _may_land: bool = False
+    _stopping: bool = False
     # Most binds never wait.
     _backoff: Backoff | None = None
 
@@ -102,9 +136,19 @@ class BindMachine(msgspec.Struct, eq=False):
         """Whether a request of ours may yet bind the pod."""
         return self._doubtful_since is not None
 
-    def next_call(self, now: float, *, may_write: bool) -> Call | None:
-        """Return what to ask the server now; None when the bind has ended."""
-        self._barred = not may_write
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it is not sent any more, and only waits to be settled."""
+        return self._doubtful_posts >= self.policy.post_limit
+
+    def next_call(self, now: float, *, may_write: bool, stopping: bool = False) -> Call | None:
+        """Return what to ask the server now; None when the bind has ended.
+
+        A process that is `stopping` does not send again what admission has given up: one read
+        ends it.
+        """
+        self._stopping = stopping
+        self._barred = not may_write or (stopping and self.in_doubt and not self._may_land)
         if self.outcome is not None:
             return None
         if self._barred and self._call is Call.POST:
@@ -125,6 +169,9 @@ class BindMachine(msgspec.Struct, eq=False):
                 self._succeed()
             case Posted.UNKNOWN:
                 self._doubtful_since = now
+                self._doubtful_posts += 1
+                self._doubt = answer.message
+                self._may_land |= answer.may_land
                 self._refusal = None
                 self._call = Call.READ
             case Posted.THROTTLED:
@@ -204,24 +251,40 @@ class BindMachine(msgspec.Struct, eq=False):
             self.fail(BindFailure.REFUSED, answer.message)
 
     def _unbound(self, answer: ReadAnswer) -> float:
-        pointless = self._refusal is not None or self._barred
+        pointless = self._refusal is not None or self._barred or self.is_given_up
         if not self.in_doubt or (pointless and self._settled()):
-            reason = BindFailure.CONFLICT
-            if answer.kind is Seen.GATED:
-                reason = BindFailure.GATED
-            elif self._refusal is None:
-                reason = BindFailure.NOT_LEADING
-            elif self._refusal.kind is not Posted.CONFLICT:
-                reason = BindFailure.REFUSED
-            self._fail_by_refusal(reason, answer.message)
+            self._fail_by_refusal(self._reason(answer.kind), answer.message)
             return 0.0
+        if self.is_given_up:
+            return self._settling_seconds()
         self._call = Call.POST
         return self._backoff_seconds()
 
+    def _reason(self, seen: Seen) -> BindFailure:
+        if seen is Seen.GATED:
+            return BindFailure.GATED
+        if self._refusal is not None:
+            is_conflict = self._refusal.kind is Posted.CONFLICT
+            return BindFailure.CONFLICT if is_conflict else BindFailure.REFUSED
+        if not self.in_doubt:
+            return BindFailure.CONFLICT
+        is_ours = self.is_given_up or self._stopping
+        return BindFailure.NOT_EXECUTED if is_ours else BindFailure.NOT_LEADING
+
     def _fail_by_refusal(self, reason: BindFailure, message: str) -> None:
-        refusal = self._refusal.message if self._refusal is not None else ""
+        refusal = self._refusal.message if self._refusal is not None else self._doubt
         self.fail(reason, refusal or message or str(reason))
 
     def _settled(self) -> bool:
         since = self._doubtful_since
-        return since is None or self._read_started_at - since >= self.policy.settle_seconds
+        if since is None or (self._stopping and not self._may_land):
+            return True
+        return self._read_started_at - since >= self.policy.settle_seconds
+
+    def _settling_seconds(self) -> float:
+        """Return the wait before the next read; the one that settles it is the last."""
+        policy, since = self.policy, self._doubtful_since or 0.0
+        left_seconds = since + policy.settle_seconds - self._read_started_at
+        wait_seconds = min(left_seconds, policy.settling_read_seconds)
+        # Those that were given up together are not read together.
+        return max(wait_seconds, 0.0) + self.uniform()

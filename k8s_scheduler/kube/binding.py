@@ -42,6 +42,10 @@ class BindFailure(StrEnum):
     ASSIGNED_ELSEWHERE = "assigned elsewhere"
     BEING_DELETED = "being deleted"
     GATED = "gated"
+    # Sent without a usable answer, and read unbound when no such request can be alive any more.
+    NOT_EXECUTED = "not executed"
+    # Never sent: too many binds of its namespace are in doubt.
+    HELD_BACK = "held back"
 
 
 class BindOutcome(msgspec.Struct, frozen=True):
@@ -88,6 +92,8 @@ class PostAnswer(msgspec.Struct, frozen=True):
     retry_after_seconds: float | None = None
     # Whether the server said anything at all.
     heard: bool = True
+    # Whether an UNKNOWN answer leaves it open that the request is executed; see `is_unstored`.
+    may_land: bool = True
 
 
 class ReadAnswer(msgspec.Struct, frozen=True):
@@ -115,6 +121,12 @@ class _Pod(Wire, frozen=True, gc=False):
 
 
 _decode_pod = msgspec.json.Decoder(_Pod).decode
+
+# How the API server words it when admission ends a request.
+_ADMISSION = (
+    'Internal error occurred: failed calling webhook "',
+    'admission webhook "',
+)
 
 # What nearly all of them are.
 _BOUND = PostAnswer(Posted.BOUND)
@@ -162,7 +174,19 @@ def judge_post(response: Response) -> PostAnswer:
         refused = 300 <= response.status < 500
         kind = Posted.REFUSED if refused else Posted.UNKNOWN
     error = response.error()
-    return PostAnswer(kind, str(error.message), error.retry_after_seconds)
+    message = str(error.message)
+    may_land = kind is Posted.UNKNOWN and not is_unstored(response)
+    return PostAnswer(kind, message, error.retry_after_seconds, may_land=may_land)
+
+
+def is_unstored(response: Response) -> bool:
+    """Return whether the API server says that it gave a request up before storing anything.
+
+    Admission runs before storage: a `Status` about a webhook that could not be called, or that
+    denied the request with a code of its own choice, ends a request that never reached etcd.
+    """
+    error = response.error()
+    return bool(error.reason) and error.message.startswith(_ADMISSION)
 
 
 def judge_read(response: Response, request: BindRequest) -> ReadAnswer:

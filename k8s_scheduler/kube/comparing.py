@@ -4,14 +4,17 @@ A list in pages, of metadata alone, is held against the store. That the two diff
 first: the watch lags behind, and the world moves on while pages are turned. So whatever differs is
 looked at again once the watch has reached the version of the list, L:
 
-    listed, and the store has a newer version           fine: the watch is ahead of the list
+    listed, and the store has one newer than L          fine: the watch is ahead of the list
+    listed, and the store has another one up to L       asked about once more, as below; a list of
+                                                        L would show it, unless storage was set back
     listed, and the store has an older one, or none     asked about once more, by name: gone or
                                                         unreadable is fine, anything else is lost
     in the store, not listed, of a version above L      fine: it came after the list
     in the store, not listed, of a version up to L      its deletion is lost
 
 What is lost is lost for good: a watch that has passed L does not come back to it. Only a new list
-repairs it.
+repairs it. Where L itself is lower than what the store had reached before the list, the server's
+storage was set back (`set_back.py`), and nothing more has to be compared.
 
 An item whose very name can't be read may be any object that is not listed. While there is one,
 nothing is said of those.
@@ -30,12 +33,11 @@ from k8s_scheduler.kube.errors import UNREADABLE
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.queries import list_query
-from k8s_scheduler.kube.resources import KubeObject, Resource, T, has_reached
+from k8s_scheduler.kube.resources import KubeObject, Resource, T, has_reached, is_newer
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.lib.slices import SliceMeter
 
 PAGE_LIMIT: Final = 500
-_TIMEOUT_SECONDS: Final = 60.0
 # A quiet watch says how far it has come about once a minute.
 REACH_SECONDS: Final = 150.0
 _LOOK_SECONDS: Final = 0.5
@@ -96,7 +98,10 @@ class Comparer(Generic[T]):
         *,
         meter: SliceMeter,
         sleep: Sleep = asyncio.sleep,
+        timeout_seconds: float = 60.0,
     ) -> None:
+        """Compare by requests that may each take so long."""
+        self._timeout_seconds = timeout_seconds
         self._transport = transport
         self._informer = informer
         self._resource: Resource[T] = informer.resource
@@ -107,7 +112,10 @@ class Comparer(Generic[T]):
     async def compare(self) -> list[Difference]:
         """Return what the store has wrong. KubeError if the server can't be asked."""
         listing = _Listing()
+        before = self._informer.resource_version
         version = await self._list(listing.take)
+        if is_newer(before, version):
+            return [Difference("*", f"the API server is at version {version}, before {before}")]
         listed = listing.metadata
         suspects = await self._suspects(listed, whole=listing.is_whole)
         if not suspects:
@@ -117,6 +125,38 @@ class Comparer(Generic[T]):
         found = {key: doubt for key, doubt in doubts.items() if doubt is not None}
         present = await self._present({key: listed[key].uid for key in found if key in listed})
         return [found[key] for key in found if key not in listed or key in present]
+
+    async def doubtful(self, settle_seconds: float) -> str:
+        """Return the version of an object that makes it doubtful that the store is right.
+
+        Empty if nothing does. What differs is looked at again after `settle_seconds`: by then a
+        watch that works has shown it. A watch that is late makes the store look wrong, so this is
+        reason to list anew, but none to report a difference.
+        """
+        before = self._informer.resource_version
+        listing = _Listing()
+        version = await self._list(listing.take)
+        if is_newer(before, version):
+            return version
+        suspects = await self._suspects(listing.metadata, whole=listing.is_whole)
+        if not suspects:
+            return ""
+        await self._sleep(settle_seconds)
+        for key in suspects:
+            listed, held = listing.metadata.get(key), self._informer.store.get(key)
+            if listed is None and held is not None:
+                if has_reached(version, held.metadata.resource_version):
+                    return held.metadata.resource_version
+            elif listed is not None and (held is None or not self._is_ahead(held, listed, version)):
+                return listed.resource_version
+        return ""
+
+    def _is_ahead(self, held: KubeObject, listed: _Metadata, version: str) -> bool:
+        """Return whether the store has what the list of `version` has, or what came after it."""
+        uid, held_version = _identity(held)
+        if (uid, held_version) == (listed.uid, listed.resource_version):
+            return True
+        return is_newer(held_version, version)
 
     async def _list(self, take: Callable[[msgspec.Raw | bytes], None]) -> str:
         """Have every item taken that the server has; return the version of the list."""
@@ -141,7 +181,7 @@ class Comparer(Generic[T]):
 
     async def _get(self, query: Mapping[str, str]) -> bytes:
         response = await self._transport.request(
-            "GET", self._resource.list_path, query=query, timeout_seconds=_TIMEOUT_SECONDS
+            "GET", self._resource.list_path, query=query, timeout_seconds=self._timeout_seconds
         )
         if response.status != 200:
             raise response.error()
@@ -182,7 +222,7 @@ class Comparer(Generic[T]):
         if held is None:
             return Difference(key, "it was not seen")
         uid, held_version = _identity(held)
-        if uid == listed.uid and has_reached(held_version, listed.resource_version):
+        if uid == listed.uid and self._is_ahead(held, listed, version):
             return None
         if uid != listed.uid and not has_reached(version, held_version):
             # Made anew since the list.

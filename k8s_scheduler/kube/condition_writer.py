@@ -72,12 +72,17 @@ class ConditionWriter:
     def __len__(self) -> int:
         return len(self._queue)
 
+    @property
+    def queue(self) -> ConditionQueue:
+        """What waits, to be counted."""
+        return self._queue
+
     def put(self, patch: ConditionPatch) -> None:
         """Take a patch; the oldest waiting one goes when there is no room."""
         oldest = self._queue.put(patch)
         self._writers.call()
-        if oldest is not None:
-            self._drop("queue", "too many conditions wait, the oldest is dropped: %s/%s", oldest)
+        for each in oldest:
+            self._drop("queue", "too many conditions wait, the oldest is dropped: %s/%s", each)
 
     def give_way(self, uid: PodUid) -> bool:
         """Forget what waits for a pod that is now bound; return whether nothing is under way."""

@@ -15,11 +15,15 @@ Invariant: at most one patch per pod is BUSY, so two of them never overtake each
 """
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import msgspec
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.kube.timestamps import second_time
+
+# A patch in the queue, besides its message.
+_PATCH_BYTES: Final = 700
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +42,11 @@ class ConditionPatch:
     observed_generation: int = 0
     last_transition_time: str | None = None
     nominated_node_name: str | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes; a character of a message takes up to four bytes."""
+        return _PATCH_BYTES + len(self.message.encode(errors="replace"))
 
     def after(self, older: "ConditionPatch") -> "ConditionPatch":
         """Return this, with what only an older patch says."""
@@ -80,38 +89,56 @@ def _condition(patch: ConditionPatch, *, wall_ns: int) -> dict[str, object]:
 class ConditionQueue:
     """Patches that wait for a worker, oldest first, one per pod."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, max_bytes: int = 64 * 1024 * 1024) -> None:
         self._limit = limit
+        self._max_bytes = max_bytes
+        # About what those take that wait, and how many had to go.
+        self.nbytes = 0
+        self.dropped = 0
         self._waiting: dict[PodUid, ConditionPatch] = {}
         self._busy: dict[PodUid, ConditionPatch] = {}
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._busy)
 
-    def put(self, patch: ConditionPatch) -> ConditionPatch | None:
-        """Add or replace a patch; return the one that had to go to make room."""
+    def put(self, patch: ConditionPatch) -> list[ConditionPatch]:
+        """Add or replace a patch; return those that had to go to make room, the oldest."""
         # One that is being written is given up for a newer one, if it does not work at once.
         older = self._waiting.get(patch.uid) or self._busy.get(patch.uid)
         if older is not None:
             patch = patch.after(older)
-        dropped = None
-        if patch.uid not in self._waiting and len(self._waiting) >= self._limit:
-            dropped = self._waiting.pop(next(iter(self._waiting)))
+        standing = self._waiting.get(patch.uid)
+        self.nbytes += patch.nbytes - (0 if standing is None else standing.nbytes)
         self._waiting[patch.uid] = patch
+        dropped = []
+        while len(self._waiting) > self._limit or (
+            self.nbytes > self._max_bytes and len(self._waiting) > 1
+        ):
+            oldest = self._pop(next(iter(self._waiting)))
+            if oldest is not None:
+                dropped.append(oldest)
+        self.dropped += len(dropped)
         return dropped
+
+    def _pop(self, uid: PodUid) -> ConditionPatch | None:
+        patch = self._waiting.pop(uid, None)
+        if patch is not None:
+            self.nbytes -= patch.nbytes
+        return patch
 
     def end(self) -> int:
         """Forget every patch that nobody has begun to write; return how many there were."""
         count = len(self._waiting)
         self._waiting.clear()
+        self.nbytes = 0
         return count
 
     def take(self) -> ConditionPatch | None:
         """Return a patch of a pod that is not busy, and make it busy; None if there is none."""
         uid = self._first()
-        if uid is None:
-            return None
-        patch = self._busy[uid] = self._waiting.pop(uid)
+        patch = None if uid is None else self._pop(uid)
+        if patch is not None:
+            self._busy[patch.uid] = patch
         return patch
 
     def done(self, uid: PodUid) -> None:
@@ -120,7 +147,7 @@ class ConditionQueue:
 
     def withdraw(self, uid: PodUid) -> bool:
         """Forget the waiting patch of a pod, overtaken by events; return whether it is not busy."""
-        self._waiting.pop(uid, None)
+        self._pop(uid)
         return uid not in self._busy
 
     def is_waiting(self, uid: PodUid) -> bool:

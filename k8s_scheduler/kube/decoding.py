@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeAlias, cast
 
 import msgspec
 
+from k8s_scheduler.api.annotations import leave_out_unread
 from k8s_scheduler.api.meta import Labels, ListMeta, ObjectMeta, Wire, key_of
 from k8s_scheduler.kube.big_lists import split_big_list
 from k8s_scheduler.kube.errors import UNREADABLE, ApiError, api_error
@@ -30,7 +31,6 @@ BOOKMARK: Final = "BOOKMARK"
 ERROR: Final = "ERROR"
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 # Above this an envelope takes too long to scan in one go; pages of 500 stay far below it.
 BIG_LIST_BYTES: Final = 8 * 1024 * 1024
 
@@ -134,7 +134,8 @@ class ObjectDecoder(Generic[T]):
             raise StreamError(MALFORMED, f"a watch sent what is not JSON: {error}") from error
         metadata = event.object.metadata
         if event.type in _CHANGES and metadata.name:
-            _leave_out_manifest(metadata)
+            if metadata.annotations:
+                leave_out_unread(metadata.annotations)
             return event
         if event.type == BOOKMARK:
             return _bookmark(metadata)
@@ -147,20 +148,10 @@ class ObjectDecoder(Generic[T]):
         except UNREADABLE as error:
             return _identify(ADDED, raw, str(error))
         if decoded.metadata.name:
-            _leave_out_manifest(decoded.metadata)
+            if decoded.metadata.annotations:
+                leave_out_unread(decoded.metadata.annotations)
             return decoded
         return _identify(ADDED, raw, "the object has no name")
-
-
-def _leave_out_manifest(metadata: ObjectMeta) -> None:
-    """Empty the annotation in which kubectl keeps what was applied.
-
-    All of it: also what containers get in their environment, which is no matter of ours and would
-    be part of every recording. The name stays, because some ask whether there are annotations.
-    """
-    annotations = metadata.annotations
-    if annotations and _APPLIED in annotations:
-        annotations[_APPLIED] = ""
 
 
 def read_list(body: bytes) -> ListPage:

@@ -4,12 +4,15 @@
                         ▲  ▲         │ wait: backoff, Retry-After (no worker is held meanwhile)
                         │  └─────────┘
                         └─ held back while a condition of the same pod is being written
+                        (in a line of its own, for few workers, while its namespace has binds in
+                         doubt: `bind_shares`)
     submit_condition ─► ConditionQueue ──► condition workers ──► PATCH
 
 Lanes have their own bounds and workers, so that slow conditions never keep a bind waiting.
 Binds are never dropped: `bind_room` tells the caller to stop deciding, and a bind that comes all
 the same (from a pod that waited in Permit) is taken. How one bind goes its way is drawn in
-`bind_machine`; here is only who sends it.
+`bind_machine`; here is only who sends it. Binds in doubt do not count against that room, but have
+bounds of their own, by namespace and in all.
 
 Order per pod: a bind overtakes a waiting condition of its pod and follows one that is being
 written. Otherwise PodScheduled=False could land on a pod that is bound.
@@ -17,9 +20,6 @@ written. Otherwise PodScheduled=False could land on a pod that is bound.
 Binds that wait for a server that is away are told by the first one that succeeds that it is back.
 For the first minute one of them asks every second: of a thousand hardly a moment passes until one
 does by itself, but a few, each of which waits for up to ten seconds, would be bound late.
-
-A server that has just started answers 403 until it has read its roles. So a 403 shortly after the
-connection was lost is no verdict: nothing was executed, and the bind is sent again.
 
 `may_write` is asked before every write, and once more when its first byte is about to leave: a
 connection may have to be made first. When it says no, none starts. An exception that
@@ -37,24 +37,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.kube.bind_calls import BindCalls
 from k8s_scheduler.kube.bind_machine import BindMachine, BindPolicy, Call
+from k8s_scheduler.kube.bind_shares import IN_ALL, PER_NAMESPACE, BindShares
 from k8s_scheduler.kube.binding import (
     BindFailure,
     BindOutcome,
     BindRequest,
-    PostAnswer,
-    Posted,
-    ReadAnswer,
-    Seen,
-    encode_binding,
-    judge_post,
-    judge_read,
-    pod_path,
 )
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.condition_writer import ConditionWriter
-from k8s_scheduler.kube.conditions import ConditionPatch
-from k8s_scheduler.kube.errors import CredentialsError, NotSent, OutcomeUnknown
+from k8s_scheduler.kube.conditions import ConditionPatch, ConditionQueue
 from k8s_scheduler.kube.http import Response, Transport
 from k8s_scheduler.kube.throttle import Admit, unlimited
 from k8s_scheduler.kube.waiting import Sleep, wait_within
@@ -68,7 +61,15 @@ log = logging.getLogger(__name__)
 SCOUT_SECONDS: Final = 1.0
 SCOUTS: Final = 60
 # Ends that an operator may want to know of; that a pod is gone or we no longer lead is no trouble.
-_TROUBLES = frozenset({BindFailure.NOT_SENT, BindFailure.CONFLICT, BindFailure.ASSIGNED_ELSEWHERE})
+_TROUBLES = frozenset(
+    {
+        BindFailure.NOT_SENT,
+        BindFailure.CONFLICT,
+        BindFailure.ASSIGNED_ELSEWHERE,
+        BindFailure.NOT_EXECUTED,
+        BindFailure.HELD_BACK,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,8 @@ class Dispatcher:
         metrics: KubeMetrics,
         on_bind_outcome: Callable[[BindOutcome], None],
         may_write: Callable[[], bool],
+        on_held_back: Callable[[tuple[str, ...]], None] = lambda _namespaces: None,
+        on_room: Callable[[], None] = lambda: None,
         admit: Admit = unlimited,
         config: DispatcherConfig | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -106,8 +109,14 @@ class Dispatcher:
         sleep: Sleep = asyncio.sleep,
         uniform: Callable[[], float] = random.random,
     ) -> None:
+        """Send through `transport`.
+
+        `on_held_back` gets the namespaces of which no more pods should be decided, whenever they
+        change; `on_room` is called when `bind_room` has grown without an outcome.
+        """
         self._transport = transport
         self._on_bind_outcome = on_bind_outcome
+        self._on_room = on_room
         self._may_write = may_write
         self._admit = admit
         self._config = config or DispatcherConfig()
@@ -117,6 +126,7 @@ class Dispatcher:
         self._log = BoundedLog(log, clock)
         self._binds: dict[PodUid, BindMachine] = {}
         self._ready: deque[BindMachine] = deque()
+        self._shares = BindShares(on_held_back)
         self._binders = Crew(self._config.bind_workers, self._next, self._go_on)
         # Those that wait for their time.
         self._waits: asyncio.TaskGroup | None = None
@@ -126,9 +136,9 @@ class Dispatcher:
         self._unheard: dict[PodUid, tuple[BindMachine]] = {}
         self._is_scouting = False
         self._scouts_left = SCOUTS
+        # Those in doubt that wait to be sent or read again.
+        self._doubtful: dict[PodUid, tuple[BindMachine]] = {}
         self._accepting = True
-        # When the server last did not answer, or not as a healthy one does.
-        self._trouble_at = float("-inf")
         self._idle = asyncio.Event()
         self._idle.set()
         self._conditions = ConditionWriter(
@@ -148,11 +158,25 @@ class Dispatcher:
         attempts = metrics.bind_attempts
         self._succeeded = attempts.labels(result="success")
         self._failed = attempts.labels(result="failure")
-        self._unknown = attempts.labels(result="unknown")
+        self._calls = BindCalls(
+            transport,
+            may_write=may_write,
+            on_answer=self._heard,
+            unknown=attempts.labels(result="unknown"),
+            log=self._log,
+            clock=clock,
+            timeout_seconds=self._config.call_timeout_seconds,
+            starting_seconds=self._config.starting_seconds,
+        )
         self._failures = {
-            reason: metrics.bind_failures.labels(reason.value.replace(" ", "_"))
-            for reason in BindFailure
+            reason: metrics.bind_failures.labels(_label(reason)) for reason in BindFailure
         }
+        self._doubts = {
+            outcome: metrics.doubtful_binds_ended.labels(outcome)
+            for outcome in ("bound", *map(_label, BindFailure))
+        }
+        metrics.doubtful_binds.set_function(lambda: self._shares.in_doubt)
+        metrics.namespaces_held_back.set_function(lambda: len(self._shares.held))
         self._duration = metrics.bind_duration_seconds.labels()
         metrics.pending_writes.labels(kind="bind").set_function(lambda: len(self._binds))
         metrics.pending_writes.labels(kind="condition").set_function(lambda: len(self._conditions))
@@ -161,7 +185,10 @@ class Dispatcher:
         """Return how many more binds are welcome; the caller stops deciding at 0."""
         if not self._accepting:
             return 0
-        return max(0, self._config.bind_limit - len(self._binds))
+        in_doubt = self._shares.in_doubt
+        if in_doubt >= IN_ALL:
+            return 0
+        return max(0, self._config.bind_limit - (len(self._binds) - in_doubt))
 
     def submit_bind(self, request: BindRequest) -> None:
         """Take a bind. Its outcome comes through `on_bind_outcome`, never from inside this call."""
@@ -179,10 +206,15 @@ class Dispatcher:
         if not self._binds:
             self._idle.clear()
         self._binds[uid] = bind
+        self._shares.taken(request.namespace)
         if self._conditions.give_way(uid):
             self._put(bind)
         else:
             self._held_back[uid] = bind
+
+    def is_binding(self, uid: PodUid) -> bool:
+        """Return whether a bind of the pod is under way: a request of ours may yet bind it."""
+        return uid in self._binds
 
     def submit_condition(self, patch: ConditionPatch) -> None:
         """Take a condition; the latest per pod is written, none while its pod is being bound."""
@@ -190,9 +222,19 @@ class Dispatcher:
             self._conditions.put(patch)
             self._idle.clear()
 
+    @property
+    def waiting_conditions(self) -> ConditionQueue:
+        """The conditions that wait to be written, to be counted."""
+        return self._conditions.queue
+
     def stop_accepting(self) -> None:
-        """Take no more writes; the ones already taken go on."""
+        """Take no more writes; the ones already taken go on.
+
+        Those in doubt are looked at now: what admission has given up ends with that.
+        """
         self._accepting = False
+        for uid in list(self._doubtful):
+            self._put(*self._doubtful.pop(uid))
 
     async def run(self) -> None:
         """Send until cancelled."""
@@ -216,33 +258,73 @@ class Dispatcher:
         return len(self._binds) + self._conditions.under_way
 
     def _put(self, bind: BindMachine) -> None:
-        self._ready.append(bind)
+        if self._shares.is_suspect(bind.request.namespace):
+            self._shares.line_up(bind)
+        else:
+            self._ready.append(bind)
         self._binders.call()
 
     def _next(self) -> BindMachine | None:
-        return self._ready.popleft() if self._ready else None
+        # Of suspects only so many at a time; were they last, a busy scheduler would settle none.
+        bind = self._shares.next()
+        while bind is None and self._ready:
+            bind = self._ready.popleft()
+            if self._shares.is_suspect(bind.request.namespace):
+                # Since it got ready.
+                self._shares.line_up(bind)
+                bind = self._shares.next()
+        return bind
 
     async def _go_on(self, bind: BindMachine) -> None:
         """Ask the server until the bind ends or has to wait."""
-        asked = False
-        while bind.outcome is None:
-            if self._admit is not unlimited:
-                await self._admit()
-            call = bind.next_call(self._clock(), may_write=self._may_write())
-            if call is None:
-                break
-            asked = True
-            if call is Call.POST:
-                wait_seconds = bind.posted(await self._post(bind.request), self._clock())
-            else:
-                wait_seconds = bind.read(await self._read(bind.request))
-            if wait_seconds > 0.0:
-                self._begin(self._make_ready(bind, wait_seconds))
-                return
+        with self._shares.calling(bind.request.namespace):
+            wait_seconds, asked = await self._ask(bind)
+        if bind.outcome is None:
+            self._begin(self._make_ready(bind, wait_seconds))
+            return
         self._finish(bind)
         if not asked:
             # Such ends (not leading) come in hundreds: let others run between.
             await asyncio.sleep(0)
+
+    async def _ask(self, bind: BindMachine) -> tuple[float, bool]:
+        """Ask until it ends or has to wait; return for how long, and whether anything was asked."""
+        request, asked = bind.request, False
+        while bind.outcome is None:
+            if self._admit is not unlimited:
+                await self._admit()
+            if not bind.in_doubt and self._shares.is_full(request.namespace):
+                bind.fail(BindFailure.HELD_BACK, _held_back(request.namespace))
+                break
+            call = bind.next_call(
+                self._clock(), may_write=self._may_write(), stopping=not self._accepting
+            )
+            if call is None:
+                break
+            asked = True
+            if call is Call.READ:
+                wait_seconds = bind.read(await self._calls.read(request))
+            elif bind.in_doubt:
+                wait_seconds = bind.posted(await self._calls.post(request), self._clock())
+            else:
+                wait_seconds = await self._post_first(bind)
+            if wait_seconds > 0.0:
+                if bind.in_doubt and not bind.is_unheard and not bind.is_given_up:
+                    pace_seconds = self._shares.pace_seconds(request.namespace, self._clock())
+                    wait_seconds = max(wait_seconds, pace_seconds)
+                return wait_seconds, asked
+        return 0.0, asked
+
+    async def _post_first(self, bind: BindMachine) -> float:
+        """Send a bind of which nothing is in doubt; it may be from then on."""
+        namespace = bind.request.namespace
+        with self._shares.first_call(namespace):
+            answer = await self._calls.post(bind.request)
+        wait_seconds = bind.posted(answer, self._clock())
+        if bind.in_doubt:
+            self._shares.doubted(namespace, self._clock())
+            self._on_room()
+        return wait_seconds
 
     def _begin(self, waiting: Coroutine[Any, Any, None]) -> None:
         """Let something wait beside the workers, unless everything is being ended."""
@@ -258,8 +340,7 @@ class Dispatcher:
     async def _make_ready(self, bind: BindMachine, wait_seconds: float) -> None:
         uid = bind.request.uid
         if not bind.is_unheard:
-            await self._sleep(wait_seconds)
-            self._put(bind)
+            await self._wait_heard(bind, wait_seconds)
             return
         # This wait, and no other of the same bind: one that was cut short must not end the next.
         wait = self._unheard[uid] = (bind,)
@@ -269,6 +350,18 @@ class Dispatcher:
         await self._sleep(wait_seconds)
         if self._unheard.get(uid) is wait:
             self._wake(uid)
+
+    async def _wait_heard(self, bind: BindMachine, wait_seconds: float) -> None:
+        uid = bind.request.uid
+        if not bind.in_doubt:
+            await self._sleep(wait_seconds)
+            self._put(bind)
+            return
+        wait = self._doubtful[uid] = (bind,)
+        await self._sleep(wait_seconds)
+        if self._doubtful.get(uid) is wait:
+            del self._doubtful[uid]
+            self._put(bind)
 
     async def _scout(self) -> None:
         """Let the one that has waited longest ask, every second while any waits."""
@@ -285,82 +378,20 @@ class Dispatcher:
 
     def _heard(self, response: Response) -> None:
         """Take note of an answer: a server that was away does its work again."""
-        if response.ok:
+        if response.ok and (self._unheard or self._scouts_left < SCOUTS):
             self._scouts_left = SCOUTS
             for uid in list(self._unheard):
                 self._wake(uid)
-
-    async def _post(self, request: BindRequest) -> PostAnswer:
-        try:
-            response = await self._transport.request(
-                "POST",
-                f"{pod_path(request)}/binding",
-                body=encode_binding(request),
-                timeout_seconds=self._config.call_timeout_seconds,
-                may_send=self._may_write,
-            )
-        except (NotSent, CredentialsError) as error:
-            self._trouble_at = self._clock()
-            return PostAnswer(Posted.NOT_SENT, str(error), heard=False)
-        except OutcomeUnknown as error:
-            answer = PostAnswer(Posted.UNKNOWN, str(error), heard=False)
-        else:
-            if self._unheard or self._scouts_left < SCOUTS:
-                self._heard(response)
-            answer = judge_post(response)
-            if answer.kind is Posted.BOUND:
-                return answer
-            if response.status == 403:
-                if self._server_may_be_starting():
-                    return PostAnswer(Posted.NOT_SENT, answer.message, heard=False)
-                self._forbidden("create", "pods/binding", request.namespace, response)
-            else:
-                self._tell_refusal(answer, request)
-        if answer.kind is Posted.UNKNOWN:
-            self._trouble_at = self._clock()
-            self._unknown.inc()
-            self._log.warning(
-                "unknown",
-                "bind of pod %s/%s to node %s has an unknown outcome, reading the pod: %s",
-                request.namespace,
-                request.name,
-                request.node,
-                answer.message,
-            )
-        return answer
-
-    def _tell_refusal(self, answer: PostAnswer, request: BindRequest) -> None:
-        pod = (request.namespace, request.name)
-        if answer.kind is Posted.THROTTLED:
-            text = "API server asks to slow down, bind of pod %s/%s waits: %s"
-            self._log.warning("throttled", text, *pod, answer.message)
-        elif answer.kind is Posted.REFUSED:
-            text = "bind of pod %s/%s to node %s was refused: %s"
-            self._log.warning("refused", text, *pod, request.node, answer.message)
-
-    async def _read(self, request: BindRequest) -> ReadAnswer:
-        try:
-            response = await self._transport.request(
-                "GET",
-                pod_path(request),
-                timeout_seconds=self._config.call_timeout_seconds,
-            )
-        except (NotSent, CredentialsError, OutcomeUnknown) as error:
-            return ReadAnswer(Seen.UNKNOWN, str(error), heard=False)
-        if self._unheard or self._scouts_left < SCOUTS:
-            self._heard(response)
-        if response.status == 403:
-            self._forbidden("get", "pods", request.namespace, response)
-        return judge_read(response, request)
-
-    def _server_may_be_starting(self) -> bool:
-        return self._clock() - self._trouble_at < self._config.starting_seconds
 
     def _finish(self, bind: BindMachine) -> None:
         outcome = bind.outcome
         if outcome is None:
             raise RuntimeError("a bind without an outcome cannot end")
         del self._binds[outcome.uid]
+        for freed in self._shares.ended(bind.request.namespace, in_doubt=bind.in_doubt):
+            self._put(freed)
+        if bind.in_doubt:
+            self._doubts["bound" if outcome.reason is None else _label(outcome.reason)].inc()
         (self._succeeded if outcome.bound else self._failed).inc()
         if outcome.reason is not None:
             self._failures[outcome.reason].inc()
@@ -389,5 +420,14 @@ class Dispatcher:
         if not self._binds and not len(self._conditions):
             self._idle.set()
 
-    def _forbidden(self, verb: str, resource: str, namespace: str, response: Response) -> None:
-        self._log.forbidden(verb, resource, namespace=namespace, error=response.error())
+
+def _label(reason: BindFailure) -> str:
+    return reason.value.replace(" ", "_")
+
+
+def _held_back(namespace: str) -> str:
+    return (
+        f"binding held back: {PER_NAMESPACE} bindings in namespace {namespace} are without a "
+        "known outcome, which is as many as one namespace may have; it is tried again when some "
+        "of them have ended"
+    )

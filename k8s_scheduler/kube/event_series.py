@@ -12,16 +12,17 @@ than we do; `due_at` says when that write may be made. Forgetting a series takes
 a write that is owed: whoever holds it still makes it.
 """
 
-from collections import OrderedDict
-
 import msgspec
 
 from k8s_scheduler.kube.events import EventNote, Observed, SeriesKey
+from k8s_scheduler.lib.byte_lru import ByteLru
 
 IDLE_SECONDS = 360.0
 # Below the idle time, so that the last count is written before a series is forgotten.
 LONGEST_INTERVAL_SECONDS = 300.0
 FIRST_INTERVAL_SECONDS = 5.0
+# Of a series, besides its note and names; a character of a note takes up to four bytes.
+_SERIES_BYTES = 1400
 
 
 class Series(msgspec.Struct, eq=False):
@@ -42,6 +43,13 @@ class Series(msgspec.Struct, eq=False):
     # It is about this process itself, and does not need the lease to be true.
     is_own: bool = False
     _interval_seconds: float = FIRST_INTERVAL_SECONDS
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes."""
+        note = self.note
+        # Names are in the references, in the key and in the name of the event.
+        return _SERIES_BYTES + 4 * len(note.note) + 4 * len(note.regarding.name)
 
     @property
     def observed(self) -> Observed:
@@ -72,40 +80,46 @@ class Series(msgspec.Struct, eq=False):
 class SeriesCache:
     """The series heard of last, least recent first."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._series: OrderedDict[SeriesKey, Series] = OrderedDict()
+    def __init__(self, limit: int, max_bytes: int = 32 * 1024 * 1024) -> None:
+        self._series: ByteLru[SeriesKey, Series] = ByteLru(max_bytes, most=limit)
 
     def __len__(self) -> int:
         return len(self._series)
 
     def __contains__(self, series: Series) -> bool:
-        return self._series.get(series.key) is series
+        return self._series.peek(series.key) is series
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        return self._series.nbytes
+
+    @property
+    def dropped(self) -> int:
+        """How many had to go to make room for others."""
+        return self._series.dropped
 
     def recall(self, key: SeriesKey, now: float) -> Series | None:
         """Return the living series of this key and make it the most recent."""
-        series = self._series.get(key)
+        series = self._series.peek(key)
         if series is None or now - series.last_at >= IDLE_SECONDS:
             return None
-        self._series.move_to_end(key)
-        return series
+        return self._series.get(key)
 
     def add(self, series: Series) -> None:
         """Add a series as the most recent; too many push out the least recent."""
-        self._series.pop(series.key, None)
-        self._series[series.key] = series
-        if len(self._series) > self._limit:
-            self._series.popitem(last=False)
+        self._series.put(series.key, series, series.nbytes)
 
     def forget(self, series: Series) -> None:
         """Drop a series, unless a newer one has taken its key."""
         if series in self:
-            del self._series[series.key]
+            self._series.pop(series.key)
 
     def forget_idle(self, now: float) -> None:
         """Drop every series that has had no repeat for six minutes."""
-        while self._series:
-            oldest = next(iter(self._series.values()))
-            if now - oldest.last_at < IDLE_SECONDS:
+        while len(self._series):
+            oldest = next(iter(self._series))
+            series = self._series.peek(oldest)
+            if series is None or now - series.last_at < IDLE_SECONDS:
                 return
-            del self._series[oldest.key]
+            self._series.pop(oldest)

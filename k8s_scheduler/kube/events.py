@@ -122,6 +122,12 @@ def shorten_note(note: str) -> str:
     return encoded.decode()
 
 
+def shortened(note: EventNote) -> EventNote:
+    """Return an event whose note is as long as the server takes it: more is not worth keeping."""
+    short = shorten_note(note.note)
+    return note if short == note.note else msgspec.structs.replace(note, note=short)
+
+
 def encode_event(
     note: EventNote, name: str, *, hostname: str, first_wall_ns: int, observed: Observed
 ) -> bytes:

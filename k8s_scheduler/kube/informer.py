@@ -6,10 +6,13 @@
     await informer.synced.wait()            # the first list is applied, every handler has seen it
 
 Handlers are called in order, on the event loop, and must not await nor take long: they put
-messages into queues. `catch_up` is the take-over barrier: a new leader whose lease was written at
-some version decides nothing before its state has reached that version. A resource that the server
-does not have, where that may be, is synced and empty until the server has it. `drop` says that
-nobody runs it any more: what is not synced by then never will be (`syncing.py`).
+messages into queues. `catch_up` is the take-over barrier: a new leader decides nothing before its
+state has reached what the server has of this very resource. The Lease's version says nothing about
+that: Leases may live in another storage (`--etcd-servers-overrides`), whose versions are others.
+
+A resource that the server does not have, where that may be, is synced and empty until the server
+has it. `drop` says that nobody runs it any more: what is not synced by then never will be
+(`syncing.py`).
 """
 
 import asyncio
@@ -23,7 +26,8 @@ from k8s_scheduler.kube.pace import DEFAULT_PACE, Pace
 from k8s_scheduler.kube.parts import Parts
 from k8s_scheduler.kube.progress import Progress
 from k8s_scheduler.kube.reflector import Reflector
-from k8s_scheduler.kube.resources import Resource, T, has_reached
+from k8s_scheduler.kube.resources import Resource, T
+from k8s_scheduler.kube.set_back import Signals
 from k8s_scheduler.kube.store import Handler, Store
 from k8s_scheduler.kube.undecodable import UndecodableLog
 from k8s_scheduler.kube.waiting import first_of
@@ -43,6 +47,7 @@ class Informer(Generic[T]):
         meter: SliceMeter,
         pace: Pace = DEFAULT_PACE,
         rng: random.Random | None = None,
+        signals: Signals | None = None,
     ) -> None:
         self.resource = resource
         self.synced = asyncio.Event()
@@ -58,6 +63,7 @@ class Informer(Generic[T]):
             undecodable=UndecodableLog(resource.plural, metrics),
             meter=meter,
             pace=pace,
+            signals=signals or Signals(),
         )
         self._reflector = Reflector(parts, metrics, rng=rng or random.Random())
         self._running = False
@@ -105,13 +111,15 @@ class Informer(Generic[T]):
         """
         await first_of(self._reflector.fresh_list(), self.dropped.wait())
 
-    async def catch_up(self, resource_version: str) -> None:
-        """Return once the store holds everything that happened up to `resource_version`.
+    def doubt(self) -> None:
+        """List anew as soon as possible: the storage of the API server was set back."""
+        self._reflector.doubt()
 
-        Where the watch has not come that far, a fresh list is made at once instead of waiting for
-        a bookmark. A list begun now is new enough by itself, even where versions of different
-        resources cannot be compared because they live in different storages.
-        """
+    async def trusted(self) -> None:
+        """Return once everything was listed since the last `doubt`, or nobody lists any more."""
+        await first_of(self._reflector.trusted(), self.dropped.wait())
+
+    async def catch_up(self) -> None:
+        """Return once the store holds everything that had happened when this was called."""
         await self.synced.wait()
-        if not has_reached(self.resource_version, resource_version):
-            await self._reflector.fresh_list()
+        await self._reflector.catch_up()

@@ -30,8 +30,21 @@ on the lease (`lease_watch`) shows most of it sooner; it may as well fail, becau
 beside it and whoever takes the lease has read it just before.
 
 What this cannot do is call back a write that has started: keep the time limit of writes below
-lease duration minus renew deadline. And a lease that is deleted while it is held looks free to a
-process that has never seen it; those that have seen it wait as if it were still there.
+lease duration minus renew deadline.
+
+A lease that is deleted while it is held looks free to a process that has never seen it; those that
+have seen it wait as if it were still there. So
+* the holder watches its lease. When it is shown deleted, the holder renews at once and, until that
+  is answered, lets no further write begin (`writes_may_begin`). If another process was faster, the
+  renewal finds that out, and the term is over;
+* a process that made the lease itself, and had never seen one, tells so (`is_newborn`). From the
+  moment it was made no renewal of a former holder can succeed, so that one stops within its renew
+  deadline: whoever has reason to think that there was one decides nothing for a lease duration
+  (`let_others_stop`).
+
+Where the storage was restored from a snapshot the lease is an older one, which may name nobody. The
+holder that was seen before the restore counts as such for a lease duration more (`Sight.former`);
+its own renewal is refused, it reads the lease, and either takes it again or has lost it.
 
 The order when stopping: stop deciding, let the writes under way end while `hold` goes on, leave
 `hold`, `release`. So does who has asked for the lease and not been answered (`may_hold`): it would
@@ -60,6 +73,7 @@ from k8s_scheduler.kube.lease import (
 )
 from k8s_scheduler.kube.lease_sight import Sight
 from k8s_scheduler.kube.lease_watch import LeaseWatch
+from k8s_scheduler.kube.set_back import SetBack, Source
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.obs.metrics import KubeMetrics
 
@@ -103,8 +117,11 @@ class Elector:
         wall_clock_ns: Callable[[], int] = time.time_ns,
         sleep: Sleep = asyncio.sleep,
         uniform: Callable[[], float] = random.random,
+        set_back: Callable[[SetBack], None] = lambda _: None,
     ) -> None:
+        """`set_back` is told when versions of the lease show that storage was set back."""
         self._config = config
+        self._set_back = set_back
         self._store = LeaseStore(transport, namespace=config.namespace, name=config.name)
         self._clock = clock
         self._wall_clock_ns = wall_clock_ns
@@ -116,6 +133,8 @@ class Elector:
         self._leading = False
         # We have led, and have not given the lease back since.
         self._in_term = False
+        # When the write was answered that made us the leader.
+        self._led_from = float("-inf")
         # The start of the last write that certainly made or kept us the holder.
         self._held_from = float("-inf")
         # The lease as our own last write left it; None whenever that is not certain.
@@ -124,11 +143,17 @@ class Elector:
         self._asked_over: str | None = None
         # We have asked for the lease to be taken from us; there may have been no answer.
         self._asked_to_release = False
-        self._sight = Sight(clock)
+        # We made the lease ourselves when we came to lead, and had never seen one before.
+        self._is_newborn = False
+        # Whether further writes may begin: not while our lease is shown deleted and not renewed.
+        self._may_begin = asyncio.Event()
+        self._may_begin.set()
+        self._sight = Sight(clock, self._went_back)
         self._watch = LeaseWatch(
             transport,
             config,
             sight=self._sight,
+            vanished=self._vanished,
             complain=self._complain,
             sleep=sleep,
             uniform=uniform,
@@ -149,9 +174,28 @@ class Elector:
         """Who held the lease when it was last seen; empty when nobody or not known."""
         return self._sight.holder
 
+    @property
+    def lease(self) -> Lease | None:
+        """The lease as our own last write left it; None whenever that is not certain."""
+        return self._ours
+
     def may_write(self) -> bool:
         """Return whether a write may start now."""
         return self._leading and self._clock() < self._deadline
+
+    @property
+    def is_newborn(self) -> bool:
+        """Whether we came to lead by making a lease where, as far as we know, there never was."""
+        return self._is_newborn
+
+    async def writes_may_begin(self) -> None:
+        """Wait while the lease is shown deleted and not renewed; `may_write` is asked after."""
+        await self._may_begin.wait()
+
+    async def let_others_stop(self) -> None:
+        """Wait until no holder of a lease that was gone before we made ours can write any more."""
+        left = self._led_from + self._config.lease_duration_seconds - self._clock()
+        await self._sleep(max(0.0, left))
 
     def may_tell(self) -> bool:
         """Return whether an event about what we did may be written now.
@@ -161,44 +205,60 @@ class Elector:
         """
         return not self._in_term or self._clock() < self._deadline
 
-    async def acquire(self) -> str:
-        """Wait until we lead; return the resourceVersion of the write that made us the leader.
+    async def acquire(self) -> None:
+        """Wait until we lead.
 
-        Whoever has seen everything up to that version has seen all that was written before.
+        Whatever is read consistently from now on shows all that earlier leaders have written.
         """
         config = self._config
         log.info("attempting to acquire leader lease %s...", self._lease_name)
         async with self._watch:
             while True:
                 tried = await self._try(config.renew_deadline_seconds)
-                if tried is _Try.HELD and self._ours is not None:
+                if tried is _Try.HELD:
                     # Before the watch is let go: whoever is cancelled there has a lease to release.
                     self._start_leading()
-                    return self._ours.resource_version
+                    return
                 await self._watch.wait(self._pause_seconds(tried))
 
     async def hold(self) -> None:
         """Renew until the lease is lost; however it ends, we do not lead afterwards."""
-        retry_seconds = self._config.retry_period_seconds
         try:
-            next_at = self._held_from + retry_seconds
-            while True:
-                now = self._clock()
-                await self._sleep(max(0.0, min(next_at, self._deadline) - now))
-                left_seconds = self._deadline - self._clock()
-                if left_seconds <= 0.0:
-                    log.error("failed to renew lease %s: timed out", self._lease_name)
-                    return
-                tried_at = self._clock()
-                tried = await self._try(left_seconds)
-                if tried is _Try.TAKEN:
-                    log.error("lost lease %s to %s", self._lease_name, self.holder)
-                    self._held_from = float("-inf")
-                    return
-                held = tried is _Try.HELD
-                next_at = (self._held_from if held else tried_at) + retry_seconds
+            async with self._watch:
+                await self._renew()
         finally:
             self._stop_leading()
+
+    async def _renew(self) -> None:
+        retry_seconds = self._config.retry_period_seconds
+        next_at = self._held_from + retry_seconds
+        while True:
+            seconds = max(0.0, min(next_at, self._deadline) - self._clock())
+            # Shown deleted, it is renewed at once.
+            await self._watch.wait(seconds)
+            left_seconds = self._deadline - self._clock()
+            if left_seconds <= 0.0:
+                log.error("failed to renew lease %s: timed out", self._lease_name)
+                return
+            tried_at = self._clock()
+            tried = await self._try(left_seconds)
+            if tried is _Try.TAKEN:
+                log.error("lost lease %s to %s", self._lease_name, self.holder)
+                self._held_from = float("-inf")
+                return
+            held = tried is _Try.HELD
+            if held:
+                self._may_begin.set()
+            next_at = (self._held_from if held else tried_at) + retry_seconds
+
+    def _vanished(self) -> None:
+        """Take note that the watch has shown the lease deleted."""
+        if self._leading:
+            log.warning("lease %s was deleted while it was held", self._lease_name)
+            self._may_begin.clear()
+
+    def _went_back(self, known: str, seen: str) -> None:
+        self._set_back(SetBack("leases", Source.LEASE, known=known, seen=seen))
 
     async def release(self, *, timeout_seconds: float = 5.0) -> bool:
         """Give the lease back if it is still ours; return whether it is certainly not.
@@ -265,6 +325,8 @@ class Elector:
             return _Try.FAILED
         if lease is not None and not self._sight.look(lease, asked_at=asked_at):
             return _Try.CHANGED
+        if lease is not None and lease.holder != self._config.identity:
+            self._is_newborn = False
         if lease is not None and not self._may_become_ours(lease):
             self._asked_over = None
         if not self._is_free(lease):
@@ -277,6 +339,9 @@ class Elector:
         if started_at >= give_up_at:
             return _Try.FAILED
         self._asked_over = lease.resource_version if lease is not None else ""
+        if lease is None and self._sight.record is None:
+            # Also if there is no answer, and what was made is found by the next try.
+            self._is_newborn = True
         spec = held_by(self._config, lease, wall_ns=self._wall_clock_ns())
         try:
             seconds = self._call_seconds(give_up_at - started_at)
@@ -295,6 +360,8 @@ class Elector:
             # Of the term before this write: it must not go on, see above.
             return _Try.FAILED
         self._held_from = started_at
+        if not self._leading:
+            self._led_from = self._clock()
         return _Try.HELD if self._clock() < self._deadline else _Try.FAILED
 
     def _call_seconds(self, left_seconds: float) -> float:
@@ -306,6 +373,12 @@ class Elector:
         """Return whether nobody else can still be writing under the record last seen."""
         if lease is None and self._sight.record is None:
             return True
+        former = self._sight.former
+        if former is not None and former.record.holder != self._config.identity:
+            duration = former.record.spec.lease_duration_seconds
+            seconds = float(duration or self._config.lease_duration_seconds)
+            if self._clock() < former.noticed_at + seconds:
+                return False
         if self.holder in ("", self._config.identity):
             return True
         return self._clock() >= self._free_at
@@ -348,6 +421,8 @@ class Elector:
         log.info("%s became leader", self._config.identity)
 
     def _stop_leading(self) -> None:
+        # Whoever waits to begin a write learns from `may_write` that it is over.
+        self._may_begin.set()
         if self._leading:
             self._leading = False
             self._status.set(0)

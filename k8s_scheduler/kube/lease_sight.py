@@ -8,12 +8,17 @@ Looks and the watch are answered by different ways, so what arrives later may be
   has older versions for ever after. Only if the look began before the newer version was seen is
   its answer of the past, and is left aside.
 
+A look that shows an older version proves such a restore (`went_back` is called). The record that
+comes back with it is of the past: whoever it names, or nobody, the holder that was seen before may
+be writing, until it has tried to renew what is there no more. `former` says for how long.
+
 `since` is when the record was first seen here. The server had written it by then, whichever way it
 came, and that is all the elector's argument needs.
 """
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from k8s_scheduler.kube.lease import Record
 from k8s_scheduler.kube.resources import is_newer
@@ -21,12 +26,25 @@ from k8s_scheduler.kube.resources import is_newer
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Former:
+    """The record that was seen before the storage was set back, and when that was noticed."""
+
+    record: Record
+    noticed_at: float
+
+
 class Sight:
     """The record last seen."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, clock: Callable[[], float], went_back: Callable[[str, str], None] = lambda *_: None
+    ) -> None:
+        """See nothing yet. `went_back` is told the known version and the lower one."""
         self._clock = clock
+        self._went_back = went_back
         self.record: Record | None = None
+        self.former: Former | None = None
         self.since = float("-inf")
 
     @property
@@ -41,8 +59,13 @@ class Sight:
 
     def look(self, record: Record, *, asked_at: float) -> bool:
         """Take an answer to what was asked then; return whether it is the newest that is known."""
-        if asked_at <= self.since and is_newer(self.version, record.resource_version):
-            return False
+        known, seen = self.version, record.resource_version
+        if is_newer(known, seen):
+            if asked_at <= self.since:
+                return False
+            if self.record is not None and self.record.holder:
+                self.former = Former(self.record, self._clock())
+            self._went_back(known, seen)
         self._see(record)
         return True
 

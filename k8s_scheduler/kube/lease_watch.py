@@ -1,4 +1,4 @@
-"""A candidate's second pair of eyes: a watch on its one Lease, beside the looks.
+"""A second pair of eyes: a watch on the one Lease, beside looks and renewals.
 
     nothing seen yet ──a look──► watch from the version last seen ──► events
                                         ▲                               │ cut, silent, refused,
@@ -12,6 +12,8 @@ things are seen as late as by looks alone.
 
 A holder renews more often than its lease is long, so a stream that says nothing for that long is
 dead, or the holder is; both are reason enough for another stream.
+
+A holder keeps watching: a Lease that is deleted under it is shown at once (`vanished`).
 """
 
 import asyncio
@@ -27,7 +29,7 @@ from k8s_scheduler.kube.lease import JITTER_FACTOR, LeaseConfig, LeaseSpec, Reco
 from k8s_scheduler.kube.lease_sight import Sight
 from k8s_scheduler.kube.patience import Patience
 from k8s_scheduler.kube.queries import watch_query
-from k8s_scheduler.kube.resources import Resource
+from k8s_scheduler.kube.resources import Resource, is_newer
 from k8s_scheduler.kube.streams import STALLED, LineSplitter, StreamError
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.kube.watching import open_watch
@@ -47,7 +49,7 @@ class LeaseObject(Wire, frozen=True, gc=False):
 
 
 class LeaseWatch:
-    """Use it as an async context manager for as long as a candidate waits."""
+    """Use it as an async context manager for as long as a candidate waits or holds."""
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class LeaseWatch:
         config: LeaseConfig,
         *,
         sight: Sight,
+        vanished: Callable[[], None],
         complain: Callable[[str, KubeError], None],
         sleep: Sleep,
         uniform: Callable[[], float],
@@ -62,6 +65,7 @@ class LeaseWatch:
         self._transport = transport
         self._config = config
         self._sight = sight
+        self._vanished = vanished
         self._complain = complain
         self._sleep = sleep
         self._uniform = uniform
@@ -174,7 +178,10 @@ class LeaseWatch:
         if metadata.name != self._config.name:
             return
         if decoded.type == DELETED:
-            # Its record was shown before, or is lost: a delete is no renewal.
+            # Its record was shown before, or is lost: a delete is no renewal. One of a version that
+            # was seen is of a lease before this one.
+            if is_newer(metadata.resource_version, self._sight.version):
+                self._vanished()
             self._worth_a_try.set()
             return
         record = Record(metadata.resource_version, decoded.object.spec or LeaseSpec())

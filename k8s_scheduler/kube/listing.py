@@ -59,7 +59,7 @@ class PageLister(Generic[T]):
         work.restart()
         await relist.finish(work)
         work.finish()
-        self._parts.progress.complete_list(ticket, resource_version)
+        self._parts.complete_list(ticket, resource_version, went_back=relist.went_back)
 
     async def _fetch(self, limit: int, continue_: str) -> bytes:
         parts = self._parts

@@ -26,6 +26,7 @@ class Pace:
 
     page_limit: int = 500
     list_timeout_seconds: float = 60.0
+    probe_timeout_seconds: float = 5.0
     # The server ends a watch after a time drawn from this range, so that watches that were
     # opened together do not all come back together.
     watch_min_seconds: float = 300.0

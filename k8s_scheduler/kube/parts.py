@@ -8,6 +8,7 @@ from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.pace import Pace
 from k8s_scheduler.kube.progress import Progress
 from k8s_scheduler.kube.resources import Resource, T
+from k8s_scheduler.kube.set_back import SetBack, Signals, Source
 from k8s_scheduler.kube.store import Store
 from k8s_scheduler.kube.undecodable import UndecodableLog
 from k8s_scheduler.lib.slices import Slice, SliceMeter
@@ -28,6 +29,35 @@ class Parts(Generic[T]):
     undecodable: UndecodableLog
     meter: SliceMeter
     pace: Pace
+    signals: Signals
+
+    def report_set_back(self, source: Source, *, seen: str) -> None:
+        """Say that a version is lower than one known before, and list everything again."""
+        known = self.progress.resource_version
+        self.progress.doubt()
+        self.signals.set_back(SetBack(self.resource.plural, source, known=known, seen=seen))
+
+    def complete_list(
+        self, ticket: int, version: str, *, went_back: tuple[str, str] | None
+    ) -> None:
+        """Take note of a list that is applied in full, and of what it shows about the storage.
+
+        `went_back` are the known and the listed version of an object that the list shows older
+        than it was: of that, too, only a restored storage is the cause.
+        """
+        known, goes_back = self.progress.resource_version, self.progress.goes_back(version)
+        is_expected = self.progress.is_doubted
+        self.progress.complete_list(ticket, version)
+        plural = self.resource.plural
+        if goes_back:
+            self.signals.set_back(
+                SetBack(plural, Source.LIST, known=known, seen=version, listed=True)
+            )
+        elif went_back is not None and not is_expected:
+            known, seen = went_back
+            self.signals.set_back(
+                SetBack(plural, Source.OBJECT, known=known, seen=seen, listed=True)
+            )
 
     def start_slice(self) -> Slice:
         """Begin to count the CPU time that this resource takes."""

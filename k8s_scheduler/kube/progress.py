@@ -9,22 +9,43 @@ state can be had. The list stays due all the same, because the resource may come
 
 `resource_version` moves only to points up to which everything has been applied: with each event
 of a watch, but for a list only at its end, since its items come in no order of versions.
+
+Versions of one resource only grow, unless the storage of the API server was restored from an older
+snapshot. Then nothing that was applied before counts: `doubt` draws a ticket, and until a list has
+served it a lower version is expected and no news.
 """
 
 import asyncio
 from collections.abc import Callable
+
+from k8s_scheduler.kube.resources import has_reached, is_newer
 
 
 class Progress:
     """Versions and tickets of one reflector."""
 
     def __init__(self, on_answer: Callable[[], None]) -> None:
-        self.resource_version = ""
+        self._resource_version = ""
         self._on_answer = on_answer
         self._drawn = 1
         self._served = 0
         self._answered = 0
+        self._doubted = 0
         self._changed = asyncio.Event()
+        # Set with the next change of the version; None while nobody waits for one.
+        self._moved: asyncio.Event | None = None
+
+    @property
+    def resource_version(self) -> str:
+        """The newest version up to which everything is applied; empty before the first list."""
+        return self._resource_version
+
+    @resource_version.setter
+    def resource_version(self, version: str) -> None:
+        self._resource_version = version
+        if self._moved is not None:
+            self._moved.set()
+            self._moved = None
 
     @property
     def list_due(self) -> bool:
@@ -35,6 +56,30 @@ class Progress:
         """Draw a ticket for a list that begins from now on."""
         self._drawn += 1
         return self._drawn
+
+    def doubt(self) -> None:
+        """Trust nothing that is applied so far: the storage of the server was set back."""
+        self._doubted = self.want_list()
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether the storage is known to be set back and no list was completed since."""
+        return self._served < self._doubted
+
+    async def wait_until_trusted(self) -> None:
+        """Return once a list was completed that began after the last `doubt`."""
+        await self.wait_for(self._doubted)
+
+    def goes_back(self, version: str) -> bool:
+        """Return whether a version shows that the storage was set back, which was not known."""
+        return not self.is_doubted and is_newer(self._resource_version, version)
+
+    async def reach(self, version: str) -> None:
+        """Return once everything up to `version` is applied; the caller limits the time."""
+        while not has_reached(self._resource_version, version):
+            if self._moved is None:
+                self._moved = asyncio.Event()
+            await self._moved.wait()
 
     def begin_list(self) -> int:
         """Return the newest ticket, which the list that begins now will serve."""

@@ -35,7 +35,13 @@ from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.event_limits import ObjectLimits
 from k8s_scheduler.kube.event_series import Series, SeriesCache
 from k8s_scheduler.kube.event_writer import EventWriter, Written
-from k8s_scheduler.kube.events import EventNote, event_name, object_key, series_key
+from k8s_scheduler.kube.events import (
+    EventNote,
+    event_name,
+    object_key,
+    series_key,
+    shortened,
+)
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.throttle import Admit, unlimited
 from k8s_scheduler.kube.waiting import Sleep, wait_within
@@ -47,6 +53,7 @@ log = logging.getLogger(__name__)
 # Room for the events of a large burst of binds and of as many pods that fit nowhere, about a
 # kilobyte each. The server takes some hundred a second, and bindings go first.
 QUEUE_LIMIT = 50_000
+QUEUE_BYTES = 96 * 1024 * 1024
 # A `Scheduled` event per bind passes through here as well: it must not push out, within seconds,
 # the series of pods that keep failing.
 SERIES_LIMIT = 16384
@@ -111,6 +118,7 @@ class EventRecorder:
         self._limits = ObjectLimits()
         self._series = SeriesCache(SERIES_LIMIT)
         self._ready: deque[Series] = deque()
+        self._ready_bytes = 0
         self._agenda: list[tuple[float, int, Series]] = []
         self._order = itertools.count()
         self._under_way = 0
@@ -133,6 +141,7 @@ class EventRecorder:
             self._dropped[Drop.NOT_LEADING].inc()
             return
         now, wall_ns = self._clock(), self._wall_clock_ns()
+        note = shortened(note)
         key = series_key(note)
         series = self._series.recall(key, now)
         if series is not None:
@@ -149,6 +158,11 @@ class EventRecorder:
             return
         self._plan(series)
 
+    @property
+    def series(self) -> SeriesCache:
+        """What was said lately, to be counted."""
+        return self._series
+
     async def run(self) -> None:
         """Write until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -164,6 +178,7 @@ class EventRecorder:
         left = len(self._ready) + self._under_way
         self._dropped[Drop.STOPPED].inc(left)
         self._ready.clear()
+        self._ready_bytes = 0
         return left
 
     def _plan(self, series: Series) -> None:
@@ -183,9 +198,11 @@ class EventRecorder:
         if not self._ready:
             self._idle.clear()
         self._ready.append(series)
+        self._ready_bytes += series.nbytes
         self._writers.call()
-        if len(self._ready) > QUEUE_LIMIT and self._accepting:
-            self._make_room(self._ready.popleft())
+        is_full = len(self._ready) > QUEUE_LIMIT or self._ready_bytes > QUEUE_BYTES
+        if is_full and self._accepting and (oldest := self._next()) is not None:
+            self._make_room(oldest)
 
     def _make_room(self, oldest: Series) -> None:
         if oldest.written and oldest in self._series:
@@ -210,7 +227,11 @@ class EventRecorder:
             self._series.forget_idle(now)
 
     def _next(self) -> Series | None:
-        return self._ready.popleft() if self._ready else None
+        if not self._ready:
+            return None
+        series = self._ready.popleft()
+        self._ready_bytes -= series.nbytes
+        return series
 
     async def _work_off(self, series: Series) -> None:
         self._under_way += 1

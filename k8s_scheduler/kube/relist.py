@@ -11,11 +11,15 @@ its own, does the rest.
 An object that cannot be decoded is present all the same, so an older version of it stays (see
 `Store.keep`). It goes when the server deletes it or when a list no longer names it. Only an object
 whose very name cannot be read is not recognised; then the older version goes with the list.
+
+An object that is older in a consistent list than in the store shows that the storage of the server
+was restored from a snapshot (`went_back`). What the list shows is the truth all the same.
 """
 
 from typing import Final, Generic
 
-from k8s_scheduler.kube.resources import T
+from k8s_scheduler.api.meta import key_of
+from k8s_scheduler.kube.resources import T, is_newer
 from k8s_scheduler.kube.store import Store
 from k8s_scheduler.lib.slices import Slice
 
@@ -28,10 +32,22 @@ class Relist(Generic[T]):
     def __init__(self, store: Store[T]) -> None:
         self._store = store
         self._present: set[str] = set()
+        # The known and the listed version of the first object that the list shows older.
+        self.went_back: tuple[str, str] | None = None
 
     def put(self, new: T) -> None:
         """Take an object that the list shows."""
+        if self.went_back is None:
+            self._compare(new)
         self._present.add(self._store.put(new))
+
+    def _compare(self, new: T) -> None:
+        old = self._store.objects.get(key_of(new.metadata))
+        if old is None or old.metadata.uid != new.metadata.uid:
+            return
+        known, listed = old.metadata.resource_version, new.metadata.resource_version
+        if known != listed and is_newer(known, listed):
+            self.went_back = (known, listed)
 
     def keep(self, key: str, *, uid: str) -> None:
         """Take note of an object that the list shows but that cannot be read."""

@@ -7,7 +7,8 @@ Invariants, whatever the server, the network and the order of things do:
   back exactly what was counted;
 * no update goes across uids: an object that was deleted and made again under the same key is a
   delete of the old and an add of the new one;
-* an unchanged resource version is no change.
+* an object of the same resource version and the same content is no change. The version alone does
+  not say so: after the storage was restored from a snapshot, numbers are given out a second time.
 """
 
 import logging
@@ -44,7 +45,7 @@ class Store(Generic[T]):
             if old.metadata.uid != new.metadata.uid:
                 self.remove(key)
                 old = None
-            elif old.metadata.resource_version == new.metadata.resource_version:
+            elif old.metadata.resource_version == new.metadata.resource_version and old == new:
                 return key
         self._objects[key] = new
         self._tell(key, old, new)

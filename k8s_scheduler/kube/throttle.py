@@ -18,6 +18,17 @@ async def unlimited() -> None:
     """Let everything pass at once."""
 
 
+def gated(admit: Admit, may_begin: Admit) -> Admit:
+    """Return an admission that also waits for another: both are asked before each request."""
+
+    async def both() -> None:
+        if admit is not unlimited:
+            await admit()
+        await may_begin()
+
+    return both
+
+
 def rate_limit(*, qps: float, burst: int) -> Admit:
     """Return what to await before each request; `qps <= 0` is no limit."""
     if qps <= 0:

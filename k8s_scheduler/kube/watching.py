@@ -5,6 +5,9 @@
 Until the annotated bookmark the events are a list and go into a `Relist`; after it, and in a
 plain watch from the start, they are changes. Chunks are worked off in slices: a burst of
 thousands of events lets the loop run in between.
+
+Versions of changes and bookmarks only grow. One that is lower than what the watch has shown before
+is of another history (`set_back.py`): it is not applied, the watch ends, and a list is due.
 """
 
 import asyncio
@@ -28,6 +31,7 @@ from k8s_scheduler.kube.parts import CHECK_EVERY, Parts
 from k8s_scheduler.kube.patience import Patience
 from k8s_scheduler.kube.relist import Relist
 from k8s_scheduler.kube.resources import T
+from k8s_scheduler.kube.set_back import Source
 from k8s_scheduler.kube.streams import INCOMPLETE, SHORT, LineSplitter, StreamError
 from k8s_scheduler.lib.slices import Slice
 from k8s_scheduler.obs.metrics import KubeMetrics
@@ -101,7 +105,8 @@ class Watcher(Generic[T]):
         while (chunk := await self._patience.next_chunk(chunks)) is not None:
             work.restart()
             for index, line in enumerate(splitter.feed(chunk)):
-                await self._take(line, work)
+                if not await self._take(line, work):
+                    return
                 if index % CHECK_EVERY == 0 and work.full():
                     await work.breathe()
             work.finish()
@@ -112,21 +117,39 @@ class Watcher(Generic[T]):
         if loop.time() - opened < self._parts.pace.short_watch_seconds:
             raise StreamError(SHORT, "the watch ended as soon as it was opened")
 
-    async def _take(self, line: bytes, work: Slice) -> None:
+    async def _take(self, line: bytes, work: Slice) -> bool:
+        """Apply an event; return False if it shows that the storage was set back."""
         decoded = self._parts.decoder.event(line)
         if isinstance(decoded, WatchEvent):
             self._events[decoded.type].inc()
+            if self._goes_back(decoded.object.metadata.resource_version):
+                return False
             self._apply(decoded)
         elif isinstance(decoded, Bookmark):
             self._events[BOOKMARK].inc()
+            if self._goes_back(decoded.resource_version):
+                return False
             await self._reach(decoded, work)
         elif isinstance(decoded, Undecodable):
             self._events[decoded.type].inc()
             self._parts.undecodable.report(decoded)
+            if self._goes_back(decoded.resource_version):
+                return False
             self._apply_undecodable(decoded)
         else:
             self._events[ERROR].inc()
             raise decoded
+        return True
+
+    def _goes_back(self, version: str) -> bool:
+        """Return whether a version is lower than one that was shown before; then it is reported.
+
+        What a streaming list shows first comes in no order of versions.
+        """
+        if self._relist is not None or not self._parts.progress.goes_back(version):
+            return False
+        self._parts.report_set_back(Source.WATCH, seen=version)
+        return True
 
     def _apply(self, event: WatchEvent[T]) -> None:
         metadata = event.object.metadata
@@ -152,9 +175,10 @@ class Watcher(Generic[T]):
         elif bookmark.initial_events_end:
             if not bookmark.resource_version:
                 raise StreamError(INCOMPLETE, "the streaming list has no resourceVersion")
-            await self._relist.finish(work)
+            relist, version = self._relist, bookmark.resource_version
+            await relist.finish(work)
             self._relist = None
-            self._parts.progress.complete_list(self._ticket, bookmark.resource_version)
+            self._parts.complete_list(self._ticket, version, went_back=relist.went_back)
 
     def _advance(self, resource_version: str) -> None:
         if self._relist is None and resource_version:

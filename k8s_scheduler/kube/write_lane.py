@@ -2,8 +2,11 @@
 
 A call that was not executed, or of which nothing is known, is sent again a few times: all of them
 may be repeated without harm, because they name a uid or a version. What the server refuses is
-refused for good. Where nobody may write any more, nothing more is sent and nobody is told: the
-process is on its way out.
+refused for good. How one request goes its way is drawn in `write_machine`; here is only who sends
+it. No worker is held while a request waits: one that has to be settled waits for minutes.
+
+Where nobody may write any more, nothing more is sent and nobody is told: the process is on its way
+out.
 
 At the end everything that was taken is brought to its end, and so is what follows from it: a
 preemption that has begun is carried out to its last victim.
@@ -17,20 +20,16 @@ from collections import deque
 from collections.abc import Callable
 
 from k8s_scheduler.api.config import MOST_PARALLELISM
-from k8s_scheduler.kube.answers import is_doubtful, is_gone, is_passing
 from k8s_scheduler.kube.bounded_log import BoundedLog
-from k8s_scheduler.kube.errors import KubeError, OutcomeUnknown
+from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.http import Response, Transport
 from k8s_scheduler.kube.throttle import Admit, unlimited
-from k8s_scheduler.kube.waiting import Sleep, bounded_wait, wait_within
-from k8s_scheduler.kube.write_requests import Call, WriteOutcome, WriteRequest
-from k8s_scheduler.lib.backoff import Backoff
+from k8s_scheduler.kube.waiting import Sleep, wait_within
+from k8s_scheduler.kube.write_machine import WriteMachine
+from k8s_scheduler.kube.write_requests import WriteOutcome, WriteRequest
 from k8s_scheduler.lib.crew import Crew
 
 log = logging.getLogger(__name__)
-
-TRIES = 5
-_LONGEST_WAIT_SECONDS = 30.0
 
 
 class WriteLane:
@@ -56,8 +55,11 @@ class WriteLane:
         self._call_timeout_seconds = call_timeout_seconds
         self._sleep = sleep
         self._uniform = uniform
-        self._queue: deque[WriteRequest] = deque()
-        self._crew = Crew(min(workers, MOST_PARALLELISM), self._next, self._work_off)
+        self._clock = clock
+        self._queue: deque[WriteMachine] = deque()
+        self._crew = Crew(min(workers, MOST_PARALLELISM), self._next, self._go_on)
+        # Those that wait for their time.
+        self._waits: asyncio.TaskGroup | None = None
         # Requests that have no outcome yet.
         self._pending = 0
         self._idle = asyncio.Event()
@@ -68,8 +70,7 @@ class WriteLane:
         """Take a request; it is never dropped."""
         self._pending += 1
         self._idle.clear()
-        self._queue.append(request)
-        self._crew.call()
+        self._put(WriteMachine(request, uniform=self._uniform))
 
     async def drain(self, timeout_seconds: float) -> int:
         """Wait until everything is written; return the number of requests without an end."""
@@ -78,85 +79,94 @@ class WriteLane:
 
     async def run(self) -> None:
         """Send requests until cancelled."""
-        await self._crew.run()
+        async with asyncio.TaskGroup() as self._waits:
+            self._waits.create_task(self._crew.run())
 
     def resize(self, workers: int) -> None:
         """Send as many requests at a time from now on; what is under way is finished."""
         self._crew.resize(min(workers, MOST_PARALLELISM))
 
-    def _next(self) -> WriteRequest | None:
+    def _put(self, write: WriteMachine) -> None:
+        self._queue.append(write)
+        self._crew.call()
+
+    def _next(self) -> WriteMachine | None:
         return self._queue.popleft() if self._queue else None
 
-    async def _work_off(self, request: WriteRequest) -> None:
-        outcome = await self._carry_out(request)
-        if outcome is not None:
-            # Whoever is told may have more to be written: it is not over before that.
-            self._on_outcome(outcome)
+    async def _go_on(self, write: WriteMachine) -> None:
+        """Make calls until the request ends or has to wait."""
+        while write.outcome is None:
+            await self._admit()
+            if not self._may_write():
+                self._ended()
+                return
+            wait_seconds = await (self._look(write) if write.is_looking else self._call(write))
+            if wait_seconds > 0.0:
+                self._begin_waiting(write, wait_seconds)
+                return
+        # Whoever is told may have more to be written: it is not over before that.
+        self._on_outcome(write.outcome)
+        self._ended()
+
+    def _ended(self) -> None:
         self._pending -= 1
         if not self._pending:
             self._idle.set()
 
-    async def _carry_out(self, request: WriteRequest) -> WriteOutcome | None:
-        key = (request.uid, request.attempt, request.request)
-        for call in request.calls:
-            answer, doubtful = await self._call(call)
-            if answer is None:
-                return None
-            if isinstance(answer, str):
-                return WriteOutcome(*key, done=False, message=answer)
-            if answer.ok:
-                continue
-            if call.gone_is_fine and is_gone(answer):
-                # An earlier try of which nothing is known may have been the one that deleted it.
-                ours = doubtful and call.method == "DELETE"
-                return WriteOutcome(*key, done=True, gone=not ours)
-            error = answer.error()
+    def _begin_waiting(self, write: WriteMachine, wait_seconds: float) -> None:
+        waiting = self._wait(write, wait_seconds)
+        try:
+            if self._waits is not None:
+                self._waits.create_task(waiting)
+                return
+        except RuntimeError:
+            # Nobody joins a group that is being broken up.
+            pass
+        waiting.close()
+
+    async def _wait(self, write: WriteMachine, wait_seconds: float) -> None:
+        await self._sleep(wait_seconds)
+        self._put(write)
+
+    async def _call(self, write: WriteMachine) -> float:
+        """Make a call; return the seconds to wait before the next."""
+        call = write.call
+        try:
+            answer = await self._transport.request(
+                call.method,
+                call.path,
+                body=call.body,
+                content_type=call.content_type,
+                timeout_seconds=self._call_timeout_seconds,
+                may_send=self._may_write,
+            )
+        except KubeError as error:
+            wait_seconds = write.unanswered(error, self._clock())
+        else:
             if answer.status == 403:
-                verb = call.method.lower()
-                self._log.forbidden(verb, call.resource, namespace=request.namespace, error=error)
-            return WriteOutcome(*key, done=False, message=error.message)
-        return WriteOutcome(*key, done=True)
+                self._forbidden(call.method.lower(), call.resource, write, answer)
+            wait_seconds = write.answered(answer, self._clock())
+        if write.is_looking:
+            self._log.warning(
+                "lost delete",
+                "%s was not answered, reading it until it is known whether it leaves",
+                call.path,
+            )
+        return wait_seconds
 
-    async def _call(self, call: Call) -> tuple[Response | str | None, bool]:
-        """Return the answer, or why there is none, and whether an earlier try may have been done.
+    async def _look(self, write: WriteMachine) -> float:
+        """Read what a call is about; return the seconds to wait before the next time."""
+        started_at = self._clock()
+        try:
+            answer = await self._transport.request(
+                "GET", write.call.path, timeout_seconds=self._call_timeout_seconds
+            )
+        except KubeError:
+            return write.seen(None, started_at)
+        if answer.status == 403:
+            self._forbidden("get", write.call.resource, write, answer)
+        return write.seen(answer, started_at)
 
-        None where nothing may be written any more.
-        """
-        backoff = Backoff(0.2, 5.0, uniform=self._uniform)
-        problem, doubtful = "", False
-        for left in reversed(range(TRIES)):
-            await self._admit()
-            if not self._may_write():
-                return None, doubtful
-            wait = backoff.next_seconds()
-            try:
-                answer = await self._transport.request(
-                    call.method,
-                    call.path,
-                    body=call.body,
-                    content_type=call.content_type,
-                    timeout_seconds=self._call_timeout_seconds,
-                    may_send=self._may_write,
-                )
-            except KubeError as error:
-                problem = str(error)
-                doubtful |= isinstance(error, OutcomeUnknown)
-            else:
-                if not _is_worth_another_try(call, answer):
-                    return answer, doubtful
-                doubtful |= is_doubtful(answer)
-                refusal = answer.error()
-                problem = refusal.message
-                asked = bounded_wait(refusal.retry_after_seconds, _LONGEST_WAIT_SECONDS)
-                wait = max(wait, asked)
-            if left:
-                await self._sleep(wait)
-        return problem, doubtful
-
-
-def _is_worth_another_try(call: Call, answer: Response) -> bool:
-    """Return whether the same call may be answered otherwise."""
-    if is_passing(answer):
-        return True
-    # Somebody wrote at the same time. A call that names a version is settled by that.
-    return answer.status == 409 and call.gone_is_fine and not is_gone(answer)
+    def _forbidden(self, verb: str, resource: str, write: WriteMachine, answer: Response) -> None:
+        namespace = write.request.namespace
+        self._log.forbidden(verb, resource, namespace=namespace, error=answer.error())

@@ -27,6 +27,8 @@ class Call:
     # The right it needs, as RBAC names it.
     resource: str
     gone_is_fine: bool = False
+    # Of the object it must not miss, where it names one.
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,9 @@ def eviction_calls(
             "pods/status",
             gone_is_fine=True,
         ),
-        Call("DELETE", path, msgspec.json.encode(options), JSON, "pods", gone_is_fine=True),
+        Call(
+            "DELETE", path, msgspec.json.encode(options), JSON, "pods", gone_is_fine=True, uid=uid
+        ),
     )
 
 

@@ -103,6 +103,11 @@ class Gauge(_Plain[Level]):
     ) -> None:
         super().__init__(name, text, label_names, make=Level, registry=registry)
 
+    def reset(self) -> None:
+        """Say 0 under all label values: what is counted is counted from the start."""
+        for child in self._children.values():
+            child.set(0)
+
     def set(self, value: float) -> None:
         """Say this from now on, where there are no labels."""
         self.labels().set(value)

@@ -66,6 +66,13 @@ class KubeMetrics:
             ["resource", "type"],
             registry=registry,
         )
+        self.storage_set_back = Counter(
+            "k8s_scheduler_storage_set_back",
+            "Times that a resource version was lower than one known before, as after a restore of "
+            "the API server's storage, by where it was seen.",
+            ["source"],
+            registry=registry,
+        )
         self.undecodable_objects = Counter(
             "k8s_scheduler_undecodable_objects",
             "Objects that could not be decoded and were left out.",
@@ -90,6 +97,24 @@ class KubeMetrics:
             "Bindings that failed for certain, by reason; assigned_elsewhere: another client had "
             "bound the pod to another node.",
             ["reason"],
+            registry=registry,
+        )
+        self.doubtful_binds = Gauge(
+            "k8s_scheduler_doubtful_binds",
+            "Bindings that were sent without a usable answer and are neither done nor failed yet.",
+            registry=registry,
+        )
+        self.doubtful_binds_ended = Counter(
+            "k8s_scheduler_doubtful_binds_ended",
+            "Bindings that were in doubt, by how they ended: bound, or the reason of the failure; "
+            "not_executed: read unbound when no request could be under way any more.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.namespaces_held_back = Gauge(
+            "k8s_scheduler_namespaces_held_back",
+            "Namespaces whose pods are passed over, because as many of their bindings as one "
+            "namespace may have are under way while some of them are in doubt.",
             registry=registry,
         )
         self.bind_duration_seconds = Histogram(

@@ -134,6 +134,24 @@ class SchedulerMetrics:
             "profile",
         )
 
+        self.pods_over_limit = self._gauge(
+            "k8s_scheduler_pods_over_limit",
+            "Pods past a limit of the configuration: pending ones are not tried, placed ones count "
+            "with what is within.",
+            "limit",
+            "place",
+        )
+        self.nodes_over_limit = self._gauge(
+            "k8s_scheduler_nodes_over_limit",
+            "Nodes past a limit of the configuration, which count with what is within.",
+            "limit",
+        )
+
+        self.quarantined_pods = self._gauge(
+            "k8s_scheduler_quarantined_pods",
+            "Pods that are tried last and alone because a process ended while it tried them.",
+        )
+
     def _count_plugins(self) -> None:
         self.framework_extension_point_duration_seconds = self._histogram(
             "scheduler_framework_extension_point_duration_seconds",
@@ -175,6 +193,15 @@ class SchedulerMetrics:
             "Comparisons of the caches with the API server, by what came of them.",
             "result",
         )
+        self.core_rebuilds = self._counter(
+            "k8s_scheduler_core_rebuilds",
+            "New cores that were made because one failed on a change of the cluster.",
+        )
+        self.objects_left_out = self._gauge(
+            "k8s_scheduler_objects_left_out",
+            "Objects on which cores have failed and that are left out, or counted in part.",
+            "resource",
+        )
         self.unconfirmed_pods = self._counter(
             "k8s_scheduler_unconfirmed_pods",
             "Bound pods that the watch did not show on their node and that were read, by what was "
@@ -184,6 +211,12 @@ class SchedulerMetrics:
         self.parked_but_feasible = self._counter(
             "k8s_scheduler_parked_but_feasible",
             "Parked pods of a sample that would have fitted: a bug in waking.",
+        )
+        self.reason_renewals = self._counter(
+            "k8s_scheduler_reason_renewals",
+            "Parked pods whose reason changed without an attempt: told, woken because more than "
+            "the reason changed, or put off by a limit.",
+            "result",
         )
         self.plugin_errors = self._counter(
             "k8s_scheduler_plugin_errors",
@@ -200,6 +233,28 @@ class SchedulerMetrics:
         self.shape_bytes = self._gauge(
             "k8s_scheduler_shape_bytes",
             "Memory that the kept evaluations take.",
+        )
+        self.cache_bytes = self._gauge(
+            "k8s_scheduler_cache_bytes",
+            "Memory that caches take whose entries hold content of pods.",
+            "cache",
+        )
+        self.cache_dropped = self._counter(
+            "k8s_scheduler_cache_dropped",
+            "Entries that had to go because their cache took too much memory.",
+            "cache",
+        )
+        self.cache_budget_bytes = self._gauge(
+            "k8s_scheduler_cache_budget_bytes",
+            "Memory that kept evaluations may take: less than usual while memory is short.",
+        )
+        self.memory_limit_bytes = self._gauge(
+            "k8s_scheduler_memory_limit_bytes",
+            "Memory below which the process keeps itself (--memory-limit); 0 without a limit.",
+        )
+        self.memory_shrinks = self._counter(
+            "k8s_scheduler_memory_shrinks",
+            "Times that caches were told to shrink because memory was short.",
         )
         self.shape_questions = self._counter(
             "k8s_scheduler_shape_questions",
@@ -239,6 +294,10 @@ class SchedulerMetrics:
             "Preemptions that were carried out beside the decisions, by how they ended.",
             "result",
         )
+        self.preemptions_put_off = self._counter(
+            "k8s_scheduler_preemptions_put_off_total",
+            "Preemptions that the limit on victims per minute did not allow when they were found.",
+        ).labels()
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(name, text, labels, registry=self._registry)

@@ -12,6 +12,7 @@ from collections.abc import Sequence as Listed
 from typing import Any
 
 from k8s_scheduler.api.quantity import QuantityError
+from k8s_scheduler.core.engine.limiting import OverLimitError
 from k8s_scheduler.core.engine.shapes.tally import Tally
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import ProfileError
@@ -88,5 +89,5 @@ def _judged(cluster: Cluster, scenario: str, pending: Listed[str]) -> Iterator[A
             raise KeyError(name)
         try:
             yield answer(scenario, name, cluster.judge(pod))
-        except (PluginError, QuantityError) as error:
+        except (PluginError, QuantityError, OverLimitError) as error:
             yield failed_cycle(scenario, name, str(error))

@@ -75,6 +75,7 @@ class _Body(msgspec.Struct):
 class _Line(msgspec.Struct, rename="camel"):
     verb: str
     stage_timestamp: datetime
+    request_received_timestamp: datetime | None = None
     user: _User = msgspec.field(default_factory=_User)
     request_object: _Body = msgspec.field(default_factory=_Body)
     object_ref: _Target = msgspec.field(default_factory=_Target)
@@ -90,6 +91,8 @@ class Account:
 
     created: dict[str, float] = field(default_factory=dict)
     bound: dict[str, float] = field(default_factory=dict)
+    # When the API server got the Binding: the scheduler decided in about this order.
+    asked: dict[str, float] = field(default_factory=dict)
     # Of the event `Scheduled`; its name begins with the pod's.
     told: dict[str, float] = field(default_factory=dict)
     # Requests by what they were, whatever came of them.
@@ -115,6 +118,8 @@ class Account:
         is_created = entry.response_status.code == _CREATED
         when = entry.stage_timestamp.timestamp()
         if kind == "create pods/binding":
+            received = entry.request_received_timestamp
+            self.asked[target.name] = when if received is None else received.timestamp()
             if is_created:
                 self.bound[target.name] = when
             else:

@@ -21,6 +21,8 @@ from testbed.component import tail
 from testbed.errors import ComponentError, TestbedError
 from testbed.options import API_SERVER, CONTROLLER_MANAGER, ETCD
 
+_CONTROLLERS = "--controllers=*,-garbage-collector-controller,-job-controller"
+
 # Told what is being done, and how much of how much of it.
 Progress = Callable[[str, int, int], None]
 
@@ -53,7 +55,12 @@ class Arena:
         self._counts = counts
         self._progress = progress
         components = (CONTROLLER_MANAGER,) if scenario.needs_controllers else ()
-        self.world = World(components=components)
+        self.world = World(
+            components=components,
+            # The Job that owns the pods is not there: its controller and the garbage collector
+            # would delete them.
+            extra_flags={CONTROLLER_MANAGER: [_CONTROLLERS]} if components else {},
+        )
         # A placement that is being looked at, while the cluster is restored for the next run.
         self._inspectors = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inspect")
         self._looking: Future[None] | None = None
@@ -129,6 +136,8 @@ class Arena:
                     progress=lambda bound: self._progress(label, bound, len(pods)),
                 )
                 outcome.runs.append(run)
+                if isinstance(contestant, Ours):
+                    outcome.kept.append(contestant.kept_share())
                 # As it is now, before anybody else comes; it is looked at when nobody is timed.
                 listed = self._list()
                 if self._counts.arriving and outcome.contestant != NULL:

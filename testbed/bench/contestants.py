@@ -6,6 +6,7 @@ per run.
 """
 
 import http.client
+import math
 import signal
 import ssl
 import subprocess
@@ -152,6 +153,16 @@ class Ours:
     def wait_ready(self, *, timeout_seconds: float = READY_SECONDS) -> None:
         """Wait until it is ready."""
         self._daemon.wait_ready(timeout_seconds=timeout_seconds)
+
+    def kept_share(self) -> float:
+        """Return the share of its decisions that were made from an evaluation it had kept."""
+        asked = {
+            name: value
+            for name, value in self._daemon.metrics().items()
+            if name.startswith("k8s_scheduler_shape_questions_total{")
+        }
+        kept = sum(value for name, value in asked.items() if 'answer="kept"' in name)
+        return kept / total if (total := sum(asked.values())) else math.nan
 
     def stop(self) -> None:
         """End it; a bad end is a ComponentError."""

@@ -1,7 +1,8 @@
 """How good a placement is: whether it is allowed, how even it is, and what it scores.
 
 Read from what was listed after a run, and from the order of the bindings. That is the order in
-which the API server wrote them; a scheduler that binds several pods at once decided in another one.
+which the API server got them; a scheduler that binds several pods at once may have decided in
+another one.
 Required (anti-)affinity, room and volumes come out the same in either. A skew need not: one that is
 too large when a pod is bound is counted on its own, and is a violation only if the pods end up
 spread as no order allows.

@@ -28,6 +28,8 @@ class Outcome:
     latencies: list[Latency] = field(default_factory=list)
     # Of the placement after each run.
     qualities: list[Quality] = field(default_factory=list)
+    # Of this scheduler: the share of decisions in each run that were made from what it had kept.
+    kept: list[float] = field(default_factory=list)
     # What it did not bring to an end.
     failures: list[str] = field(default_factory=list)
     # Of this scheduler, if it runs with another than its default.
@@ -101,6 +103,7 @@ def as_json(
                 },
                 "peak_rss_mib": outcome.median("peak_rss_mib"),
                 "first_binding_seconds": outcome.median("first_binding_seconds"),
+                "kept_shares": [round(share, 4) for share in outcome.kept],
                 "latencies": [asdict(latency) for latency in outcome.latencies],
                 "qualities": [_as_json(quality) for quality in outcome.qualities],
                 "runs": [run.as_json() for run in outcome.runs],
@@ -129,7 +132,7 @@ def table(outcomes: Sequence[Outcome]) -> Iterable[str]:
     yield (
         f"{'workload':16}{'scheduler':15}{'pods/s':>8}{'mid 80%':>9}{'CPU ms':>8}{'api ms':>8}"
         f"{'etcd ms':>8}{'MiB':>7}{'first s':>8}{'p50 ms':>8}{'p99 ms':>9}{'score':>8}"
-        f"{'best':>6}{'even':>7}{'broken':>8}"
+        f"{'best':>6}{'even':>7}{'broken':>8}{'kept':>6}"
     )
     groups = _by_workload(outcomes)
     for found in groups.values():
@@ -173,6 +176,7 @@ def _by_workload(outcomes: Sequence[Outcome]) -> dict[str, dict[str, Outcome]]:
 
 def _row(outcome: Outcome) -> str:
     score = best = even = broken = ""
+    kept = f"{_median(outcome.kept):.0%}" if outcome.kept else ""
     if outcome.qualities:
         even, broken = f"{outcome.quality('deviation_per_node'):.2f}", str(outcome.broken)
         if math.isfinite(mean := outcome.quality("mean_score")):
@@ -183,6 +187,7 @@ def _row(outcome: Outcome) -> str:
         f"{outcome.cpu('api'):8.2f}{outcome.cpu('etcd'):8.2f}{outcome.median('peak_rss_mib'):7.0f}"
         f"{outcome.median('first_binding_seconds'):8.1f}{_number(outcome.latency('p50_ms')):>8}"
         f"{_number(outcome.latency('p99_ms')):>9}{score:>8}{best:>6}{even:>7}{broken:>8}"
+        f"{kept:>6}"
     )
 
 

@@ -49,7 +49,7 @@ class Run:
     peak_rss_mib: float
     refused_bindings: int
     requests: dict[str, int] = field(default_factory=dict)
-    # Pods in the order in which they were bound.
+    # Pods in the order in which the API server got their Bindings.
     order: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _run(account: Account, wanted: frozenset[str], meter: Meter, started: float)
         peak_rss_mib=round(meter.peak_rss_bytes / 2**20, 1),
         refused_bindings=account.refused,
         requests=dict(sorted(account.requests.items())),
-        order=tuple(sorted(bound, key=bound.__getitem__)),
+        order=tuple(sorted(bound, key=lambda pod: account.asked.get(pod, bound[pod]))),
     )
 
 

@@ -18,8 +18,13 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 # By name: the values of scheduler_perf's high priorities.
 PRIORITIES: Mapping[str, int] = {"bench-high": 10, "bench-preemptor": 9_999_999}
 SHAPES = 50
+# The apps of the workload `deployment`.
+DEPLOYMENTS = tuple(f"web-{number}" for number in range(10))
 # How the names of objects begin that come and go while pods are placed.
 CHURN = "churn-"
+
+_JOB, _JOB_UID = "bench", "5d3c1f0e-7c1b-4d7e-9a54-0f4f6f6d2c11"
+_TEMPLATE_HASH = "6d4cf56db6"
 
 # Makes a pod of a name; the number tells it from its like where that matters.
 MakePod: TypeAlias = Callable[[str, int], Object]
@@ -44,10 +49,29 @@ def plain_pod(
     )
     # Without a kubelet nobody would end it after a grace period.
     pod["spec"]["terminationGracePeriodSeconds"] = 0
+    _belong_to_job(pod)
     container = pod["spec"]["containers"][0]
     container["ports"] = [{"containerPort": 80}]
     container["resources"]["limits"] = dict(container["resources"]["requests"])
     return pod
+
+
+def _belong_to_job(pod: Object) -> None:
+    """Make it one of a Job's pods: labels and owner as the Job controller sets them.
+
+    scheduler_perf's pods belong to nothing, but pods of a real cluster do. A Job, because the
+    default spread constraints leave its pods alone: what is asked of schedulers is what
+    scheduler_perf asks. (`deployment` and a part of `mixed` have pods of ReplicaSets.)
+    """
+    metadata = pod["metadata"]
+    metadata["labels"] |= {
+        "batch.kubernetes.io/controller-uid": _JOB_UID,
+        "batch.kubernetes.io/job-name": _JOB,
+        "controller-uid": _JOB_UID,
+        "job-name": _JOB,
+    }
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": _JOB, "uid": _JOB_UID}
+    metadata["ownerReferences"] = [owner | {"controller": True, "blockOwnerDeletion": True}]
 
 
 def spread_pod(
@@ -78,9 +102,10 @@ def owned_pod(name: str, labels: Mapping[str, str], *, owner: str) -> Object:
     pod = plain_pod(name, labels=labels)
     reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner}
     pod["metadata"]["ownerReferences"] = [
-        # Nobody looks it up: the controllers that would are not there.
-        reference | {"uid": f"replica-set-{owner}", "controller": True}
+        # Nothing looks the uid up: the controllers that would are not there.
+        reference | {"uid": f"replica-set-{owner}", "controller": True, "blockOwnerDeletion": True}
     ]
+    pod["metadata"]["labels"] = {**labels, "pod-template-hash": _TEMPLATE_HASH}
     return pod
 
 
@@ -148,6 +173,12 @@ def with_claim(name: str, number: int) -> Object:
 def claim_name(number: int) -> str:
     """Return the name of the claim of the pod with this number."""
     return f"claim-{number}"
+
+
+def replica(name: str, number: int) -> Object:
+    """Return one of the replicas of some Deployments, which the default constraints spread."""
+    app = DEPLOYMENTS[number % len(DEPLOYMENTS)]
+    return owned_pod(name, {"app": app}, owner=app)
 
 
 # A mixed cluster

@@ -10,7 +10,11 @@ Names, sizes and templates are scheduler_perf's of v1.37.1. What differs:
 - `unschedulable` has pods that fit nowhere in the queue from the start, and not only those that
   Unschedulable creates while it runs.
 - Pods are created before the scheduler starts, and those in place are on their nodes, round robin.
-- `mixed` and `localpv` are this benchmark's own.
+- Pods are as a real cluster has them: the API server's admission gives them their token's volume
+  and the default tolerations, and they belong to a Job.
+- `deployment`, `mixed` and `localpv` are this benchmark's own. `deployment` has replicas of ten
+  Deployments with a Service each: the default constraints spread them, as they do most pods of most
+  clusters.
 
 Any number of nodes and pods can be asked for; `counts` says how many of them can be placed.
 """
@@ -31,6 +35,7 @@ from testbed.bench.scenario_objects import (
 from testbed.bench.scenario_pods import (
     BENCH_SCHEDULER,
     CHURN,
+    DEPLOYMENTS,
     OWNED_APPS,
     MakePod,
     alone,
@@ -40,6 +45,7 @@ from testbed.bench.scenario_pods import (
     mixed,
     preemptor,
     rather_alone,
+    replica,
     together,
     too_large,
     with_claim,
@@ -162,6 +168,10 @@ def _preemption(_nodes: int, _pods: int) -> list[Object]:
 
 def _owners(_nodes: int, _pods: int) -> list[Object]:
     return controlled(OWNED_APPS)
+
+
+def _deployed(_nodes: int, _pods: int) -> list[Object]:
+    return controlled(DEPLOYMENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +339,15 @@ _ALL = (
         initial=rather_alone,
     ),
     Scenario(
+        name="deployment",
+        upstream="",
+        nodes=5000,
+        init_pods=1000,
+        pods=10_000,
+        measured=replica,
+        objects=_deployed,
+    ),
+    Scenario(
         name="mixed",
         upstream="",
         nodes=5000,
@@ -401,4 +420,4 @@ _ALL = (
 )
 
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}
-DEFAULT = ("basic", "spread", "prefspread", "anti", "aff")
+DEFAULT = ("basic", "deployment", "spread", "prefspread", "anti", "aff")

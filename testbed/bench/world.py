@@ -64,6 +64,7 @@ class World:
             audit=True,
             audit_policy=policy,
             audit_mode=AuditMode.BLOCKING,
+            service_accounts=True,
             extra_flags=extra_flags or {},
         )
         self.bed = make_bed(self._options)
@@ -81,12 +82,23 @@ class World:
         try:
             for namespace in (NAMESPACE, "default"):
                 self._wait_for(f"/api/v1/namespaces/{namespace}")
+            self._make_account("default")
             install(self.bed)
             self._grant_upstream_roles()
             log_in(self.bed, self.kubeconfig)
         except BaseException:
             self.close()
             raise
+
+    def _make_account(self, namespace: str) -> None:
+        """Make the account whose token every pod of a namespace gets, as its controller does."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+        try:
+            self.bed.client.create(path, account)
+        except ApiError as error:
+            if error.status != 409:  # the controller manager was first
+                raise
 
     def close(self) -> None:
         """Stop everything and remove every file. Safe to repeat."""

@@ -13,6 +13,7 @@ _CPUS = ("250m", "500m", "1", "1500m", "2")
 _MEMORIES = ("128Mi", "512Mi", "1Gi", "2Gi")
 _HUGE_CPU = "500"  # no node has it
 _PAUSE_SECONDS = 0.3
+_APPS = 5
 
 
 class Traffic:
@@ -35,13 +36,27 @@ class Traffic:
         self._living = living
         self._zones = zones
         self._names: list[str] = []
+        self._owners: dict[str, Object] = {}
         self._number = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
 
     def start(self) -> None:
         """Begin."""
+        self._make_owners()
         self._thread.start()
+
+    def _make_owners(self) -> None:
+        """Make what the pods belong to, as pods of an operator's own resource do.
+
+        It has to exist, or the garbage collector takes its pods; and no controller may count them.
+        """
+        for app in range(_APPS):
+            name = f"app-{app}"
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+            made = self._client.create(f"/api/v1/namespaces/{NAMESPACE}/configmaps", body)
+            owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": name}
+            self._owners[name] = owner | {"uid": made["metadata"]["uid"], "controller": True}
 
     def stop(self) -> None:
         """End; the pods that are there stay."""
@@ -62,15 +77,17 @@ class Traffic:
         ours = draw.random() < 0.7
         huge = ours and draw.random() < 0.01
         zone = draw.random() < 0.2
-        return make_pod(
+        pod = make_pod(
             f"{'ours' if ours else 'theirs'}-{self._number}",
             namespace=NAMESPACE,
             cpu=_HUGE_CPU if huge else draw.choice(_CPUS),
             memory=draw.choice(_MEMORIES),
             scheduler_name=self._scheduler if ours else OTHER_SCHEDULER,
             node_selector={ZONE_LABEL: f"zone-{draw.randrange(self._zones)}"} if zone else None,
-            labels={"app": f"app-{draw.randrange(5)}"},
+            labels={"app": f"app-{draw.randrange(_APPS)}"},
         )
+        pod["metadata"]["ownerReferences"] = [self._owners[pod["metadata"]["labels"]["app"]]]
+        return pod
 
     def _create(self, pod: Object) -> None:
         try:

@@ -22,6 +22,8 @@ class Case:
     adds: tuple[str, ...] = ()
     drops: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
+    # Whether pods of it pass the restricted Pod Security level: what does not is only rendered.
+    restricted: bool = True
 
 
 _OWN_NODES: Final = {
@@ -30,16 +32,15 @@ _OWN_NODES: Final = {
     ]
 }
 
-_SHADOW: Final = tuple(
-    f"{kind}/k8s-scheduler-shadow"
-    for kind in (
-        "ServiceAccount",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "Deployment",
-        "NetworkPolicy",
-    )
+# Names of what belongs to no namespace end in that of the release.
+_ENDING: Final = ".scheduling"
+_SHADOW: Final = (
+    *(f"{kind}/k8s-scheduler-shadow" for kind in ("ServiceAccount", "Deployment", "NetworkPolicy")),
+    f"ClusterRole/k8s-scheduler-shadow{_ENDING}",
+    f"ClusterRoleBinding/k8s-scheduler-shadow{_ENDING}",
 )
+
+_DIGEST: Final = "sha256:" + 64 * "a"
 
 CASES: Final[Mapping[str, Case]] = {
     "defaults": Case(),
@@ -54,6 +55,8 @@ CASES: Final[Mapping[str, Case]] = {
             "Role/k8s-scheduler-leader-election",
             "RoleBinding/k8s-scheduler-leader-election",
         ),
+        # Two would decide at once while one replaces the other.
+        says=("type: Recreate",),
     ),
     "another Lease": Case(
         {"config": {"leaderElection": {"resourceName": "mine"}}}, says=('resourceNames: ["mine"]',)
@@ -65,6 +68,19 @@ CASES: Final[Mapping[str, Case]] = {
         },
         says=('image: "example.com/a/b:1.2.3"', "imagePullPolicy: Always", "- name: pull"),
     ),
+    "an image by its digest": Case(
+        {"image": {"digest": _DIGEST}}, says=(f'image: "k8s-scheduler:0.1.0@{_DIGEST}"',)
+    ),
+    "the network of the nodes": Case(
+        {"hostNetwork": True},
+        says=(
+            "hostNetwork: true",
+            "dnsPolicy: ClusterFirstWithHostNet",
+            "maxSurge: 0",
+            "requiredDuringSchedulingIgnoredDuringExecution",
+        ),
+        restricted=False,
+    ),
     "an account of one's own": Case(
         {"serviceAccount": {"create": False, "name": "mine"}},
         drops=("ServiceAccount/k8s-scheduler",),
@@ -73,8 +89,8 @@ CASES: Final[Mapping[str, Case]] = {
     "roles of one's own": Case(
         {"rbac": {"create": False}},
         drops=(
-            "ClusterRole/k8s-scheduler",
-            "ClusterRoleBinding/k8s-scheduler",
+            f"ClusterRole/k8s-scheduler{_ENDING}",
+            f"ClusterRoleBinding/k8s-scheduler{_ENDING}",
             "Role/k8s-scheduler-leader-election",
             "RoleBinding/k8s-scheduler-leader-election",
             "Role/k8s-scheduler-configuration",
@@ -89,15 +105,15 @@ CASES: Final[Mapping[str, Case]] = {
             "configReader": {"subjects": [{"kind": "Group", "name": "operators"}]},
         },
         adds=(
-            "ClusterRoleBinding/k8s-scheduler-metrics-reader",
-            "ClusterRoleBinding/k8s-scheduler-config-reader",
+            f"ClusterRoleBinding/k8s-scheduler-metrics-reader{_ENDING}",
+            f"ClusterRoleBinding/k8s-scheduler-config-reader{_ENDING}",
         ),
     ),
     "no readers": Case(
         {"metricsReader": {"create": False}, "configReader": {"create": False}},
         drops=(
-            "ClusterRole/k8s-scheduler-metrics-reader",
-            "ClusterRole/k8s-scheduler-config-reader",
+            f"ClusterRole/k8s-scheduler-metrics-reader{_ENDING}",
+            f"ClusterRole/k8s-scheduler-config-reader{_ENDING}",
         ),
     ),
     "no network policy": Case(
@@ -138,6 +154,10 @@ CASES: Final[Mapping[str, Case]] = {
         {"extras": {"nodeOwnership": {"nodeSelector": _OWN_NODES}, "batch": {"maxPods": 32}}},
         says=("kind: SchedulerExtras", "key: example.com/ours"),
     ),
+    "a limit on victims": Case(
+        {"extras": {"preemption": {"maxVictimsPerMinute": 60}}},
+        says=("kind: SchedulerExtras", "maxVictimsPerMinute: 60"),
+    ),
     "profiles of one's own": Case(
         {
             "config": {
@@ -174,8 +194,48 @@ CASES: Final[Mapping[str, Case]] = {
             "extraArgs": ["--pod-max-in-unschedulable-pods-duration=10m", "--verify-cache=0.01"],
             "flowSchema": {"enabled": False},
         },
-        drops=("FlowSchema/k8s-scheduler", "FlowSchema/k8s-scheduler-leader-election"),
+        drops=(
+            f"FlowSchema/k8s-scheduler{_ENDING}",
+            f"FlowSchema/k8s-scheduler-leader-election{_ENDING}",
+            f"FlowSchema/k8s-scheduler-reviews{_ENDING}",
+        ),
         says=("example.com/a: b", "-v=4", "--verify-cache=0.01", "--logging-format=text"),
+    ),
+}
+
+
+def _profiles(*plugins: Mapping[str, Any]) -> Values:
+    named = [{"schedulerName": f"s{n}", "plugins": each} for n, each in enumerate(plugins)]
+    return {"config": {"profiles": named}}
+
+
+def _off(point: str, *names: str) -> Mapping[str, Any]:
+    return {point: {"disabled": [{"name": name} for name in names]}}
+
+
+# Values whose roles have to be those that `k8s-scheduler rbac` prints for them.
+ROLES: Final[Mapping[str, Values]] = {
+    "defaults": {},
+    "no preemption": _profiles(_off("postFilter", "*")),
+    "no preemption at any point": _profiles(_off("multiPoint", "DefaultPreemption")),
+    "no late binding": _profiles(_off("preBind", "VolumeBinding")),
+    "no volumes": _profiles(
+        _off("multiPoint", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
+    ),
+    "no pods near each other": _profiles(
+        _off("multiPoint", "InterPodAffinity", "PodTopologySpread", "DynamicResources")
+    ),
+    "one of two profiles": _profiles(_off("postFilter", "*"), {}),
+    "few plugins": _profiles(
+        {
+            "multiPoint": {
+                "disabled": [{"name": "*"}],
+                "enabled": [
+                    {"name": name}
+                    for name in ("PrioritySort", "NodeResourcesFit", "VolumeZone", "DefaultBinder")
+                ],
+            }
+        }
     ),
 }
 
@@ -189,6 +249,7 @@ REFUSED: Final[Mapping[str, tuple[Values, str]]] = {
         {"replicas": 2},
         "additional properties 'replicas' not allowed",
     ),
+    "a digest that is none": ({"image": {"digest": "abc"}}, "/image/digest"),
     "a name that cannot be": ({"fullnameOverride": "Mine_too"}, "/fullnameOverride"),
     "two that decide": (
         {"config": {"leaderElection": {"leaderElect": False}}},

@@ -6,10 +6,11 @@ released    a real API server takes it, as an upgrade of the release before, wit
             at the restricted Pod Security level
 """
 
+import itertools
 import json
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,10 +121,11 @@ def _configuration(objects: Sequence[dict[str, Any]], folder: Path) -> list[str]
     return [] if done.returncode == 0 else [done.stderr.strip()]
 
 
-def same_rights(helm: Helm) -> list[str]:
+def same_rights(helm: Helm, values: Values) -> list[str]:
     """Return where the chart's roles and those that `k8s-scheduler rbac` prints differ."""
-    ours = objects_of(helm.render({}))
+    ours = objects_of(helm.render(values))
     command = [str(PROGRAM), "rbac", f"--name={RELEASE}", f"--namespace={NAMESPACE}"]
+    command += [f"--cluster-name={RELEASE}.{NAMESPACE}"]
     flags = [f"--config={helm.home / 'config.yaml'}"]
     flags += [f"--leader-elect-resource-namespace={NAMESPACE}"]
     if problems := _configuration(ours, helm.home):
@@ -148,9 +150,21 @@ def _rights(objects: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
         if each["apiVersion"].startswith("rbac."):
             metadata = each["metadata"]
             key = f"{each['kind']}/{metadata.get('namespace', '')}/{metadata['name']}"
-            said = each.get("rules") or [each["roleRef"], *each["subjects"]]
-            found[key] = sorted(json.dumps(part, sort_keys=True) for part in said)
+            bound = [each["roleRef"], *each["subjects"]] if "rules" not in each else []
+            found[key] = sorted({json.dumps(part, sort_keys=True) for part in bound})
+            found[key] += sorted({one for rule in each.get("rules", ()) for one in _granted(rule)})
     return found
+
+
+def _granted(rule: dict[str, Any]) -> Iterator[str]:
+    """Yield each thing that a rule allows: how rules are put together makes no difference."""
+    for group, thing, name, verb in itertools.product(
+        rule.get("apiGroups", [""]),
+        rule.get("resources") or rule["nonResourceURLs"],
+        rule.get("resourceNames", [""]),
+        rule["verbs"],
+    ):
+        yield f"{verb} {group}/{thing} {name}"
 
 
 def released(helm: Helm, case: Case, kubeconfig: Path) -> list[str]:

@@ -1,10 +1,14 @@
-"""What `core_speed` lets the core decide on: an empty cluster, unless said otherwise."""
+"""What `core_speed` lets the core decide on: an empty cluster, unless said otherwise.
+
+Pods are as a real cluster has them (`tests.as_made`), or bare, as they were written.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from k8s_scheduler.api.kinds import Kind
+from tests.as_made import as_made
 from tests.bench.late_binding import with_claim
 from tests.bench.workloads import (
     HOST,
@@ -39,8 +43,15 @@ class CoreWorkload:
     per_node: bool = False
     # Whether each pod has a claim of its own: see `late_binding`.
     claims: bool = False
+    # Whether no two are alike: then each is of a Job of its own, and otherwise all are of one.
+    varies: bool = False
     # As a share of the nodes: where no more pods could be placed.
     at_most: float | None = None
+
+    def pod(self, number: int, name: str, *, bare: bool) -> Raw:
+        """Return a pod under a name."""
+        made = self.come(number)
+        return made if bare else as_made(made, name, number, run=None if self.varies else 0)
 
     def limit(self, nodes: int, pods: int) -> int:
         """Return how many pods come."""
@@ -79,6 +90,8 @@ def _daemon(number: int) -> Raw:
         {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
         {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"},
     ]
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "daemon", "uid": "set-daemon"}
+    pod["metadata"]["ownerReferences"] = [owner | {"controller": True}]
     return pod
 
 
@@ -120,7 +133,7 @@ CORE_WORKLOADS: dict[str, CoreWorkload] = {
         lambda _: related("prefanti", side="podAntiAffinity", key=HOST, preferred=True)
     ),
     "mixed": CoreWorkload(_mixed, objects=_controlled(Kind.REPLICA_SET, *_OWNED_APPS)),
-    "hetero": CoreWorkload(varied),
+    "hetero": CoreWorkload(varied, varies=True),
     "churn": CoreWorkload(lambda _: plain("basic"), in_place=2, deletes=True),
     "daemonset": CoreWorkload(_daemon, per_node=True),
     "statefulset": CoreWorkload(_of_set, objects=_controlled(Kind.STATEFUL_SET, "db")),

@@ -110,6 +110,20 @@ class FakeApi(FakeTransport):
         self._compacted_version = self._tick()
         self._history.clear()
 
+    def snapshot(self) -> "tuple[dict[str, dict[str, _Stored]], int]":
+        """Return everything as it is now."""
+        return {path: dict(found) for path, found in self._objects.items()}, self.version
+
+    def restore(
+        self, snapshot: "tuple[dict[str, dict[str, _Stored]], int]", *, bumped_by: int = 0
+    ) -> None:
+        """Be as a snapshot says; versions go on from there, or are bumped. Watches stay open."""
+        objects, version = snapshot
+        self._objects = {path: dict(found) for path, found in objects.items()}
+        self.version = self.version + bumped_by if bumped_by else version
+        self._compacted_version = self.version
+        self._history.clear()
+
     def send_bookmarks(self) -> None:
         """Send every open watch a bookmark now."""
         for watch in self.watches:

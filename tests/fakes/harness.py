@@ -12,6 +12,7 @@ from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.informer import Informer
 from k8s_scheduler.kube.pace import DEFAULT_PACE, Pace
 from k8s_scheduler.kube.resources import NODES, PODS, Resource, T
+from k8s_scheduler.kube.set_back import Signals
 from k8s_scheduler.lib.slices import SliceMeter, silent_meter
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.clock import settle
@@ -69,6 +70,7 @@ async def watched(
     pace: Pace = DEFAULT_PACE,
     meter: SliceMeter | None = None,
     wait: bool = True,
+    signals: Signals | None = None,
 ) -> AsyncIterator[Watched[T]]:
     """Run an informer for the length of a block; waits for its first list unless told not to."""
     metrics = Metrics()
@@ -79,6 +81,7 @@ async def watched(
         meter=meter or silent_meter(),
         pace=pace,
         rng=random.Random(1),
+        signals=signals,
     )
     running = Watched(informer, metrics)
     informer.add_handler(running.take)

@@ -10,6 +10,8 @@ from typing import Any
 import yaml
 
 from k8s_scheduler.api.config_defaults_file import defaults_file
+from k8s_scheduler.api.config_encode import encode
+from k8s_scheduler.api.limits import NodeLimits, PodLimits
 from tests.conformance.oracle.gen import scenarios
 from tests.fuzz.mutations import deep, mutated, odd_scalar
 from tests.fuzz.trying import KNOWN, tried
@@ -20,6 +22,8 @@ EXTRAS = {
     "apiVersion": "k8s-scheduler.io/v1alpha1",
     "kind": "SchedulerExtras",
     "batch": {"maxPods": 8, "maxMilliseconds": 5},
+    "preemption": {"maxVictimsPerMinute": 30},
+    "reasons": {"maxPerSecond": 5},
     "nodeOwnership": {
         "nodeSelector": {
             "nodeSelectorTerms": [
@@ -38,6 +42,8 @@ EXTRAS = {
         }
     },
     "lastGood": {"configMap": "kube-system/last-good"},
+    "podLimits": encode(PodLimits()),
+    "nodeLimits": encode(NodeLimits()),
 }
 
 

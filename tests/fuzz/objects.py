@@ -30,6 +30,7 @@ from k8s_scheduler.kube.pace import DEFAULT_PACE
 from k8s_scheduler.kube.parts import Parts
 from k8s_scheduler.kube.progress import Progress
 from k8s_scheduler.kube.resources import NODES, PODS, Resource
+from k8s_scheduler.kube.set_back import Signals
 from k8s_scheduler.kube.store import Store
 from k8s_scheduler.kube.streams import StreamError
 from k8s_scheduler.kube.undecodable import UndecodableLog
@@ -128,6 +129,7 @@ class World:
             undecodable=UndecodableLog(resource.plural, METRICS.kube),
             meter=silent_meter(),
             pace=DEFAULT_PACE,
+            signals=Signals(),
         )
         return Watcher(parts, METRICS.kube, on_open=lambda: None)
 

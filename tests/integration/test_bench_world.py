@@ -52,6 +52,16 @@ def _volume() -> Object:
     }
 
 
+def test_pods_are_as_admission_makes_them_in_a_real_cluster(world: World):
+    world.restore()
+    pod = world.bed.client.get("/api/v1/namespaces/default/pods/web-0")
+    (volume,) = pod["spec"]["volumes"]
+    assert volume["name"].startswith("kube-api-access-")
+    assert pod["spec"]["serviceAccountName"] == "default"
+    tolerated = {toleration["key"] for toleration in pod["spec"]["tolerations"]}
+    assert tolerated == {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+
+
 def _placed(world: World) -> dict[str, str]:
     pods = world.bed.client.list("/api/v1/pods")
     return {p["metadata"]["name"]: p["spec"].get("nodeName", "") for p in pods}

@@ -73,13 +73,13 @@ def test_an_unreadable_configuration_is_named(tmp_path):
     assert "Traceback" not in ended.stderr
 
 
-def test_no_credentials_says_both_things_it_tried():
+def test_no_credentials_says_what_it_tried_and_what_to_give():
     ended = run()
     assert ended.returncode == 3
     assert "in-cluster" in ended.stderr
     assert "KUBERNETES_SERVICE_HOST" in ended.stderr
     assert "kubeconfig" in ended.stderr
-    assert "/nonexistent/.kube/config" in ended.stderr
+    assert "give --kubeconfig FILE or clientConnection.kubeconfig" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

@@ -113,9 +113,11 @@ def work(sandbox: Sandbox, scheduler: str) -> None:
     gated = make("gated")
     gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
     sandbox.create_pods([make("big", cpu="9"), gated])
+    # Akin to none of the pods before: the first of them is judged and scored from scratch.
+    unlike = {"tolerations": [{"key": "example.com/unlike", "operator": "Exists"}]}
     count = 0
     while not count or not any(is_timed(sandbox, f"{short}-small-{n}") for n in range(count)):
-        sandbox.create_pods([make(f"small-{n}") for n in range(count, count + 10)])
+        sandbox.create_pods([make(f"small-{n}", **unlike) for n in range(count, count + 10)])
         count += 10
     eventually(lambda: bound(sandbox, f"{short}-small") == count, 20, "the small ones are bound")
     sandbox.create_pods([make("vip", cpu="3", priority_class="important")])

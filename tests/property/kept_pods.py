@@ -11,6 +11,7 @@ from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.config_load import configuration_from_value
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.scheduler import Setup
+from tests.as_made import as_made
 from tests.builders import make_node, make_pod
 
 Raw = dict[str, Any]
@@ -51,6 +52,9 @@ def relabel(rng: random.Random, node: Raw) -> None:
             labels[key] = rng.choice(values)
         elif rng.random() < 0.3:
             labels.pop(key, None)
+    if rng.random() < 0.2:
+        # Into a domain that there has hardly ever been.
+        labels[rng.choice((ZONE, RACK))] = f"new{rng.randint(0, 99)}"
     if rng.random() < 0.3:
         labels["gen"] = str(rng.randint(1, 4))
     if rng.random() < 0.08:
@@ -85,6 +89,11 @@ def resize(rng: random.Random, node: Raw) -> None:
     }
     if rng.random() < 0.5:
         offered["example.com/gpu"] = rng.choice(["0", "1", "4"])
+    # Few nodes have these, or none.
+    if offered.get("example.com/gpu") == "4":
+        offered["example.com/rare"] = "1"
+    if offered["pods"] == "3" and offered["cpu"] != "4":
+        offered["example.com/odd"] = offered["cpu"]
     node["status"]["allocatable"] = offered
 
 
@@ -123,6 +132,11 @@ def random_template(rng: random.Random, *, volumes: bool) -> Raw:
         amounts["memory"] = rng.choice(["100Mi", "1Gi"])
     if rng.random() < 0.2:
         amounts["example.com/gpu"] = "1"
+    # A few ask for what few nodes have, or none.
+    if amounts.get("memory") == "1Gi" and amounts["cpu"] in ("0", "1"):
+        amounts["example.com/odd"] = "1"
+    if "example.com/gpu" in amounts and amounts["cpu"] != "100m":
+        amounts["example.com/rare"] = "1"
     pod.raw["spec"]["containers"] = [
         {"name": "c", "image": rng.choice(["", "i0", "i1:v1"]), "resources": {"requests": amounts}}
     ]
@@ -146,7 +160,8 @@ def replica(template: Raw, name: str, number: int, *, scheduler: str, priority: 
         pod["metadata"]["labels"][INDEX] = str(number % 3)
     pod["metadata"].update(name=name, uid=name)
     pod["spec"].update(schedulerName=scheduler, priority=priority)
-    return pod
+    pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = name
+    return as_made(pod, name, number)
 
 
 def vary(rng: random.Random, pod: Raw, number: int) -> None:

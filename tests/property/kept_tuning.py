@@ -4,24 +4,28 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest.mock import patch
 
-from k8s_scheduler.core.engine.shapes import families, groups, row_part, shape_cache
+from k8s_scheduler.core.engine.shapes import groups, row_part, shape_cache
+from k8s_scheduler.core.framework import answers
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.state import columns, counters
+from k8s_scheduler.core.plugins import node_resources_fit
+from k8s_scheduler.core.state import column_grants, columns, counters
 from k8s_scheduler.core.state.counters import Counter
 from k8s_scheduler.core.state.facts import FactLog
+from k8s_scheduler.core.state.held_log import HeldLog
+from k8s_scheduler.core.state.labels import LabelColumns
 from k8s_scheduler.core.state.live_counters import Counters
 
 # What is made small, so that a short history comes to the end of it.
 TUNINGS: tuple[dict[str, int], ...] = (
     {},
-    {"few_domains": 0},
-    {"few_domains": 1, "logged": 2},
+    {"few_domains": 0, "columns": 1},
+    {"few_domains": 1, "logged": 2, "few_resources": 2, "spare": 0},
     {"few_domains": 2, "groups": 4},
-    {"few_domains": 0, "logged": 3, "counters": 3},
-    {"facts": 4, "capacity": 1},
-    {"verdicts": 4, "remembered": 1},
-    {"absent": 1, "few_domains": 0, "capacity": 2},
-    {"rebuild": 1, "bytes": 1500},
+    {"few_domains": 0, "logged": 3, "counters": 3, "held": 2},
+    {"facts": 4, "capacity": 1, "label_bytes": 100},
+    {"verdicts": 4, "remembered": 1, "columns": 2, "few_resources": 4, "idle": 2, "unswept": 1},
+    {"absent": 1, "domains": 1, "few_domains": 0, "capacity": 2, "spare": 1},
+    {"rebuild": 1, "bytes": 1500, "columns": 1},
 )
 _PLACES: dict[str, tuple[Any, str]] = {
     "few_domains": (groups.LIMITS, "few_domains"),
@@ -31,9 +35,18 @@ _PLACES: dict[str, tuple[Any, str]] = {
     "facts": (FactLog, "LIMIT"),
     "capacity": (columns, "_FIRST_CAPACITY"),
     "verdicts": (VerdictTable, "LIMIT"),
-    "remembered": (families, "_REMEMBERED"),
+    "remembered": (answers, "_REMEMBERED"),
     "absent": (counters, "_ABSENT"),
+    "domains": (counters, "_DOMAINS"),
+    "idle": (Counter, "IDLE"),
+    "unswept": (Counters, "UNSWEPT"),
+    "held": (HeldLog, "LIMIT"),
+    "spare": (LabelColumns, "SPARE"),
+    "label_bytes": (LabelColumns, "MAX_BYTES"),
     "rebuild": (row_part, "_REBUILD_ROWS"),
+    # Resources that have a column, and that a pod may ask for before it asks for many.
+    "columns": (column_grants, "MOST_COLUMNS"),
+    "few_resources": (node_resources_fit, "FEW_RESOURCES"),
     "patience": (shape_cache, "_PATIENCE"),
 }
 

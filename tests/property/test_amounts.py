@@ -1,17 +1,16 @@
 """The block of amounts shows what nodes offer and pods take, however it is read."""
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from k8s_scheduler.api.resources import Requests
-from k8s_scheduler.core.state.amounts import (
-    EXACT_BELOW,
-    OFFERED_AND_TAKEN,
-    TAKEN_IN_SCORES,
-    Amounts,
-    Work,
-)
+from k8s_scheduler.core.state import column_grants
+from k8s_scheduler.core.state.amount_names import OFFERED_AND_TAKEN, TAKEN_IN_SCORES
+from k8s_scheduler.core.state.amounts import Amounts
+from k8s_scheduler.core.state.kept_amounts import EXACT_BELOW, Work
 from tests.reference.resource_scores import wrapped
 
 # More than there are slots at first; a pod may also name what nobody has.
@@ -38,6 +37,8 @@ steps = st.lists(
     ),
     max_size=25,
 )
+# How many resources besides the native ones have a column; the usual number is more than there are.
+limits = st.sampled_from([1, 2, 3, 59])
 asked = st.lists(st.sampled_from([*RESOURCES, ABSENT]), min_size=1, max_size=5, unique=True)
 
 
@@ -47,11 +48,9 @@ class Model:
     def __init__(self):
         self.offered = {}
         self.columns = {}
-        self.ever = {}
 
     def note(self, column, row, value):
         self.columns[column, row] = value
-        self.ever.setdefault(column.partition("/")[2] or "pods", []).append(value)
 
     def offer(self, row, offered):
         known = self.offered.get(row, {})
@@ -78,37 +77,59 @@ class Model:
         return f"{family}/{resource}"
 
     def is_small(self, resource):
-        return all(abs(value) < EXACT_BELOW for value in self.ever.get(resource, ()))
+        return all(
+            abs(value) < EXACT_BELOW
+            for (column, _), value in self.columns.items()
+            if (column.partition("/")[2] or "pods") == resource
+        )
+
+    def numbers(self, row, resources):
+        """Return everything that is known of some resources on a row."""
+        families = ("allocatable", "requested", "non_zero")
+        columns = [self.column(family, r) for family in families for r in resources]
+        return tuple(self.columns.get((column, row), 0) for column in columns)
+
+    def offering(self, resource):
+        """Return how many nodes offer a resource."""
+        return sum(offered.get(resource, 0) > 0 for offered in self.offered.values())
 
 
-def run(chain):
+def run(chain, *, limit=59, look=lambda amounts, model: None):
+    """Tell both; the number of columns is limited, and `look` is called after each step."""
     amounts, model = Amounts(), Model()
-    for what, row, argument in chain:
-        amounts.reserve(row + 1)
-        if what == "offer":
-            changed = amounts.offer(row, argument)
-            known = {n: v for n, v in model.offered.get(row, {}).items() if v}
-            assert changed == (known != {n: v for n, v in argument.items() if v})
-            model.offer(row, argument)
-        elif what == "gone":
-            amounts.offer(row, {})
-            model.offer(row, {})
-            del model.offered[row]
-        else:
-            sign = 1 if what == "comes" else -1
-            amounts.take(row, argument, pods=sign)
-            model.take(row, argument, sign)
-        amounts.count_nodes(len(model.offered))
+    with patch.object(column_grants, "MOST_COLUMNS", limit):
+        for step in chain:
+            tell(amounts, model, *step)
+            look(amounts, model)
     return amounts, model
 
 
-@given(steps, asked)
-def test_every_number_is_where_it_belongs(chain, resources):
-    amounts, model = run(chain)
+def tell(amounts, model, what, row, argument):
+    amounts.reserve(row + 1)
+    if what == "offer":
+        changed = amounts.offer(row, argument)
+        known = {n: v for n, v in model.offered.get(row, {}).items() if v}
+        assert changed == (known != {n: v for n, v in argument.items() if v})
+        model.offer(row, argument)
+    elif what == "gone":
+        amounts.offer(row, {})
+        model.offer(row, {})
+        del model.offered[row]
+    else:
+        sign = 1 if what == "comes" else -1
+        amounts.take(row, argument, pods=sign)
+        model.take(row, argument, sign)
+    amounts.count_nodes(len(model.offered))
+
+
+@given(steps, asked, limits)
+def test_every_number_is_where_it_belongs(chain, resources, limit):
+    amounts, model = run(chain, limit=limit)
     amounts.reserve(max(ROWS) + 1)
     resources = tuple(resources)
     layout = amounts.layout(resources)
-    assert layout.is_small == all(model.is_small(resource) for resource in resources)
+    has_columns = amounts.with_columns(resources) == resources
+    assert layout.is_small == (has_columns and all(map(model.is_small, resources)))
     for resource in (*RESOURCES, ABSENT):
         offering = [offered.get(resource, 0) > 0 for offered in model.offered.values()]
         assert amounts.layout((resource,)).is_everywhere == all(offering)
@@ -159,7 +180,85 @@ def test_asking_makes_no_slot():
         amounts.layout((f"example.com/{i}",))
         assert amounts.column(f"requested/example.com/{i}")[0] == 0
     assert len(amounts._slots) == before
-    assert len(amounts._layouts) <= 1000
+    assert len(amounts._layouts) <= 256
+
+
+def check_columns(limit):
+    """Return what looks at which resources have columns."""
+
+    def look(amounts, model):
+        offered = {name for found in model.offered.values() for name, n in found.items() if n > 0}
+        extended = [name for name in RESOURCES if name.startswith("example.com/")]
+        held = amounts.with_columns(extended)
+        waiting = offered.intersection(extended).difference(held)
+        assert set(held) <= offered
+        assert len(held) == min(limit, len(offered.intersection(extended)))
+        # One that waits is not offered by twice as many nodes as one that has a column.
+        least = min(map(model.offering, held), default=0)
+        assert all(model.offering(name) < 2 * least or least == 0 for name in waiting)
+        # A cell is there as long as it says something.
+        for row in ROWS:
+            for name, cell in amounts.cells_on(row).items():
+                assert name not in held
+                assert cell[0] or cell[1]
+                assert cell == [
+                    model.columns.get((f"{family}/{name}", row), 0)
+                    for family in ("allocatable", "requested")
+                ]
+
+    return look
+
+
+@given(steps, limits)
+def test_columns_are_for_what_most_nodes_offer(chain, limit):
+    run(chain, limit=limit, look=check_columns(limit))
+
+
+@given(steps, asked, limits)
+def test_rows_have_the_same_key_if_they_have_the_same_amounts(chain, resources, limit):
+    """Also before and after a resource got or lost its column, as long as it is told apart."""
+    seen = {}
+
+    def look(amounts, model):
+        amounts.reserve(max(ROWS) + 1)
+        now = {}
+        for row in ROWS:
+            key, numbers = amounts.key(row, tuple(resources)), model.numbers(row, resources)
+            assert seen.setdefault(key, numbers) == numbers
+            assert now.setdefault(numbers, key) == key
+
+    run(chain, limit=limit, look=look)
+
+
+@given(steps, limits)
+def test_nothing_is_left_when_all_are_gone(chain, limit):
+    amounts, model = run(chain, limit=limit)
+    with patch.object(column_grants, "MOST_COLUMNS", limit):
+        for what, row, argument in reversed(chain):
+            if what in ("comes", "goes"):
+                tell(amounts, model, "goes" if what == "comes" else "comes", row, argument)
+        for row in list(model.offered):
+            tell(amounts, model, "gone", row, None)
+    extended = [name for name in RESOURCES if name.startswith("example.com/")]
+    assert amounts.with_columns(extended) == ()
+    assert not any(amounts.cells_on(row) for row in ROWS)
+    assert not any(
+        amounts.column(f"{f}/{n}").any() for f in ("requested", "non_zero") for n in RESOURCES
+    )
+    assert not amounts._offers
+    assert not amounts._large
+    assert amounts._slot_count == 8
+
+
+@given(steps, st.lists(requests, max_size=3), limits)
+def test_a_recount_finds_what_was_counted_wrong(chain, here, limit):
+    amounts, _ = run(chain, limit=limit)
+    amounts.reserve(max(ROWS) + 1)
+    amounts.recount(0, here)
+    assert not amounts.recount(0, here)
+    amounts.take(0, Requests((("example.com/0", 1),), 0, 0), pods=1)
+    assert amounts.recount(0, here)
+    assert not amounts.recount(0, here)
 
 
 # What is kept of it. Floats must do, so that anything is kept.

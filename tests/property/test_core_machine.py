@@ -17,7 +17,9 @@ from hypothesis.stateful import Bundle, initialize, invariant, multiple, precond
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine import making_room
 from k8s_scheduler.core.engine.flights import Phase
+from k8s_scheduler.core.engine.work import SEARCH_WORK, WAKING_WORK
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
     ExtenderAnswer,
@@ -66,6 +68,9 @@ class CoreMachine(Machine):
         self.patches = pytest.MonkeyPatch()
         self.patches.setattr(waking, "SHAPES_PER_STEP", pace)
         self.patches.setattr(waking, "PODS_PER_STEP", pace)
+        # One node in a message, or all: searches for room end now or go on among everything else.
+        self.patches.setattr(making_room, "SEARCH_WORK", 1 if pace < 64 else SEARCH_WORK)
+        self.patches.setattr(making_room, "WAKING_WORK", 1 if pace < 64 else WAKING_WORK)
         self.now = 1000.0
         self.created = 0
         self.usher = Usher()

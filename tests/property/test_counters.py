@@ -17,9 +17,9 @@ from k8s_scheduler.api.selectors import LabelSelector
 from k8s_scheduler.core.state.counters import Counter, Holding, Matching
 from k8s_scheduler.core.state.held_terms import terms_of
 from k8s_scheduler.core.state.live_counters import Counters
-from tests.property.test_state import NODES, WEIGHTS, History
+from tests.property.test_state import NODES, WEIGHTS, History, group_of
 from tests.unit.core.state import random_pods
-from tests.unit.core.state.random_pods import random_pod, random_selector
+from tests.unit.core.state.random_pods import NAMESPACES, random_labels, random_selector
 
 STEPS = 60
 QUESTIONS = 10
@@ -29,9 +29,6 @@ KEYS = ("zone", "host", "nobody-has-it")
 
 def random_question(rng):
     """Return something to count."""
-    if rng.random() < 0.3:
-        held = terms_of(random_pod(rng, "holder"))
-        return Holding(rng.choice(held)) if held else random_question(rng)
     selections = []
     for _ in range(rng.choice([1, 1, 2, 3])):
         raw = random_selector(rng)
@@ -40,10 +37,17 @@ def random_question(rng):
     return Matching(tuple(selections), with_terminating=rng.random() < 0.5)
 
 
-def times(question, pod):
+def times(question, pod, cache):
     """Return how often a pod counts."""
     if isinstance(question, Holding):
-        return terms_of(pod).count(question.term)
+        terms = cache.pods.held_terms
+        return sum(
+            term.weight or 1
+            for term in terms_of(pod)
+            if group_of(term) == question.group
+            # A term that is held again is another one.
+            and terms._table.number_at[terms._table.place_of(term)] in question.picked.terms
+        )
     if pod.metadata.deletion_timestamp is not None and not question.with_terminating:
         return 0
     return int(question.picks(pod.metadata.namespace, pod.metadata.labels or {}))
@@ -102,13 +106,22 @@ class CountedHistory(History):
         self.place(pod, pod.spec.node_name, assumed=False)
 
     def learn(self):
-        """Ask for a term that somebody holds instead of something else."""
-        held = [term for placed in self.pods.values() for term in terms_of(placed.pod)]
-        if held:
-            forgotten = self.questions.pop(self.rng.randrange(QUESTIONS))
-            self.counters.pop(forgotten, None)
-            self.seen.pop(forgotten, None)
-            self.questions.append(Holding(self.rng.choice(held)))
+        """Ask what the terms that pick a newcomer are to it, instead of something else."""
+        rng = self.rng
+        namespace_labels = rng.choice([{}, {"team": "red"}])
+        newcomer = rng.choice(NAMESPACES), namespace_labels, random_labels(rng)
+        picked = self.cache.pods.held_terms.picked(*newcomer)
+        groups = [(purpose, key) for purpose, keys in picked.keys.items() for key in keys]
+        if groups:
+            question = Holding(picked, *rng.choice(groups))
+            if question not in self.questions:
+                self.replace_question(question)
+
+    def replace_question(self, question):
+        forgotten = self.questions.pop(self.rng.randrange(QUESTIONS))
+        self.counters.pop(forgotten, None)
+        self.seen.pop(forgotten, None)
+        self.questions.append(question)
 
     def ask(self, question):
         counters = self.cache.pods.counters
@@ -126,7 +139,7 @@ class CountedHistory(History):
     def recount(self, question, counter):
         expected = Bag()
         for placed in self.pods.values():
-            expected[placed.node] += times(question, placed.pod)
+            expected[placed.node] += times(question, placed.pod, self.cache)
         table = self.cache.nodes
         by_row = {name: int(counter.by_row[row]) for row, name in table.used_rows()}
         assert by_row == {name: expected[name] for name in by_row}
@@ -176,10 +189,7 @@ class ComingAndGoing(CountedHistory):
         self.monkeypatch.setattr(random_pods, "KEYS", ("app", f"key-{fashion}"))
         self.monkeypatch.setattr(random_pods, "VALUES", ("x", f"v{fashion}", f"v{fashion + 1}"))
         self.monkeypatch.setattr(random_pods, "NAMESPACES", ("a", f"space-{fashion}"))
-        forgotten = self.questions.pop(self.rng.randrange(QUESTIONS))
-        self.counters.pop(forgotten, None)
-        self.seen.pop(forgotten, None)
-        self.questions.append(random_question(self.rng))
+        self.replace_question(random_question(self.rng))
 
     def ask(self, question):
         super().ask(question)

@@ -13,7 +13,7 @@ from k8s_scheduler.core.messages.outgoing import PatchCondition
 from k8s_scheduler.core.scheduler import Scheduler
 from tests.builders import PodBuilder, make_node, make_pod
 from tests.property.kept_checks import Scratch, check
-from tests.property.kept_pods import HOST, REQUIRED, SCHEDULERS, ZONE, setup
+from tests.property.kept_pods import HOST, PREFERRED, REQUIRED, SCHEDULERS, ZONE, setup
 
 NOW = 1000.0
 
@@ -46,6 +46,26 @@ class Cluster:
             found = pod.scheduler(SCHEDULERS[0]).obj()
             kept = check(self.core, Scratch(self.core), found, preempts=False, start=0)
         return kept
+
+
+@pytest.mark.parametrize("kind", ["required", "preferred"])
+def test_a_term_that_begins_to_count_when_the_first_node_gets_its_topology_label(kind):
+    """Nothing was added up by a key that no node had."""
+    cluster = Cluster()
+    cluster.put_node("a")
+    cluster.put_node("b")
+    refusing = make_pod("refusing").on("a").request(cpu="1")
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "x"}}}
+    wished = {PREFERRED: [{"weight": 7, "podAffinityTerm": term}]}
+    terms = {REQUIRED: [term]} if kind == "required" else wished
+    refusing.raw["spec"]["affinity"] = {"podAntiAffinity": terms}
+    cluster.put_pod(refusing)
+    newcomer = make_pod("newcomer").label(app="x").request(cpu="1")
+    assert cluster.is_kept(newcomer, times=3)
+    for zones in ("z1", "z1"), ("z1", "z2"), ("z3", "z2"):
+        for node, zone in zip("ab", zones, strict=True):
+            cluster.put_node(node, **{ZONE: zone})
+            cluster.is_kept(newcomer, times=2)
 
 
 def test_a_refusal_that_begins_to_count_when_its_node_gets_the_topology_label():

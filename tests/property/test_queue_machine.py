@@ -30,7 +30,8 @@ from k8s_scheduler.core.plugins.priority_sort import PrioritySort
 from k8s_scheduler.core.plugins.small_request_first import SmallRequestFirst
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.heap import Heap
-from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.queue.peers import standing_of
+from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy, SchedulingQueue
 from k8s_scheduler.obs.metrics import Metrics
 from tests.property.machines.pacing import Machine, paced
@@ -58,6 +59,7 @@ FACTS = st.builds(
     priority=PRIORITIES,
     scheduler=st.sampled_from(SCHEDULERS),
     gated=st.sampled_from([False, False, False, True]),
+    namespace=st.sampled_from("ab"),
 )
 # A tuple holds the plugins that reject a pod.
 Outcome = str | tuple[str, ...]
@@ -139,6 +141,10 @@ class QueueMachine(Machine):
         """Take the next pod out."""
         expected = self.model.next_ones()
         queued = self.queue.pop()
+        for uid in self.model.rejected():
+            found = self.queue.get(PodUid(uid))
+            if found is not None and found.place is Place.ACTIVE:
+                self.model.pass_over(uid, None if queued is None else queued.uid)
         if queued is None:
             assert expected == []
             return multiple()
@@ -146,6 +152,12 @@ class QueueMachine(Machine):
         self.model.pop(queued.uid)
         self.popped[queued.uid] = queued
         return queued.uid
+
+    @rule(namespaces=st.sampled_from([(), (), ("a",), ("b",), ("a", "b")]))
+    def hold_back(self, namespaces: tuple[str, ...]) -> None:
+        """Bindings of some namespaces come to nothing, and others can be tried again."""
+        self.queue.hold_back(namespaces)
+        self.model.held_back = namespaces
 
     @precondition(lambda self: self.model.next_ones())
     @rule(outcome=st.sampled_from(OUTCOMES))
@@ -241,6 +253,7 @@ class QueueMachine(Machine):
             self.end(min(self.popped), "failed")
         old = self.queue
         self.start()
+        self.queue.hold_back(old.held_back)
         for queued in sorted(old, key=lambda queued: queued.sequence):
             self.queue.restore(_copied(queued))
         self.queue.next_sequence = old.next_sequence
@@ -258,13 +271,16 @@ class QueueMachine(Machine):
         assert len(self.queue) == len(waiting)
         assert sorted(self.popped) == sorted(self.model.within(POPPED))
         assert all(self.queue.get(PodUid(uid)) is None for uid in self.popped)
-        assert self.queue.has_candidates == bool(self.model.next_ones())
+        # Those that are held back are only known to be when they are first in line.
+        some = self.model.next_ones() or self.model.rejected()
+        assert self.queue.has_candidates == bool(some)
 
     @invariant()
     def everybody_is_in_one_place(self) -> None:
         """The structures hold each pod once between them, where the model has it."""
         found: Counter[tuple[str, str]] = Counter()
-        found.update((uid, ACTIVE) for uid in _living(self.queue._active))
+        for line in self.queue._active._lines.values():
+            found.update((uid, ACTIVE) for uid in _living(line))
         found.update((uid, "aside") for uid in self.queue._aside)
         found.update((uid, BACKOFF) for uid in _living(self.queue._backoff))
         found.update((uid, "error") for uid in _living(self.queue._error_backoff))
@@ -299,27 +315,37 @@ class QueueMachine(Machine):
                 assert queued.backoff_expiry == entry.expiry
 
     @invariant()
-    def parked_pods_are_known_by_shape(self) -> None:
+    def parked_pods_are_known_by_group(self) -> None:
         parked = self.queue.parked
-        shapes = parked.shapes()
-        assert len(shapes) == len(set(shapes))
-        listed = [queued.uid for shape in shapes for queued in parked.of_shape(shape)]
+        groups = parked.groups()
+        assert [g.first.sequence for g in groups] == sorted(g.first.sequence for g in groups)
+        listed = [queued.uid for alike in groups for queued in alike]
         assert sorted(listed) == sorted(self.model.within(PARKED))
         for queued in parked:
             assert queued.shape == shape_of(queued.pod)
-            assert queued in parked.of_shape(queued.shape)
-            assert parked.rejectors(queued.shape) >= set(queued.rejectors)
+            assert queued in parked.group_of(queued)
+            assert parked.group_of(queued).rejectors >= set(queued.rejectors)
+        for alike in groups:
+            # Nobody has asked for labels.
+            assert len({queued.shape.spec for queued in alike}) == 1
 
     @invariant()
     def what_is_kept_of_parked_pods_is_what_they_say(self) -> None:
-        for shape in self.queue.parked.shapes():
-            alike = self.queue.parked.of_shape(shape)
+        for alike in self.queue.parked.groups():
             pods = list(alike)
+            assert alike.in_order() == sorted(pods, key=lambda queued: queued.sequence)
             assert len(alike) == len(pods)
             assert alike.first is pods[0]
             assert alike.seen == min(queued.seen for queued in pods)
             assert alike.found_no_node == any(not queued.rejectors for queued in pods)
-            assert alike.chief is max(pods, key=lambda queued: queued.pod.spec.priority or 0)
+            groups = alike.peers()
+            for peers in groups:
+                assert all(standing_of(queued.pod) == peers.standing for queued in peers)
+            priorities = [peers.standing.priority for peers in groups]
+            assert priorities == sorted(priorities, reverse=True)
+            assert len({peers.standing for peers in groups}) == len(groups)
+            listed = [queued.uid for peers in groups for queued in peers]
+            assert sorted(listed) == sorted(queued.uid for queued in pods)
 
     @invariant()
     def metrics_count_what_waits(self) -> None:

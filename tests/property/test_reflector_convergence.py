@@ -58,7 +58,7 @@ class World:
         elif "blackout" in action:
             await self._blackout(name, forgotten=action != "blackout")
         else:
-            wanted = self.running.informer.catch_up(str(self.api.version + 1))
+            wanted = self.running.informer.catch_up()
             self.lists.append(asyncio.create_task(wanted))
 
     async def _blackout(self, name: str, *, forgotten: bool) -> None:

@@ -1,6 +1,9 @@
 """Resources of any size are compared and scored as Go's 64-bit numbers, in floats or not."""
 
+from unittest.mock import patch
+
 import numpy as np
+import pytest
 from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
@@ -10,11 +13,14 @@ from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.plugins import node_resources_fit
 from k8s_scheduler.core.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
 )
 from k8s_scheduler.core.plugins.node_resources_fit import NodeResourcesFit
+from k8s_scheduler.core.state import column_grants
 from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.deltas import Deltas
 from tests.builders import make_node, make_pod
 from tests.reference import resource_scores
 
@@ -70,19 +76,27 @@ def clusters(draw):
     return found, pod_of("newcomer", draw(some(numbers))).obj()
 
 
-def views(plugin, cluster):
-    """Yield (view, which nodes it shows): all, some, and each alone."""
+def cache_of(cluster, *, columns):
+    """Return a cache in which so many resources, besides native ones, have a column."""
     cache = Cache()
-    for node, placed in cluster:
-        cache.put_node(node)
-        for pod in placed:
-            cache.put_bound(pod)
+    with patch.object(column_grants, "MOST_COLUMNS", columns):
+        for node, placed in cluster:
+            cache.put_node(node)
+            for pod in placed:
+                cache.put_bound(pod)
+    return cache
+
+
+def views(plugin, cluster):
+    """Yield (view, which nodes it shows): all, some, and each alone; with few columns and many."""
     declared, verdicts = Declarations(plugin.depends_on), VerdictTable()
-    everything = cache.nodes.present_rows()
-    alone = [np.array([row]) for row in range(len(cluster))]
-    for rows in (everything, everything[1:], *alone):
-        view = RowsView(cache, rows, plugin=plugin.name, declared=declared, verdicts=verdicts)
-        yield view, [cluster[row] for row in rows.tolist()], verdicts
+    for columns in (1, 59):
+        cache = cache_of(cluster, columns=columns)
+        everything = cache.nodes.present_rows()
+        alone = [np.array([row]) for row in range(len(cluster))]
+        for rows in (everything, everything[1:], *alone):
+            view = RowsView(cache, rows, plugin=plugin.name, declared=declared, verdicts=verdicts)
+            yield view, [cluster[row] for row in rows.tolist()], verdicts
 
 
 def taken(placed, resource):
@@ -90,9 +104,19 @@ def taken(placed, resource):
     return resource_scores.wrapped(total)
 
 
-@given(clusters())
-def test_what_is_short(found):
-    cluster, pod = found
+def asking_many(at_least):
+    """Let pods that ask for so many resources be judged as those that ask for any number."""
+    return patch.object(node_resources_fit, "FEW_RESOURCES", at_least - 1)
+
+
+@pytest.mark.parametrize("many", [0, 100])
+@given(found=clusters())
+def test_what_is_short(found, many):
+    with asking_many(many):
+        check_shortages(*found)
+
+
+def check_shortages(cluster, pod):
     plugin = NodeResourcesFit({})
     wanted = pod_requests(pod).amounts
     for view, nodes, verdicts in views(plugin, cluster):
@@ -109,6 +133,39 @@ def test_what_is_short(found):
             if verdict:
                 fits_empty = all(number <= offered.get(name, 0) for name, number in wanted)
                 assert verdict.resolvable == fits_empty
+
+
+@given(clusters(), st.lists(st.booleans(), min_size=5, max_size=5), st.sampled_from([1, 59]))
+def test_what_is_short_with_other_pods_there(found, come, columns):
+    """Whatever a pod asks for: dry runs and promises, of one row and of several."""
+    cluster, pod = found
+    cache = cache_of(cluster, columns=columns)
+    plugin, verdicts = NodeResourcesFit({}), VerdictTable()
+    deltas = []
+    for row, comes in zip(cache.nodes.present_rows().tolist(), come, strict=False):
+        delta = cache.delta(row)
+        if comes:
+            for other in cache.pods_on(0):
+                delta.add(other)
+        else:
+            for other in cache.pods_on(row):
+                delta.remove(other)
+        deltas.append(delta)
+    views = [(np.array([delta.row]), delta) for delta in deltas]
+    for rows, delta in (*views, (cache.nodes.present_rows(), Deltas(deltas))):
+        codes = []
+        for many in (0, 100):
+            view = RowsView(
+                cache,
+                rows,
+                plugin=plugin.name,
+                declared=Declarations(plugin.depends_on),
+                verdicts=verdicts,
+                delta=delta,
+            )
+            with asking_many(many):
+                codes.append(plugin.filter(plugin.prepare(PodView(pod), view), view).tolist())
+        assert codes[0] == codes[1]
 
 
 @given(

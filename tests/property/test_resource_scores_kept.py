@@ -3,6 +3,8 @@
 The same answers as from plugins that have never been asked before, about a few nodes at a time.
 """
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from k8s_scheduler.core.plugins.node_resources_balanced_allocation import (
 )
 from k8s_scheduler.core.plugins.node_resources_fit import NodeResourcesFit
 from k8s_scheduler.core.plugins.scoring import LEFT
+from k8s_scheduler.core.state import column_grants
 from k8s_scheduler.core.state.cache import Cache
 from tests.builders import make_node, make_pod
 
@@ -26,16 +29,19 @@ SIZE = 2101
 # Every so many nodes, one has a pod from the beginning.
 BUSY = 8
 EXTENDED = "example.com/a"
+# Offered by some nodes, and at first by none.
+RARE = "example.com/rare"
 SCORED = [{"name": "cpu"}, {"name": "memory"}]
 
 
-def node_of(place, cpu, gib, extended=3):
+def node_of(place, cpu, gib, extended=3, rare=0):
     node = make_node(f"n{place}")
     node.raw["status"]["allocatable"] = {
         "pods": "110",
         "cpu": str(cpu),
         "memory": f"{gib}Gi",
         EXTENDED: str(extended),
+        RARE: str(rare),
     }
     return node.obj()
 
@@ -70,6 +76,7 @@ def plugins():
         # Two of them are left, or three: as the pod asks.
         NodeResourcesBalancedAllocation({"resources": [*SCORED, {"name": EXTENDED}]}),
         NodeResourcesBalancedAllocation({"resources": [{"name": EXTENDED}, SCORED[0]]}),
+        NodeResourcesBalancedAllocation({"resources": [{"name": RARE}, SCORED[0]]}),
     ]
 
 
@@ -102,12 +109,19 @@ changes = st.one_of(
     st.tuples(st.just("add"), st.integers(0, 3), st.integers(1, 64), st.integers(1, 256)),
     # Back to what was before one of the steps.
     st.tuples(st.just("leave"), st.integers(0, 4), st.just(0), st.just(0)),
+    # A resource comes to a few nodes, or goes from the last; one that all have goes from one.
+    st.tuples(st.just("rare"), st.integers(0, 2), st.integers(0, 2), st.integers(0, 1)),
+    st.tuples(st.just("take"), st.integers(0, 2), st.integers(0, 3), st.integers(0, 3)),
     # More than floats show exactly.
     st.tuples(st.just("huge"), st.integers(0, SIZE - 1), st.just(0), st.just(0)),
 )
 asked = st.fixed_dictionaries(
     {"cpu": st.integers(1, 20_000).map(lambda n: f"{n}m")},
-    optional={"memory": st.integers(0, 2**36).map(str), EXTENDED: st.integers(1, 3).map(str)},
+    optional={
+        "memory": st.integers(0, 2**36).map(str),
+        EXTENDED: st.integers(1, 3).map(str),
+        RARE: st.integers(1, 2).map(str),
+    },
 )
 
 
@@ -128,6 +142,11 @@ def change(cache, number, what):
         cache.remove_node(f"n{place}")
     elif kind == "add":
         cache.put_node(node_of(SIZE + place, first, second))
+    elif kind == "rare":
+        cache.put_node(node_of(place, 4, 8, extended=3 * second, rare=first))
+    elif kind == "take":
+        pod = pod_of(f"p{number}", {RARE: str(first), EXTENDED: str(second)})
+        cache.put_bound(pod.on(f"n{place}").obj())
     else:
         cache.put_node(node_of(place, 2**50, 2**20))
 
@@ -140,8 +159,23 @@ def change(cache, number, what):
         (("leave", 0, 0, 0), {"cpu": "1m"}),
     ]
 )
+@example(
+    [
+        (("rare", 0, 2, 1), {"cpu": "1m", RARE: "1"}),
+        (("take", 0, 1, 3), {"cpu": "1m", RARE: "1"}),
+        (("rare", 0, 0, 1), {"cpu": "1m", RARE: "1"}),
+        (("take", 1, 1, 1), {"cpu": "1m", EXTENDED: "3"}),
+        (("rare", 1, 1, 0), {"cpu": "1m", RARE: "1"}),
+    ]
+)
 @given(st.lists(st.tuples(changes, asked), min_size=1, max_size=6))
 def test_nothing_of_the_past_shows(steps):
+    for columns in (1, 59) if any(what[0] in ("rare", "take") for what, _ in steps) else (59,):
+        with patch.object(column_grants, "MOST_COLUMNS", columns):
+            check_history(steps)
+
+
+def check_history(steps):
     cache = Cache()
     for place in range(SIZE):
         cache.put_node(node_of(place, 1 + place % 61, 1 + place % 97))

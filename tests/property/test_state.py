@@ -24,7 +24,8 @@ from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.state.cache import Cache, CacheError
 from k8s_scheduler.core.state.counters import Holding, Matching
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.held_terms import terms_of
+from k8s_scheduler.core.state.held_terms import TermKind, terms_of
+from k8s_scheduler.core.state.picked_terms import Purpose
 from k8s_scheduler.core.state.volume_users import volume_user
 from tests.builders import make_pod
 from tests.unit.core.state import random_pods
@@ -301,19 +302,43 @@ def terms_are_held(cache, nodes, pods, rng):
     newcomer = (rng.choice(NAMESPACES), rng.choice([{}, {"team": "red"}]), random_labels(rng))
     namespace, namespace_labels, labels = newcomer
     pod = make_pod("new").namespace(namespace).label(**labels).obj()
-    picking = view.terms_picking(PodView(pod), namespace_labels)
+    terms = cache.pods.held_terms
+    picking = terms.picking(*newcomer)
     assert len(picking) == len(set(picking))
     assert set(picking) == {term for _, term in held if term.picks(*newcomer)}
-    for term in picking:
-        counter = view.counter(Holding(term))
-        holders = Counter(node for node, other in held if other == term)
+    picked = view.terms_picking(PodView(pod), namespace_labels)
+    assert picked is terms.picked(*newcomer)
+    assert len(picked) == len(picking)
+    known = {key for node in nodes.values() for key in node.metadata.labels or {}}
+    groups = {(purpose, key) for purpose, keys in picked.keys.items() for key in keys}
+    # Keys that nodes have had may be among them, and then count nothing.
+    assert groups <= set(map(group_of, picking))
+    assert groups >= {(p, key) for p, key in map(group_of, picking) if key in known}
+    for purpose, key in sorted(groups):
+        counter = view.counter(Holding(picked, purpose, key))
+        holders = Counter()
+        for node, term in held:
+            if term in picking and group_of(term) == (purpose, key):
+                holders[node] += term.weight or 1
         assert view.count_here(counter).tolist() == [holders[name] for name in names]
-        zones = Counter()
+        domains = Counter()
         for node, count in holders.items():
-            zone = (nodes[node].metadata.labels or {}).get("zone") if node in nodes else None
-            if zone is not None:
-                zones[zone] += count
-        assert by_value(view, view.count_by_domain(counter, "zone")) == zones
+            value = (nodes[node].metadata.labels or {}).get(key) if node in nodes else None
+            if value is not None:
+                domains[value] += count
+        assert by_value(view, view.count_by_domain(counter, key)) == domains
+
+
+def group_of(term):
+    return PURPOSES[term.kind], term.topology_key
+
+
+PURPOSES = {
+    TermKind.REQUIRED_AFFINITY: Purpose.NEEDING,
+    TermKind.REQUIRED_ANTI_AFFINITY: Purpose.REFUSING,
+    TermKind.PREFERRED_AFFINITY: Purpose.ATTRACTING,
+    TermKind.PREFERRED_ANTI_AFFINITY: Purpose.REPELLING,
+}
 
 
 def by_value(view, sums):

@@ -56,10 +56,12 @@ SETUP = Setup(
 class History:
     """A cluster of a few nodes and pods; `volumes` adds claims, volumes and their kin."""
 
+    setup = SETUP
+
     def __init__(self, seed: int, *, volumes: bool) -> None:
         self.rng = random.Random(seed)
         self.volumes = volumes
-        self.core = Scheduler(SETUP)
+        self.core = Scheduler(self.setup)
         self.twin: Scheduler | None = None
         self.now = 1000.0
         self.created = 0
@@ -336,7 +338,7 @@ class History:
 
     def branch_off_a_twin(self) -> None:
         restore = unwire.decode(wire.encode(Restore(self.now, self.core.checkpoint())))
-        self.twin = Scheduler(SETUP)
+        self.twin = Scheduler(self.setup)
         self.twin.handle(restore)
         assert self.twin.checkpoint() == self.core.checkpoint()
 

@@ -127,6 +127,7 @@ class Client:
             if client == self.name and self._rng.random() < share:
                 self._history.fault("stalled watch" if stall else "cut watch")
                 if stall:
+                    self._history.happened(self._loop.now, self.name, "stalled")
                     watch.stall()
                 else:
                     watch.cut()
@@ -166,7 +167,7 @@ class Client:
         latency = weather.latency_seconds
         up, down = latency * (0.5 + rng.random()), latency * (0.5 + rng.random())
         point, outlives = rng.random(), rng.random() < 0.5
-        if weather.refusing:
+        if weather.refusing or self._server.is_down:
             return Fate("refused", up, down, outlives)
         for kind in RATED if weather.rates else ():
             rate = weather.rates.get(kind, 0.0)
@@ -182,7 +183,7 @@ class Client:
             return
         if fate.kind in ("429", "500", "503"):
             response = _refusal(fate)
-        elif fate.kind in LOST_BEFORE:
+        elif fate.kind in LOST_BEFORE or self._server.is_down:
             response = status(504, "Timeout", "request did not complete within requested timeout")
         else:
             response = self._server.serve(call)

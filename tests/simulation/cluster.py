@@ -17,7 +17,8 @@ STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 
 
 def pod_path(name: str) -> str:
-    return f"/api/v1/namespaces/{doc.NAMESPACE}/pods/{name}"
+    namespace = doc.GUARDED if name.startswith("g") else doc.NAMESPACE
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"
 
 
 def claim_path(name: str) -> str:
@@ -61,7 +62,8 @@ class Cluster:
             name = found["metadata"]["name"]
             self._server.remove(pod_path(name))
             labels = found["metadata"]["labels"]
-            content = {**found, "metadata": {"name": name, "namespace": doc.NAMESPACE}}
+            namespace = found["metadata"]["namespace"]
+            content = {**found, "metadata": {"name": name, "namespace": namespace}}
             content["metadata"]["labels"] = labels
             content["status"] = {"phase": "Pending"}
             self._server.create(PODS, content)
@@ -120,6 +122,13 @@ class Cluster:
             stamp = {"metadata": {"annotations": {"touched": f"{self._loop.now:.3f}"}}}
             self._server.patch(pod_path(found["metadata"]["name"]), stamp)
 
+    def webhook(self, *, down: bool) -> None:
+        """Let the webhook on the Bindings of one namespace be down, or come back."""
+        path = "/api/v1/namespaces"
+        if down and self._server.peek(f"{path}/{doc.GUARDED}") is None:
+            self._server.create(path, {"metadata": {"name": doc.GUARDED}})
+        self._server.webhook_down = down
+
     def _some(
         self, list_path: str, chance: float, wanted: Callable[[Json], bool] = lambda _: True
     ) -> Json | None:
@@ -128,6 +137,17 @@ class Cluster:
         return found[int(chance * len(found))] if found else None
 
     # What controllers and kubelets do.
+
+    def resume(self, change: Change) -> None:
+        """Go on from an object as a restored storage has it."""
+        self._react(change)
+        now = change.content
+        if change.location.list_path == PODS:
+            name, node = now["metadata"]["name"], doc.node_of(now)
+            if now["metadata"].get("deletionTimestamp"):
+                self._later(0.1, 3.0, self._finish_deletion, name, now["metadata"]["uid"])
+            if node and self._server.peek(f"{NODES}/{node}") is None:
+                self._later(1.0, 5.0, self._collect, node)
 
     def _react(self, change: Change) -> None:
         if change.kind == "DELETED":

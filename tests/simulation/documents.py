@@ -10,6 +10,8 @@ from functools import lru_cache
 from tests.fakes.transport import Json
 
 NAMESPACE = "sim"
+# Where a webhook may be down. The names of its pods begin with g, and no others do.
+GUARDED = "guarded"
 OURS = "default-scheduler"
 FOREIGN = "foreign-scheduler"
 ZONE = "topology.kubernetes.io/zone"
@@ -56,12 +58,18 @@ def node(name: str, *, zone: str, milli_cpu: int, pods: int) -> Json:
 
 
 def pod(
-    name: str, *, milli_cpu: int, app: str = "x", scheduler: str = OURS, **spec: object
+    name: str,
+    *,
+    milli_cpu: int,
+    app: str = "x",
+    scheduler: str = OURS,
+    namespace: str = NAMESPACE,
+    **spec: object,
 ) -> Json:
     """Return a pending pod."""
     resources = {"requests": {"cpu": f"{milli_cpu}m"}}
     return {
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": app}},
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app": app}},
         "spec": {
             "schedulerName": scheduler,
             "containers": [{"name": "c", "image": "i", "resources": resources}],

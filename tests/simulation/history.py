@@ -33,6 +33,8 @@ class Call:
     answer: int | str | None = None
     # What the auditor takes it for.
     kind: str = ""
+    # How far the storage of pods and nodes had come when it was carried out.
+    storage_version: int = 0
     # A list: whether it is the first page, its objects, its version, whether it is the last page.
     page: "tuple[bool, list[Json], int, bool] | None" = None
 
@@ -89,7 +91,17 @@ class Happened(msgspec.Struct, frozen=True, gc=False):
     detail: str = ""
 
 
-Entry: TypeAlias = Sent | Executed | Answered | Changed | Shown | Happened
+class SetBack(msgspec.Struct, frozen=True, gc=False):
+    """The storage was restored from a snapshot: what there is now, and who holds the lease."""
+
+    at: float
+    pods: list[Json]
+    nodes: list[Json]
+    version: int
+    holder: str
+
+
+Entry: TypeAlias = Sent | Executed | Answered | Changed | Shown | Happened | SetBack
 
 
 class History:
@@ -140,6 +152,11 @@ class History:
         self.entries.append(Happened(at, client, what, detail))
         if self.lines is not None:
             self.lines.append(f"{at:.6f} {client} {what}")
+
+    def set_back(self, entry: SetBack) -> None:
+        self.entries.append(entry)
+        if self.lines is not None:
+            self.lines.append(f"{entry.at:.6f} set back to {entry.version}")
 
     def fault(self, kind: str) -> None:
         """Count a fault that was injected."""

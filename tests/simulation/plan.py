@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.fakes.transport import Json
 from tests.simulation import documents as doc
+from tests.simulation.guarded import with_webhook
 from tests.simulation.replica import Settings
 
 ZONES = ("east", "west", "north")
@@ -38,6 +39,7 @@ class Plan:
     nodes: tuple[Json, ...]
     actions: tuple[Action, ...]
     faults_end_at: float
+    leases_elsewhere: bool = False
 
 
 def make_plan(seed: int) -> Plan:
@@ -47,14 +49,14 @@ def make_plan(seed: int) -> Plan:
     lease = rng.choice(((6.0, 4.0, 1.0), (6.0, 4.0, 1.0), (4.0, 2.5, 0.6), (15.0, 10.0, 2.0)))
     settings = Settings(
         *lease,
-        page_limit=rng.choice((2, 5, 500)),
+        page_limit=rng.choice((2, 5, 400)),
         with_volumes=with_volumes,
         latency_seconds=rng.choice((0.004, 0.004, 0.03, 0.12)),
     )
     replicas = ("a", "b", "c")[: rng.choice((1, 2, 2, 2, 2, 3))]
     faults_end_at = rng.uniform(15.0, 36.0)
-    drawing = _Drawing(rng, replicas, faults_end_at, with_volumes=with_volumes)
-    return Plan(
+    drawing = _Drawing(rng, replicas, faults_end_at, with_volumes=with_volumes, seed=seed)
+    plan = Plan(
         seed=seed,
         settings=settings,
         replicas=replicas,
@@ -63,16 +65,54 @@ def make_plan(seed: int) -> Plan:
         nodes=drawing.nodes(),
         actions=drawing.actions(),
         faults_end_at=faults_end_at,
+        # Drawn apart: what else a seed draws stays what it was.
+        leases_elsewhere=random.Random(f"leases/{seed}").random() < 0.25,
     )
+    return with_webhook(plan)
+
+
+def restores(seed: int, until: float) -> list[Action]:
+    """Return the actions of a restored storage; one plan in four has one.
+
+    Pods come shortly before the snapshot, whose bindings are undone, and after it, who are ghosts.
+    """
+    rng = random.Random(f"restore/{seed}")
+    if rng.random() >= 0.25:
+        return []
+    down_at = rng.uniform(6.0, until)
+    taken_at = max(0.5, down_at - rng.choice((0.2, 1.0, 3.0, 6.0)) * rng.uniform(0.5, 1.5))
+    bumped, twin = rng.random() < 0.2, rng.random() < 0.3
+    pods = [
+        Action(
+            rng.uniform(taken_at - 0.1, min(taken_at + 0.5, down_at)),
+            "create_pod",
+            "",
+            {"content": doc.pod(f"r{i}", milli_cpu=rng.choice((200, 500)), app=rng.choice(APPS))},
+        )
+        for i in range(rng.randint(1, 5))
+    ]
+    return [
+        *pods,
+        Action(taken_at, "snapshot", "", {"twin": twin}),
+        Action(down_at, "go_down"),
+        Action(down_at + rng.uniform(0.1, 3.0), "restore", "", {"bumped": bumped}),
+    ]
 
 
 class _Drawing:
     """Draws the parts of a plan, in a fixed order."""
 
     def __init__(
-        self, rng: random.Random, replicas: tuple[str, ...], until: float, *, with_volumes: bool
+        self,
+        rng: random.Random,
+        replicas: tuple[str, ...],
+        until: float,
+        *,
+        with_volumes: bool,
+        seed: int,
     ) -> None:
         self._rng = rng
+        self._seed = seed
         self._replicas = replicas
         self._until = until
         self._with_volumes = with_volumes
@@ -92,6 +132,7 @@ class _Drawing:
             self._add_change(rng.uniform(1.0, self._until))
         for _ in range(rng.randint(3, 9)):
             self._add_fault(rng.uniform(0.0, self._until))
+        self._actions += restores(self._seed, self._until)
         return tuple(sorted(self._actions, key=lambda action: action.at))
 
     def _add(self, at: float, name: str, target: str = "", **arguments: Any) -> None:

@@ -15,7 +15,7 @@ from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.kube import dispatcher, reflector
+from k8s_scheduler.kube import bind_calls, reflector
 from k8s_scheduler.kube.bind_machine import BindMachine
 from k8s_scheduler.kube.binding import BindFailure, PostAnswer, Posted, ReadAnswer, judge_post
 from k8s_scheduler.kube.condition_writer import ConditionWriter
@@ -26,6 +26,7 @@ from k8s_scheduler.kube.lease import Record
 from k8s_scheduler.kube.lease_sight import Sight
 from k8s_scheduler.kube.queries import watch_query
 from k8s_scheduler.kube.relist import Relist
+from tests.simulation.planted_restores import RESTORE_PLANTS
 
 Plant = tuple[Any, str, Any]
 
@@ -55,7 +56,16 @@ def rebind_after_504() -> Plant:
     def judge(response: Response) -> PostAnswer:
         return PostAnswer(Posted.REFUSED, "504") if response.status == 504 else judge_post(response)
 
-    return dispatcher, "judge_post", judge
+    return bind_calls, "judge_post", judge
+
+
+def unreserve_on_500() -> Plant:
+    """A 500 ends a bind at once: its pod is given back, and decided anew."""
+
+    def judge(response: Response) -> PostAnswer:
+        return PostAnswer(Posted.REFUSED, "500") if response.status == 500 else judge_post(response)
+
+    return bind_calls, "judge_post", judge
 
 
 def double_assume() -> Plant:
@@ -72,7 +82,7 @@ def double_assume() -> Plant:
 def missing_barrier() -> Plant:
     """A new leader decides on whatever its caches hold."""
 
-    async def catch_up(self: Informer[Any], resource_version: str) -> None:
+    async def catch_up(self: Informer[Any]) -> None:
         await self.synced.wait()
 
     return Informer, "catch_up", catch_up
@@ -169,6 +179,7 @@ PLANTS: Final[dict[str, Callable[[], Plant]]] = {
         lost_delete,
         unreserve_on_unknown,
         rebind_after_504,
+        unreserve_on_500,
         double_assume,
         missing_barrier,
         late_lease,
@@ -179,6 +190,7 @@ PLANTS: Final[dict[str, Callable[[], Plant]]] = {
         dropped_on_requeue,
         early_release,
         condition_overtakes,
+        *RESTORE_PLANTS,
     )
 }
 

@@ -23,9 +23,10 @@ from k8s_scheduler.api.config import LeaderElection, SchedulerConfiguration
 from k8s_scheduler.api.config_load import DEFAULT_MULTI_POINT, default_configuration
 from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.app.options import RunOptions
+from k8s_scheduler.app.sentinel import Work
 from k8s_scheduler.app.surroundings import Surroundings
 from k8s_scheduler.app.warming import warm_up
-from k8s_scheduler.app.wiring import setup_of, wire
+from k8s_scheduler.app.wiring import Graph, setup_of, wire
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.kube.pace import Pace
 from k8s_scheduler.obs.metrics import Metrics
@@ -46,7 +47,7 @@ class Settings:
     lease_seconds: float = 6.0
     renew_seconds: float = 4.0
     retry_seconds: float = 1.0
-    page_limit: int = 500
+    page_limit: int = 400
     with_volumes: bool = False
     latency_seconds: float = 0.004
 
@@ -155,11 +156,19 @@ class Replica:
         around = self._surroundings(rng)
         options = self._shared.options(self._settings)
         graph = wire(options, client, self._shared.metrics, surroundings=around)
+        self.wired(graph)
         code = await Daemon(graph, options, surroundings=around).run(stop)
         self._server.history.happened(self._loop.now, client.name, f"exit {int(code)}")
         client.die()
         self._loop.at(self._loop.now, self._bury, client.name)
         self._loop.at(self._loop.now + rng.uniform(0.5, 3.0), self.start)
+
+    def wired(self, graph: Graph) -> None:
+        """Take note of the parts of a process that is about to run."""
+
+    async def sentinel(self, _work: Work, _kubeconfig: str) -> None:
+        """Write no marks: decisions take no time here."""
+        await self._loop.create_future()
 
     def _bury(self, name: str) -> None:
         """End what an ended process has left behind, as its end does."""
@@ -201,6 +210,7 @@ class Replica:
             warm_up=lambda _setup: None,
             keep_memory=lambda: None,
             watchdog=_no_watchdog,
+            sentinel=self.sentinel,
         )
 
     def _happened(self, what: str) -> None:

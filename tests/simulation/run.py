@@ -15,11 +15,14 @@ from tests.simulation.history import History
 from tests.simulation.loop import StandstillError, VirtualLoop
 from tests.simulation.plan import Action, Plan, make_plan
 from tests.simulation.replica import Alarms, Replica, Shared
+from tests.simulation.restoring import DOWN_SECONDS, Backups
 from tests.simulation.server import ModelServer
 
 # After the last fault everything that fits is bound within this time. The longest waits of the
 # daemon are the reflector's backoff and a silent watch.
 CALM_SECONDS = 150.0
+# So long after the last fault a cache is what a restored storage is.
+SETTLED_SECONDS = 10.0
 _LOOK_SECONDS = 2.5
 _QUIET_LOOKS = 3
 
@@ -88,8 +91,10 @@ class Run:
         self.history = history
         self.server = ModelServer(loop, history, streaming_lists=plan.streaming_lists)
         self.server.gone_as_event = plan.gone_as_event
+        self.server.leases_elsewhere = plan.leases_elsewhere
         self._loop = loop
         self.cluster = Cluster(self.server, random.Random(f"cluster/{plan.seed}"))
+        self._backups = Backups(self.server, self.cluster)
         self.replicas = {
             letter: Replica(
                 letter, self.server, shared=common, settings=plan.settings, seed=str(plan.seed)
@@ -137,6 +142,9 @@ class Run:
             replica.ending.clear()
 
     def _act(self, action: Action) -> None:
+        if action.name in ("snapshot", "go_down", "restore"):
+            self._set_back(action)
+            return
         if not action.target and action.name != "compact":
             getattr(self.cluster, action.name)(**action.arguments)
             return
@@ -162,13 +170,30 @@ class Run:
         elif replica.client is not None:
             replica.client.break_watches(stall=action.name == "stall", **action.arguments)
 
+    def _set_back(self, action: Action) -> None:
+        if action.name == "snapshot":
+            self._backups.take(**action.arguments)
+        elif action.name == "go_down":
+            self.history.fault("restored storage")
+            self.server.is_down = True
+            for watch in tuple(self.server.open_watches):
+                watch.cut()
+        else:
+            self._backups.restore(**action.arguments)
+            self._loop.at(self._loop.now + DOWN_SECONDS, self._come_up)
+
+    def _come_up(self) -> None:
+        self.server.is_down = False
+
     def _calm_down(self) -> None:
         """End all faults, and see to it that everybody is up."""
         self.history.happened(self._loop.now, "", "calm")
+        self._come_up()
         for replica in self.replicas.values():
             replica.weather.clear()
             replica.thaw()
             replica.start()
+        self.cluster.webhook(down=False)
         self.cluster.open_all_gates()
         self._loop.at(self._loop.now + _LOOK_SECONDS, self._look)
 
@@ -176,6 +201,8 @@ class Run:
         """End once nothing is left to be done for some looks in a row, or time is up."""
         waited = self._loop.now - self.plan.faults_end_at
         unfinished = not self._somebody_leads() or self._find_forgotten()
+        if self.server.restored and waited < SETTLED_SECONDS:
+            unfinished = True
         self._quiet = 0 if unfinished else self._quiet + 1
         if self._quiet >= _QUIET_LOOKS or waited >= CALM_SECONDS:
             self._done.set_result(None)
@@ -183,7 +210,10 @@ class Run:
             self._loop.at(self._loop.now + _LOOK_SECONDS, self._look)
 
     def _find_forgotten(self) -> list[str]:
-        state = tuple(self.server.last_change[path] for path in WHAT_PODS_NEED)
+        state = (
+            self.server.restored,
+            *(self.server.last_change[path] for path in WHAT_PODS_NEED),
+        )
         if state != self._looked_at:
             self._looked_at, self._forgotten = state, forgotten_pods(self.server)
         return self._forgotten

@@ -17,7 +17,8 @@ from tests.fakes.api import FakeApi, _Stored
 from tests.fakes.objects import Location, conflict, locate, matches, not_found
 from tests.fakes.transport import FakeStream, Json, Request, status
 from tests.fakes.watch import Change
-from tests.simulation.documents import merged, timestamp
+from tests.simulation.documents import GUARDED, merged, timestamp
+from tests.simulation.guarded import webhook_refusal
 from tests.simulation.history import Call, History
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.watch import ModelWatch
@@ -48,11 +49,20 @@ class ModelServer(FakeApi):
         self.last_change: defaultdict[str, int] = defaultdict(int)
         # Who holds the lease, and since when it has not been renewed.
         self.holder, self.renewed_at = "", 0.0
+        # Whether Bindings in the guarded namespace are answered 500, and not carried out.
+        self.webhook_down = False
+        # Nobody is answered.
+        self.is_down = False
+        # Leases have a storage of their own, with versions of their own.
+        self.leases_elsewhere = False
+        self._lease_version = 0
+        # How often the storage was restored.
+        self.restored = 0
         self._call: Call | None = None
         self._pages: dict[str, tuple[list[_Stored], int]] = {}
         self._tokens = itertools.count(1)
-        self._bytes: dict[tuple[int, str], bytes] = {}
-        self._kinds: dict[tuple[int, str], str] = {}
+        self._bytes: dict[tuple[str, int, str], bytes] = {}
+        self._kinds: dict[tuple[str, int, str], str] = {}
 
     # Requests of daemons.
 
@@ -63,6 +73,7 @@ class ModelServer(FakeApi):
             response = self.answer(call.request)
         finally:
             self.acting, self._call = "cluster", None
+        call.storage_version = self.version
         self.history.executed(self.loop.now, call, response.status)
         return response
 
@@ -74,7 +85,8 @@ class ModelServer(FakeApi):
             refused = status(422, "Invalid", "sendInitialEvents is forbidden for watch")
             return FakeStream(422, body=refused.body)
         asked = int(request.query.get("resourceVersion") or 0)
-        if not streaming and 0 < asked < self._compacted_version:
+        is_elsewhere = self.leases_elsewhere and location.list_path == LEASES
+        if not streaming and not is_elsewhere and 0 < asked < self._compacted_version:
             if not self.gone_as_event:
                 return FakeStream(410, body=status(410, "Expired", _TOO_OLD).body)
             watch = ModelWatch(self, client, location, request.query)
@@ -102,7 +114,7 @@ class ModelServer(FakeApi):
 
     def kind_for(self, selector: str, change: Change) -> str:
         """Return what a change is to those who watch by a selector; empty if it is nothing."""
-        key = (change.version, selector)
+        key = (change.location.list_path, change.version, selector)
         kind = self._kinds.get(key)
         if kind is None:
             was = change.before is not None and matches(change.before, selector)
@@ -113,7 +125,7 @@ class ModelServer(FakeApi):
 
     def event_bytes(self, kind: str, change: Change) -> bytes:
         """Return a change as it stands on the wire; made once for all who watch."""
-        key = (change.version, kind)
+        key = (change.location.list_path, change.version, kind)
         if key not in self._bytes:
             self._bytes[key] = encode({"type": kind, "object": change.content}) + b"\n"
         return self._bytes[key]
@@ -145,6 +157,18 @@ class ModelServer(FakeApi):
     def compact(self) -> None:
         super().compact()
         self._pages.clear()
+
+    def set_back(self, objects: dict[str, dict[str, _Stored]], version: int) -> None:
+        """Know these objects and nothing that led to them; every watch is cut."""
+        for watch in tuple(self.open_watches):
+            watch.cut()
+        self._objects, self.version = objects, version
+        self._compacted_version = version
+        for known in (self._history, self._pages, self._bytes, self._kinds):
+            known.clear()
+        self.restored += 1
+        lease = next(iter(self.every(LEASES)), None)
+        self.holder = (lease["spec"].get("holderIdentity") or "") if lease else ""
 
     # The rules.
 
@@ -186,6 +210,9 @@ class ModelServer(FakeApi):
             self._store("MODIFIED", location, merged(old.content, leaving))
 
     def _bind(self, request: Request, location: Location) -> Response:
+        if self.webhook_down and f"/{GUARDED}/" in request.path:
+            self.history.fault("webhook down")
+            return webhook_refusal()
         old = self._stored(location)
         if old is None:
             return not_found(location)
@@ -243,7 +270,11 @@ class ModelServer(FakeApi):
 
     def _store(self, kind: str, location: Location, content: Json) -> Json:
         old = self._stored(location)
-        version = self._tick()
+        if self.leases_elsewhere and location.list_path == LEASES:
+            self._lease_version += 1
+            version = self._lease_version
+        else:
+            version = self._tick()
         content = {**content, "metadata": {**content["metadata"], "resourceVersion": str(version)}}
         stored = _Stored(location, content, encode(content))
         self._objects.setdefault(location.list_path, {})[location.key] = stored

@@ -42,6 +42,8 @@ class ModelWatch:
         self._loop: VirtualLoop = server.loop
         self.location = location
         self._selector = query.get("fieldSelector", "")
+        # The server leaves out what is not newer than what was asked for.
+        self._asked = int(query.get("resourceVersion") or 0)
         # Bytes with the time they arrive at, and what they show.
         self._on_the_way: deque[tuple[float, bytes, tuple[str, Json, int]]] = deque()
         self._last_due = 0.0
@@ -59,7 +61,7 @@ class ModelWatch:
 
     def tell(self, change: Change) -> None:
         """Send a change if this watch is concerned, as the kind of change it is for it."""
-        if self._location_differs(change.location):
+        if self._location_differs(change.location) or change.version <= self._asked:
             return
         kind = self._server.kind_for(self._selector, change)
         if kind:
@@ -108,7 +110,8 @@ class ModelWatch:
         self._stalled = True
 
     def _bookmark_is_due(self) -> None:
-        self.bookmark(self._server.version)
+        if self._server.version >= self._asked:
+            self.bookmark(self._server.version)
         self._timers[1] = self._loop.at(self._loop.now + BOOKMARK_SECONDS, self._bookmark_is_due)
 
     def _location_differs(self, other: Location) -> bool:

@@ -9,6 +9,16 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Ending of the names of cluster-scoped objects: releases of one name in two namespaces share none.
+     A namespace has no dot in it, so no two releases end up with the same name. */}}
+{{- define "k8s-scheduler.clusterSuffix" -}}
+.{{ .Release.Namespace }}
+{{- end -}}
+
+{{- define "k8s-scheduler.clusterName" -}}
+{{ include "k8s-scheduler.fullname" . }}{{ include "k8s-scheduler.clusterSuffix" . }}
+{{- end -}}
+
 {{- define "k8s-scheduler.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "k8s-scheduler.fullname" .) -}}
@@ -49,8 +59,36 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/* A digest goes before the tag, which then only says to readers what it is. */}}
 {{- define "k8s-scheduler.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- with .Values.image.digest }}@{{ . }}{{ end }}
+{{- end -}}
+
+{{/* "true" if a plugin is surely off in every profile, at one point (preBind) or at all points ("").
+     What is not sure counts as on: a right too many is better than a scheduler that stands still. */}}
+{{- define "k8s-scheduler.isOff" -}}
+{{- $off := true -}}
+{{- $name := .plugin -}}
+{{- $point := .point -}}
+{{- range (.profiles | default (list dict)) -}}
+{{-   $plugins := .plugins | default dict -}}
+{{-   $disabled := (($plugins.multiPoint | default dict).disabled | default list) -}}
+{{-   if $point -}}
+{{-     $disabled = concat $disabled ((get $plugins $point | default dict).disabled | default list) -}}
+{{-   end -}}
+{{-   $here := false -}}
+{{-   range $disabled -}}
+{{-     if has .name (list $name "*") -}}{{- $here = true -}}{{- end -}}
+{{-   end -}}
+{{-   range $set := $plugins -}}
+{{-     range (($set | default dict).enabled | default list) -}}
+{{-       if eq .name $name -}}{{- $here = false -}}{{- end -}}
+{{-     end -}}
+{{-   end -}}
+{{-   if not $here -}}{{- $off = false -}}{{- end -}}
+{{- end -}}
+{{- if $off -}}true{{- end -}}
 {{- end -}}
 
 {{/* Where the daemon reads its configuration. */}}

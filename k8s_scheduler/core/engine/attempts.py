@@ -15,11 +15,24 @@ from typing import TypeAlias
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.engine.cycle import Cycle, NoNode, Placement
-from k8s_scheduler.core.engine.departure import BindingError, Departure, TurnedAwayError
-from k8s_scheduler.core.engine.failure import tell_exhausted, tell_failure, warn
+from k8s_scheduler.core.engine.departure import (
+    BindingError,
+    Departure,
+    TurnedAwayError,
+    check_binder,
+)
+from k8s_scheduler.core.engine.failure import (
+    digest_of,
+    plugin_log,
+    tell_exhausted,
+    tell_failure,
+    warn,
+)
 from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
-from k8s_scheduler.core.engine.making_room import MakingRoom
+from k8s_scheduler.core.engine.making_room import MakingRoom, rejection
 from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.open_questions import OpenQuestions
+from k8s_scheduler.core.engine.searches import Search
 from k8s_scheduler.core.engine.success import tell_success
 from k8s_scheduler.core.engine.suspensions import ExtenderError, Suspension, Suspensions
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
@@ -31,13 +44,16 @@ from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.status import SCHEDULER_ERROR, UNSCHEDULABLE, AttemptResult
-from k8s_scheduler.core.messages.incoming import BindResult, ExtenderAnswer, RequestResult
-from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
+from k8s_scheduler.core.messages.incoming import (
+    BindResult,
+    ExtenderAnswer,
+    RequestResult,
+)
+from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
 
-NO_BINDER = "no bind plugin of the profile binds this pod"
 TOO_LATE = "context deadline exceeded"
 # A promise that is to be taken back.
 NOWHERE = NodeName("")
@@ -71,6 +87,7 @@ class Attempts:
         self._departure = departure
         self._making_room = making_room
         self._suspensions = suspensions
+        self.questions = OpenQuestions(suspensions, queue)
         self._unconfirmed = unconfirmed
         self._timed = timed
         self._meter = meter
@@ -89,8 +106,11 @@ class Attempts:
             yield warn(pod, attempt=queued.attempts, note=f"skip schedule deleting pod: {key}")
             return
         profile = self._timed.of(queued)
+        opinion = self._making_room.searches.opinion_of(profile, queued)
         extenders = self._suspensions.interested(pod)
-        if extenders:
+        if opinion is not None:
+            yield from self._decide(queued, profile, opinion, now=now)
+        elif extenders:
             yield from self._suspend(queued, profile, extenders, now=now)
         else:
             yield from self._decide(queued, profile, now=now)
@@ -108,11 +128,14 @@ class Attempts:
             yield from self._failed(queued, error, seconds=seconds, now=now)
             return
         if isinstance(decision, NoNode):
-            yield from self._unplaced(queued, profile, decision, started=started, now=now)
+            yield from self._unplaced(
+                queued, profile, decision, started=started, now=now, opinion=opinion
+            )
             return
+        self._making_room.searches.end(queued.uid)
         seconds = self._decided(started)
         try:
-            _check_binder(profile, queued)
+            check_binder(profile, queued)
         except (PluginError, BindingError) as error:
             yield from self._failed(queued, error, seconds=seconds, now=now)
         else:
@@ -160,7 +183,7 @@ class Attempts:
         try:
             steps = list(self._suspensions.answered(answer))
         except ExtenderError as error:
-            self._release(suspension.queued.pod.spec.scheduler_name)
+            self.questions.release(suspension.queued.pod.spec.scheduler_name)
             seconds = max(0.0, answer.now - suspension.started)
             yield from self._failed(suspension.queued, error, seconds=seconds, now=answer.now)
             return
@@ -175,28 +198,15 @@ class Attempts:
         queued = suspension.queued
         profile = self._timed.of(queued)
         news = suspension.changes_seen != self._cache.changes.count
-        self._release(profile.scheduler_name)
+        self.questions.release(profile.scheduler_name)
         yield from self._decide(queued, profile, suspension.opinion, now=now)
-        if news and queued.uid in self._queue.parked:
+        search = self._making_room.searches.unfinished(queued.uid)
+        if search is not None and queued.uid in self._queue.line:
+            search.changes_seen = suspension.changes_seen
+        elif news and queued.uid in self._queue.parked:
             # While extenders were asked something happened that might have helped: nodes that came
             # to fit meanwhile were not asked about, and others may have seen the change already.
             self._queue.wake(queued, "ScheduleAttemptFailure", now=now)
-
-    def forget_question(self, uid: PodUid) -> None:
-        """Give up a suspended decision: its pod is gone, or placed by somebody else."""
-        profile = self._suspensions.drop(uid)
-        if profile is not None:
-            self._queue.bring_back(profile)
-
-    def take_questions_back(self) -> None:
-        """Begin all suspended decisions anew: half of each would be made by other rules."""
-        for queued in self._suspensions.take_back():
-            self._queue.set_aside(queued)
-            self._queue.bring_back(queued.pod.spec.scheduler_name)
-
-    def _release(self, profile: str) -> None:
-        self._suspensions.end(profile)
-        self._queue.bring_back(profile)
 
     # An attempt departs
 
@@ -230,7 +240,7 @@ class Attempts:
         while self._departure.has_spoken:
             for flight, error in self._departure.take_failures():
                 self._meter.plugin_failed(error.plugin, error.extension_point)
-                yield _plugin_log(flight.queued, error)
+                yield plugin_log(flight.queued, error)
             for flight, verdict in self._departure.take_words():
                 status = points.SUCCESS if verdict is None else points.UNSCHEDULABLE
                 self._departure.waited(flight, status, now=now)
@@ -303,7 +313,7 @@ class Attempts:
             except PluginError as error:
                 # The pod is bound: there is nothing left to fail but the plugin.
                 self._meter.plugin_failed(error.plugin, error.extension_point)
-                yield _plugin_log(flight.queued, error)
+                yield plugin_log(flight.queued, error)
         watch.ended(points.POST_BIND, points.SUCCESS, started)
 
     # Ends of several kinds
@@ -357,22 +367,45 @@ class Attempts:
         *,
         started: float,
         now: float,
+        opinion: Opinion | None = None,
     ) -> Iterator[Instruction]:
-        room = self._making_room.make(profile, queued, found)
-        seconds = self._decided(started)
+        room = self._making_room.make(profile, queued, found, now=now)
+        if isinstance(room, Search):
+            self._carry_on_later(queued, found, room, opinion)
+            return
+        seconds = self._decided(started - room.earlier_seconds)
+        message, rejectors = rejection(found, room), found.diagnosis.rejectors
+        by_filters = profile.filter_names.issuperset(rejectors)
         if room.error is not None:
             self._meter.plugin_failed(room.error.plugin, room.error.extension_point)
-            yield _plugin_log(queued, room.error)
-        message = found.diagnosis.message()
+            yield plugin_log(queued, room.error)
         yield from self._rejected(
             queued,
-            found.diagnosis.rejectors,
-            f"{message} {room.message}" if room.message else message,
+            rejectors,
+            message,
             seconds=seconds,
             now=now,
             nominated=room.nominated,
+            digest=digest_of(message) if by_filters else 0,
         )
+        is_promised = self._cache.nominations.node_of(queued.uid) is not None
+        parked = self._queue.parked
+        is_parked = queued.uid in parked and not is_promised
+        if by_filters and is_parked and parked.speaks_for_peers(queued):
+            # What holds it back holds back all that are like it.
+            parked.peers_of(queued).found(message, queued.told, rejectors, self._cache.moment)
         yield from self._making_room.start(queued, room, now=now)
+        if room.is_outdated and not room.nominated and queued.uid in self._queue.parked:
+            # Something that happened while it was searched for may have helped, and was not seen.
+            self._queue.wake(queued, "ScheduleAttemptFailure", now=now)
+
+    def _carry_on_later(
+        self, queued: QueuedPod, found: NoNode, search: Search, opinion: Opinion | None
+    ) -> None:
+        """Let a pod wait for the next step of its search; nothing is told before it has ended."""
+        search.opinion = opinion
+        queued.seen = self._cache.changes.count
+        self._queue.stand_in_line(queued, found.diagnosis.rejectors)
 
     def _interrupt(self, flight: Flight, plugin: str, now: float) -> Iterator[Instruction]:
         """Send back a pod on its way whose place a more important one gets."""
@@ -395,8 +428,12 @@ class Attempts:
         now: float,
         nominated: NodeName | None,
         flight: Flight | None = None,
+        digest: int = 0,
     ) -> Iterator[Instruction]:
+        """Park a pod; the `digest` of the message, if that may be renewed without an attempt."""
         pod = queued.pod
+        is_news = queued.told not in (0, digest)
+        queued.told = digest
         self._meter.attempted(AttemptResult.UNSCHEDULABLE, pod.spec.scheduler_name, seconds)
         self._nominate(queued, nominated)
         queued.seen = self._cache.changes.count
@@ -409,6 +446,7 @@ class Attempts:
             message=message,
             nominated=nominated,
             said=None if flight is None else flight.nominated,
+            is_news=is_news,
         )
 
     def _failed(
@@ -423,8 +461,9 @@ class Attempts:
         pod = queued.pod
         if isinstance(error, PluginError):
             self._meter.plugin_failed(error.plugin, error.extension_point)
-            yield _plugin_log(queued, error)
+            yield plugin_log(queued, error)
         self._meter.attempted(AttemptResult.ERROR, pod.spec.scheduler_name, seconds)
+        is_news, queued.told = queued.told != 0, 0
         self._nominate(queued, NOWHERE)
         queued.seen = self._cache.changes.count
         tried_again = self._queue.return_failed(queued, now=now)
@@ -436,6 +475,7 @@ class Attempts:
             message=str(error),
             nominated=NOWHERE,
             said=None if flight is None else flight.nominated,
+            is_news=is_news,
         )
         if not tried_again:
             self._meter.exhausted(pod.spec.scheduler_name)
@@ -455,27 +495,3 @@ class Attempts:
             self._cache.nominate(queued.pod, node)
         else:
             self._cache.end_nomination(queued.uid)
-
-
-def _check_binder(profile: Profile, queued: QueuedPod) -> None:
-    """Raise if no plugin of the profile binds the pod."""
-    for name, plugin in profile.binds:
-        with blaming(name, "Bind"):
-            if plugin.binds(queued.pod):
-                return
-    raise BindingError(NO_BINDER)
-
-
-def _plugin_log(queued: QueuedPod, error: PluginError) -> Log:
-    metadata = queued.pod.metadata
-    return Log(
-        Severity.ERROR,
-        "plugin failed",
-        {
-            "plugin": error.plugin,
-            "extension_point": error.extension_point,
-            "pod": f"{metadata.namespace}/{metadata.name}",
-            "attempt": queued.attempts,
-            "error": str(error),
-        },
-    )

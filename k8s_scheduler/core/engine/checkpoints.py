@@ -8,9 +8,12 @@ from k8s_scheduler.api.kinds import TYPES
 from k8s_scheduler.core.engine.cycle import Cycle
 from k8s_scheduler.core.engine.evictions import Evictions
 from k8s_scheduler.core.engine.flights import Flight, Flights
+from k8s_scheduler.core.engine.limiting import Limiting
 from k8s_scheduler.core.engine.numbering import Numbers
+from k8s_scheduler.core.engine.renewals import Renewals
 from k8s_scheduler.core.engine.suspensions import Suspensions
 from k8s_scheduler.core.engine.unconfirmed import Unconfirmed
+from k8s_scheduler.core.engine.victim_limit import VictimLimit
 from k8s_scheduler.core.messages.checkpoint import (
     ChangeEntry,
     Checkpoint,
@@ -40,6 +43,9 @@ class Parts:
     cycle: Cycle
     numbers: Numbers
     unconfirmed: Unconfirmed
+    limiting: Limiting
+    victim_limit: VictimLimit
+    renewals: Renewals
 
 
 def take_checkpoint(
@@ -78,15 +84,20 @@ def take_checkpoint(
         generation=generation,
         earlier=earlier,
         unconfirmed=parts.unconfirmed.entries(),
+        held_back=queue.held_back,
+        over_limit=parts.limiting.entries(),
+        quarantine=queue.quarantine.entries(),
+        victim_limit=parts.victim_limit.entry(),
+        renewals=parts.renewals.entry(),
     )
 
 
 def _entry(queued: QueuedPod, queue: SchedulingQueue) -> QueueEntry:
-    """Return a pending pod as data; a parked one with all that is known to reject its shape."""
+    """Return a pending pod as data; a parked one with all that is known to reject its group."""
     entry = queued.entry()
     if queued.uid not in queue.parked or not queued.rejectors:
         return entry
-    rejectors = tuple(sorted(queue.parked.rejectors(queued.shape)))
+    rejectors = tuple(sorted(queue.parked.group_of(queued).rejectors))
     return msgspec.structs.replace(entry, rejectors=rejectors)
 
 
@@ -98,8 +109,11 @@ def restore(checkpoint: Checkpoint, parts: Parts) -> None:
     _fill(cache, checkpoint)
     for promise in checkpoint.nominations:
         cache.nominations.put(promise.pod, promise.node)
+    queue.hold_back(checkpoint.held_back)
+    queue.quarantine.restore(checkpoint.quarantine)
     for entry in checkpoint.queue:
         queue.restore(QueuedPod.from_entry(entry))
+    queue.quarantine.restore_due(checkpoint.quarantine)
     for flight in checkpoint.in_flight:
         parts.flights.start(Flight.from_entry(flight))
     for eviction in checkpoint.evictions:
@@ -109,6 +123,8 @@ def restore(checkpoint: Checkpoint, parts: Parts) -> None:
         parts.suspensions.restore(suspension)
     for waiting in checkpoint.unconfirmed:
         parts.unconfirmed.restore(waiting)
+    parts.limiting.restore(checkpoint.over_limit, queue)
+    parts.victim_limit.restore(checkpoint.victim_limit)
     # What filling the tables noted is not news; what the checkpoint had noted is.
     cache.changes.drain()
     cache.changes.take_back(
@@ -125,6 +141,7 @@ def restore(checkpoint: Checkpoint, parts: Parts) -> None:
     parts.cycle.sampling.next_start = checkpoint.next_sampling_start
     parts.numbers.last = checkpoint.last_request
     cache.changes.count = checkpoint.change_count
+    parts.renewals.restore(checkpoint.renewals)
 
 
 def _fill(cache: Cache, checkpoint: Checkpoint) -> None:

@@ -87,6 +87,15 @@ class Cycle:
         nodes = self._state.nodes
         return tuple(nodes.name_of(NodeRow(row)) for row in decision.feasible.tolist())
 
+    def diagnose(self, profile: Profile, queued: QueuedPod) -> NoNode | NodeRow:
+        """Return why no node takes a pod, as an attempt would find; one that does, if there is.
+
+        From scratch, and nothing is timed: no attempt is made. Raises PluginError.
+        """
+        nominated = self._nominees.counting_for(queued.pod)
+        found = self._filter(profile, queued, None, nominated, is_timed=False)
+        return found if isinstance(found, NoNode) else NodeRow(int(found.feasible[0]))
+
     def decide(
         self, profile: Profile, queued: QueuedPod, opinion: Opinion | None = None
     ) -> Placement | NoNode:
@@ -95,6 +104,8 @@ class Cycle:
         With the `opinion` of extenders, which is about nodes as they were, everything is judged
         as it is now, and only nodes that they allowed come into question.
         """
+        # What earlier pods asked for may be given back now: nobody holds ids or columns.
+        self._state.nodes.labels.tidy()
         pod = queued.view
         nominated = self._nominees.counting_for(queued.pod)
         if opinion is None:
@@ -177,11 +188,13 @@ class Cycle:
         queued: QueuedPod,
         opinion: Opinion | None,
         nominated: Nominated,
+        *,
+        is_timed: bool = True,
     ) -> Filtered | NoNode:
         rows = self._state.nodes.present_rows()
         if not len(rows):
             return NoNode(Diagnosis(node_count=0, verdicts=()), rows)
-        watch = self._watches.get(profile.scheduler_name)
+        watch = self._watches.get(profile.scheduler_name) if is_timed else None
         pod = queued.view
         filtered = self._runtime.run_filters(profile, pod, rows, nominated, watch=watch)
         if opinion is not None and filtered.pre_filter is None:

@@ -43,10 +43,12 @@ from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.messages.incoming import RequestResult
 from k8s_scheduler.core.messages.outgoing import Instruction, Nominate, PatchObject
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 
 MAX_WAIT_SECONDS = 15 * 60.0
+NO_BINDER = "no bind plugin of the profile binds this pod"
 
 
 class TurnedAwayError(Exception):
@@ -408,3 +410,12 @@ def _check_writes(step: Step[PreBindPlugin], wanted: PreBinding | None) -> None:
     for patch in () if wanted is None else wanted.patches:
         if patch.kind not in step.writes:
             raise TypeError(f"it would patch a {patch.kind}, which it does not declare in `writes`")
+
+
+def check_binder(profile: Profile, queued: QueuedPod) -> None:
+    """Raise if no plugin of the profile binds the pod."""
+    for name, plugin in profile.binds:
+        with blaming(name, "Bind"):
+            if plugin.binds(queued.pod):
+                return
+    raise BindingError(NO_BINDER)

@@ -7,15 +7,17 @@ of each node comes back, and all nodes are judged. Where filters look at nothing
 itself, a round costs little more for hundreds of nodes than for one.
 """
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.victims import Budgets, importance
+from k8s_scheduler.core.engine.victims import Budgets, ListBudgets, importance
 from k8s_scheduler.core.framework.judging_rows import judge_all
 from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.preemption import Victims
 from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.framework.trial import Trial
 from k8s_scheduler.core.state.delta import PlacedPod
@@ -39,30 +41,45 @@ class DryRuns:
     """Tries nodes for one pod, whose filters have these terms."""
 
     def __init__(
-        self, runtime: Runtime, profile: Profile, terms: Mapping[str, Term], budgets: Budgets
+        self,
+        runtime: Runtime,
+        profile: Profile,
+        terms: Mapping[str, Term],
+        *,
+        budgets: Budgets,
+        listed: ListBudgets,
+        reads: Reads | None = None,
     ) -> None:
+        """Try nodes; what filters read is taken down in `reads`."""
         self._runtime = runtime
         self._profile = profile
         self._terms = terms
         self._budgets = budgets
+        self._listed = listed
+        self._reads = reads
 
-    def select(self, candidates: Sequence[Candidate]) -> list[Victims | int]:
-        """Return for each who has to leave, or the code of what still rejects the pod."""
+    def select(
+        self, candidates: Sequence[Candidate], may_go_on: Callable[[Candidate], bool]
+    ) -> list[Victims | int | None]:
+        """Return for each who has to leave, or the code of what still rejects the pod.
+
+        `may_go_on` is asked, in turn, about those that would do if everybody left: None of those
+        for whom the rest is too much.
+        """
         for candidate in candidates:
             candidate.trial.remove(*candidate.lesser)
         codes = self._judge(candidates)
         fitting = [c for c, code in zip(candidates, codes, strict=True) if not code]
-        for candidate in fitting:
+        chosen = list(itertools.takewhile(may_go_on, fitting))
+        for candidate in chosen:
             ordered = sorted(candidate.lesser, key=lambda placed: importance(placed.pod))
-            violating, harmless = self._budgets.divide(ordered)
+            violating, harmless = self._budgets.divide(ordered, self._listed)
             candidate.waiting = violating + harmless
             candidate.protected = len(violating)
-        for number in range(max((len(c.waiting) for c in fitting), default=0)):
-            self._let_back(number, [c for c in fitting if number < len(c.waiting)])
-        return [
-            code or Victims(tuple(sorted(c.victims, key=importance)), c.violations)
-            for c, code in zip(candidates, codes, strict=True)
-        ]
+        for number in range(max((len(c.waiting) for c in chosen), default=0)):
+            self._let_back(number, [c for c in chosen if number < len(c.waiting)])
+        victims = iter([_victims(candidate) for candidate in chosen])
+        return [code or next(victims, None) for code in codes]
 
     def _let_back(self, number: int, candidates: Sequence[Candidate]) -> None:
         """Let one more back in on each node, and note where that does not work."""
@@ -91,5 +108,9 @@ class DryRuns:
         return codes
 
     def _codes(self, trials: Sequence[Trial]) -> list[int]:
-        found = judge_all(self._runtime, self._profile, self._terms, trials)
+        found = judge_all(self._runtime, self._profile, self._terms, trials, self._reads)
         return [int(code) for code in found]
+
+
+def _victims(candidate: Candidate) -> Victims:
+    return Victims(tuple(sorted(candidate.victims, key=importance)), candidate.violations)

@@ -1,10 +1,11 @@
-"""Whether a pod may enter the queue: PreEnqueue plugins, and victims that have yet to leave."""
+"""Whether a pod may enter the queue: PreEnqueue plugins, limits, victims that have yet to leave."""
 
 from collections.abc import Callable
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.evictions import Evictions
+from k8s_scheduler.core.engine.limiting import Limiting
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
 from k8s_scheduler.core.framework import watch as points
@@ -20,12 +21,14 @@ class EntranceGate:
         evictions: Evictions,
         timed: TimedProfiles,
         meter: Meter,
+        limiting: Limiting,
         *,
         complain: Callable[[Log], None],
     ) -> None:
         self._evictions = evictions
         self._timed = timed
         self._meter = meter
+        self._limiting = limiting
         self._complain = complain
 
     def is_gated(self, pod: Pod) -> bool:
@@ -46,7 +49,8 @@ class EntranceGate:
             status = points.ERROR
             self._complain(self._complaint(pod, error))
         watch.ended(points.PRE_ENQUEUE, status, started)
-        return status != points.SUCCESS
+        # What has gates of its own is not told of limits: its condition says that it is gated.
+        return status != points.SUCCESS or self._limiting.is_over(pod)
 
     def _complaint(self, pod: Pod, error: PluginError) -> Log:
         """Return what is logged of a plugin that can't say whether a pod may enter the queue."""

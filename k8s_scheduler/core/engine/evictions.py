@@ -150,6 +150,18 @@ class Evictions:
                 self._end_if_seen(eviction)
         return [e.uid for e in self._by_victim.get(uid, ()) if not self.is_under_way(e.uid)]
 
+    def doubt_grants(self) -> None:
+        """Wait no longer for victims that stay: storage was set back to before their deletion.
+
+        Those for whom they were to leave are tried again, as after any failure.
+        """
+        for uid in [uid for uid in self._granted if self._on_ground.is_staying(uid)]:
+            del self._granted[uid]
+            for eviction in list(self._by_victim.get(uid, ())):
+                eviction.failed = True
+                if eviction.is_answered:
+                    self._end_if_seen(eviction)
+
     # What is so
 
     def owns(self, result: RequestResult) -> bool:

@@ -156,6 +156,11 @@ class Flights:
         """Return a pod's flight."""
         return self._flights.get(uid)
 
+    def is_binding(self, uid: PodUid) -> bool:
+        """Return whether a pod's Bind is under way."""
+        flight = self._flights.get(uid)
+        return flight is not None and flight.phase is Phase.BINDING
+
     def of(self, result: BindResult | RequestResult) -> Flight | None:
         """Return the flight a result belongs to; None for any other attempt."""
         flight = self._flights.get(result.uid)

@@ -14,7 +14,7 @@ from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.api.resources import allocatable, pod_requests
 from k8s_scheduler.core.engine.checkpoints import Parts
-from k8s_scheduler.core.state.amounts import ALLOCATABLE, REQUESTED
+from k8s_scheduler.core.state.amount_names import ALLOCATABLE, REQUESTED
 from k8s_scheduler.core.state.changes import NodeRow
 
 _SHOWN = ("cpu", "memory", "pods")
@@ -60,6 +60,11 @@ class Holdings:
             yield pod
         for queued in parts.queue:
             yield queued.pod
+
+    def is_bound(self, uid: PodUid) -> bool:
+        """Return whether the API server has said that the pod is on a node, as far as is known."""
+        cache = self._parts.cache
+        return cache.node_of(uid) is not None and not cache.is_assumed(uid)
 
     def has_pod(self, pod: Pod) -> bool:
         """Return whether a pod takes room or waits still."""
@@ -108,6 +113,11 @@ class Holdings:
     def row_count(self) -> int:
         """How many rows there are, used or not."""
         return self._parts.cache.nodes.row_count
+
+    @property
+    def quarantined(self) -> tuple[PodUid, ...]:
+        """The pods in quarantine."""
+        return self._parts.queue.quarantine.uids
 
     # For people
 

@@ -1,7 +1,10 @@
 """What is done for a pod that no node takes: PostFilter, and what comes of it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
@@ -11,11 +14,21 @@ from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
 from k8s_scheduler.core.engine.metering import Meter
 from k8s_scheduler.core.engine.nominated import nominated_for
 from k8s_scheduler.core.engine.preemption import AT_ONCE, Stuck
+from k8s_scheduler.core.engine.searches import Search, Searches, kind_of
+from k8s_scheduler.core.engine.turns import Turns
+from k8s_scheduler.core.engine.victim_limit import VictimLimit
+from k8s_scheduler.core.engine.victims import Budgets
+from k8s_scheduler.core.engine.work import SEARCH_WORK, WAKING_WORK, Work
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.diagnosis import Diagnosis
 from k8s_scheduler.core.framework.plugin import PostFilterPlugin
 from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming
-from k8s_scheduler.core.framework.preemption import DryRunError, PreemptionPlugin, Victims
+from k8s_scheduler.core.framework.preemption import (
+    DryRunError,
+    PreemptionPlugin,
+    SearchSuspended,
+    Victims,
+)
 from k8s_scheduler.core.framework.profile import Profile, Step
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.runtime import Filtered, Runtime
@@ -28,6 +41,11 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.node_table import Rows
 
+# Why pods are tried again that had to wait for the limit on victims; kube-scheduler has no such
+# event.
+VICTIM_LIMIT: Final = "VictimLimit"
+# So often waking asks about one pod, in steps, before it leaves it to the pod to find out.
+_WAKING_STEPS: Final = 8
 # Ends the way of a victim that is not bound yet, for a plugin, at a time.
 Interrupt = Callable[[Flight, str, float], Iterator[Instruction]]
 
@@ -46,6 +64,20 @@ class Room:
     # The plugin that makes the room.
     plugin: str = ""
     error: PluginError | None = None
+    # Seconds that earlier steps of the search have taken; whether it has missed something.
+    earlier_seconds: float = 0.0
+    is_outdated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A pod that no node takes, and how far the search for room has come."""
+
+    profile: Profile
+    queued: QueuedPod
+    found: NoNode
+    filtered: Filtered
+    search: Search
 
 
 class MakingRoom:
@@ -61,7 +93,17 @@ class MakingRoom:
         runtime: Runtime,
         verdicts: VerdictTable,
         meter: Meter,
+        limit: VictimLimit,
     ) -> None:
+        self.limit = limit
+        self.turns = Turns(queue)
+        self.searches = Searches(cache)
+        self._budgets = Budgets()
+        # What is left of this message's share.
+        self.search_work = Work()
+        self._waking_work = Work()
+        # The pod that waking asked about last without an answer, and how often.
+        self._asked_in_vain: tuple[PodUid | None, int] = (None, 0)
         self._cache = cache
         self._queue = queue
         self._flights = flights
@@ -76,41 +118,168 @@ class MakingRoom:
         """Say who ends the way of a pod; before the first preemption."""
         self._interrupt = interrupt
 
-    def make(self, profile: Profile, queued: QueuedPod, found: NoNode) -> Room:
-        """Ask the plugins in turn until one has found room.
+    def begin_message(self) -> None:
+        """Let searches and waking do as much as they may in one message."""
+        self.search_work.renew(SEARCH_WORK)
+        self._waking_work.renew(WAKING_WORK)
+
+    def begin_anew(self) -> None:
+        """Begin all unfinished searches anew: they are no part of checkpoints."""
+        self._queue.dissolve_line()
+        self.turns.start_over()
+        self.searches.clear()
+        self._asked_in_vain = (None, 0)
+
+    def reconfigured(self, max_victims_per_minute: int, *, now: float) -> None:
+        """Go by another configuration: other filters may say something else of every node."""
+        self.begin_anew()
+        self.limit.change(max_victims_per_minute, now=now)
+
+    def tick(self, *, now: float) -> None:
+        """Do what is due."""
+        self._wake_put_off(now=now)
+        self.searches.tidy(now=now)
+
+    def make(
+        self, profile: Profile, queued: QueuedPod, found: NoNode, *, now: float
+    ) -> Room | Search:
+        """Ask the plugins in turn until one has found room; a search if that is not over yet.
 
         One that fails ends the asking, and what it says takes the place of all that was said: the
         pod is as unschedulable as it was.
         """
         if found.filtered is None or not profile.post_filters:
             return Room("", NodeName(""))
+        # While others come first, only what is known already is told.
+        work = Work() if self._queue.is_ahead_of(queued) else self.search_work
+        search = self.searches.of(profile, queued, work, now=now)
         watch = self._meter.watches[profile.scheduler_name]
         started = watch.now()
-        room = self._ask(profile, queued, found, found.filtered)
+        try:
+            room = self._ask(_Case(profile, queued, found, found.filtered, search), now=now)
+        except SearchSuspended:
+            search.seconds += watch.now() - started
+            self.searches.suspend(profile, queued, search)
+            if self.search_work.is_spent:
+                self.turns.stepped()
+            return search
+        self.searches.end(queued.uid)
         status = points.SUCCESS if room.nominated else points.UNSCHEDULABLE
-        watch.ended(points.POST_FILTER, status if room.error is None else points.ERROR, started)
-        return room
+        if room.error is not None:
+            status = points.ERROR
+        watch.took(points.POST_FILTER, status, watch.now() - started + search.seconds)
+        is_outdated = search.is_outdated or search.changes_seen not in (
+            None,
+            self._cache.changes.count,
+        )
+        if not search.seconds and not is_outdated:
+            return room
+        return replace(room, earlier_seconds=search.seconds, is_outdated=is_outdated)
 
-    def _ask(self, profile: Profile, queued: QueuedPod, found: NoNode, filtered: Filtered) -> Room:
+    def would(self, profile: Profile, queued: QueuedPod, found: NoNode) -> tuple[Room | None, int]:
+        """Return what an attempt would find, and how much work it was to find out.
+
+        Nothing is counted, nobody leaves. None if it takes more than may be done at once: what was
+        tried is known when it is asked again.
+        """
+        if found.filtered is None or not profile.post_filters:
+            return Room("", NodeName("")), 0
+        units = SEARCH_WORK + 2 * len(self._cache.nodes)
+        work = Work(units)
+        search = Search(self.searches.memory.of(kind_of(profile, queued)), work)
+        case = _Case(profile, queued, found, found.filtered, search)
+        if self._cache.nominations.node_of(queued.uid) is not None:
+            pod = self._as_promised(queued.pod)
+            for step in profile.post_filters:
+                plugin = step.plugin
+                if isinstance(plugin, PreemptionPlugin) and plugin.not_eligible(
+                    pod, self._stuck(case, step)
+                ):
+                    # Its promise stands, and others leave for it.
+                    return Room("", None), 0
+        try:
+            room = self._ask(case, now=None)
+        except SearchSuspended:
+            return None, units - work.left
+        if room.nominated and self._is_awaited(queued.uid, room.nominated, room.victims):
+            room = Room("", None)
+        return room, units - work.left
+
+    def _is_awaited(self, uid: PodUid, node: NodeName, victims: Victims | None) -> bool:
+        """Return whether a pod is promised a node already, and nobody else has to leave it."""
+        if victims is None or self._cache.nominations.node_of(uid) != node:
+            return False
+        return not any(self.is_staying(PodUid(pod.metadata.uid)) for pod in victims.pods)
+
+    def is_awaited_by(self, uid: PodUid) -> bool:
+        """Return whether a pod waits for more than a change: for room that is being made or sought.
+
+        Pods are being told to leave for it, a search for it is not over, or it may have no victims
+        now.
+        """
+        is_due = uid in self._queue.line or self.limit.waits(uid)
+        return is_due or self._evictions.is_under_way(uid)
+
+    def _ask(self, case: _Case, *, now: float | None) -> Room:
+        """Ask the plugins; without a time nothing is counted and no victims are taken."""
         messages: list[str] = []
         nominated: NodeName | None = None
-        for step in profile.post_filters:
-            stuck = self._stuck(profile, step, queued, found, filtered, at_once=AT_ONCE)
-            if step.preempts:
+        for step in case.profile.post_filters:
+            stuck = self._stuck(case, step)
+            if now is not None and step.preempts and not case.search.is_counted:
+                case.search.is_counted = True
                 self._meter.tried_to_make_room()
+            state, pod = case.filtered.before.state, case.queued.pod
             try:
                 with blaming(step.name, "PostFilter"):
-                    result = step.plugin.post_filter(filtered.before.state, queued.pod, stuck)
+                    if case.search.stopped_at is not None:
+                        self._carry_on(step.plugin, pod, stuck)
+                    result = step.plugin.post_filter(state, pod, stuck)
             except PluginError as error:
                 on_purpose = isinstance(error.__cause__, StatusError)
                 return Room(error.problem, None, error=None if on_purpose else error)
             if result.nominated is not None:
-                return Room(result.message, result.nominated, result.victims, step.name)
+                room = Room(result.message, result.nominated, result.victims, step.name)
+                put_off = None if now is None else self._put_off(case.queued.uid, room, now=now)
+                return put_off or room
             if result.message:
                 messages.append(result.message)
             if result.clear:
                 nominated = NodeName("")
         return Room(", ".join(messages), nominated)
+
+    @staticmethod
+    def _carry_on(plugin: PostFilterPlugin, pod: Pod, stuck: Stuck) -> None:
+        """Go on where a plugin's search was suspended, if the pod may still preempt."""
+        if isinstance(plugin, PreemptionPlugin) and not plugin.not_eligible(pod, stuck):
+            stuck.carry_on()
+
+    def _put_off(self, uid: PodUid, room: Room, *, now: float) -> Room | None:
+        """Return what is said instead if more pods would have to leave than may now."""
+        pods = () if room.victims is None else room.victims.pods
+        leaving = sum(self.is_staying(PodUid(pod.metadata.uid)) for pod in pods)
+        if not leaving or self.limit.take(uid, leaving, now=now):
+            return None
+        self._meter.preemption_put_off()
+        return Room(
+            f"preemption: {leaving} victims would make room, which the limit of "
+            f"{self.limit.per_minute} victims per minute (preemption.maxVictimsPerMinute) "
+            "does not allow now.",
+            NodeName(""),
+        )
+
+    def _wake_put_off(self, *, now: float) -> None:
+        """Let pods be tried again for which the limit on victims has room now."""
+        waiting = [queued for queued in map(self._queue.get, self.limit.waiting) if queued]
+        parked = {q.uid: q for q in waiting if q.uid in self._queue.parked}
+        for uid in self.limit.waiting:
+            if uid not in parked:
+                # It is gone, or about to be tried anyway.
+                self.limit.drop(uid)
+        # The most important first, and then who waits for longest.
+        order = sorted(parked.values(), key=lambda q: -(q.pod.spec.priority or 0))
+        for uid in self.limit.due(tuple(queued.uid for queued in order), now=now):
+            self._queue.wake(parked[uid], VICTIM_LIMIT, now=now)
 
     def could(
         self,
@@ -120,47 +289,78 @@ class MakingRoom:
         filtered: Filtered,
         among: Sequence[NodeRow],
     ) -> NodeRow | None:
-        """Return one of some rows on which preemption would make room for a pod."""
-        promised = self._cache.nominations.node_of(queued.uid)
-        row = None if promised is None else self._cache.nodes.row_of(promised)
-        if row is not None and self._cache.nodes.node_at(row) is not None:
-            # Room is being made for it already.
+        """Return one of some rows on which preemption would make room for a pod.
+
+        Raises SearchSuspended if that takes more than may be done in one message; what was tried
+        is known when it is asked again. If it takes too long altogether, any row will do: the pod
+        finds out itself.
+        """
+        if self._evictions.is_under_way(queued.uid):
+            # Room is being made for it already. Once that is over, a plugin says whether the pod
+            # has to wait for those who leave.
             return None
+        if queued.uid in self._queue.line or self.limit.waits(queued.uid) or not among:
+            # It is about to be tried, or has to wait for something else.
+            return None
+        search = Search(self.searches.memory.of(kind_of(profile, queued)), self._waking_work)
         nominated = nominated_for(self._cache, queued.pod)
         found = NoNode(Diagnosis(len(rows), ()), rows, filtered, nominated)
-        for step in profile.post_filters:
-            stuck = self._stuck(profile, step, queued, found, filtered)
+        try:
+            helpful = self._helpful(_Case(profile, queued, found, filtered, search), among)
+        except SearchSuspended:
+            uid, times = self._asked_in_vain
+            times = times + 1 if uid == queued.uid else 1
+            if times <= _WAKING_STEPS:
+                self._asked_in_vain = (queued.uid, times)
+                raise
+            helpful = among[0]
+        self._asked_in_vain = (None, 0)
+        return helpful
+
+    def _helpful(self, case: _Case, among: Sequence[NodeRow]) -> NodeRow | None:
+        for step in case.profile.post_filters:
+            stuck = self._stuck(case, step)
             plugin = step.plugin
-            if not isinstance(plugin, PreemptionPlugin) or plugin.not_eligible(queued.pod, stuck):
+            if not isinstance(plugin, PreemptionPlugin):
                 continue
-            for node in stuck.nodes_with_lesser():
-                row = self._cache.nodes.row_of(node)
-                if row is not None and row in among and _helps(stuck, node):
-                    return row
+            if plugin.not_eligible(self._as_promised(case.queued.pod), stuck):
+                continue
+            for node in stuck.lesser_among(among):
+                if self._helps(stuck, case.queued.uid, node):
+                    return self._cache.nodes.row_of(node)
         return None
 
-    def _stuck(
-        self,
-        profile: Profile,
-        step: Step[PostFilterPlugin],
-        queued: QueuedPod,
-        found: NoNode,
-        filtered: Filtered,
-        *,
-        at_once: int = 1,
-    ) -> Stuck:
+    def _helps(self, stuck: Stuck, uid: PodUid, node: NodeName) -> bool:
+        try:
+            found = stuck.dry_run(node)
+        except DryRunError:
+            # The pod's own attempt meets it, and reports it.
+            return True
+        return isinstance(found, Victims) and not self._is_awaited(uid, node, found)
+
+    def _as_promised(self, pod: Pod) -> Pod:
+        """Return a pod whose status names the node that it is promised: that may be on its way."""
+        node = self._cache.nominations.node_of(PodUid(pod.metadata.uid))
+        if node is None or node == pod.status.nominated_node_name:
+            return pod
+        status = msgspec.structs.replace(pod.status, nominated_node_name=node)
+        return msgspec.structs.replace(pod, status=status)
+
+    def _stuck(self, case: _Case, step: Step[PostFilterPlugin]) -> Stuck:
         return Stuck(
-            at_once=at_once,
+            at_once=AT_ONCE,
             state=self._cache,
             runtime=self._runtime,
             verdicts=self._verdicts,
-            profile=profile,
+            profile=case.profile,
             step=step,
-            pod=queued.pod,
-            rows=found.rows,
-            filtered=filtered,
-            nominated=found.nominated,
-            seed=queued.seed,
+            pod=case.queued.pod,
+            rows=case.found.rows,
+            filtered=case.filtered,
+            nominated=case.found.nominated,
+            seed=case.queued.seed,
+            search=case.search,
+            budgets=self._budgets,
         )
 
     def start(self, queued: QueuedPod, room: Room, *, now: float) -> Iterator[Instruction]:
@@ -229,6 +429,11 @@ class MakingRoom:
             self._queue.look_again(waiting, now=now)
         self._conclude(now=now)
 
+    def doubt_grants(self, *, now: float) -> None:
+        """Let pods be tried again whose victims stay: the deletions were undone by a restore."""
+        self._evictions.doubt_grants()
+        self._conclude(now=now)
+
     def owns(self, result: RequestResult) -> bool:
         """Return whether an answer is about a preemption."""
         return self._evictions.owns(result)
@@ -253,9 +458,7 @@ class MakingRoom:
                 self._queue.look_again(eviction.uid, now=now)
 
 
-def _helps(stuck: Stuck, node: NodeName) -> bool:
-    try:
-        return isinstance(stuck.dry_run(node), Victims)
-    except DryRunError:
-        # The pod's own attempt meets it, and reports it.
-        return True
+def rejection(found: NoNode, room: Room) -> str:
+    """Return the text of the event and of the condition of a pod that no node takes."""
+    message = found.diagnosis.message()
+    return f"{message} {room.message}" if room.message else message

@@ -35,6 +35,8 @@ class Meter(QueueObserver):
         self._pending = {place: metrics.pending_pods.labels(place.value) for place in Place}
         for gauge in self._pending.values():
             gauge.set(0)
+        # A core that is made in place of another one counts from the start.
+        metrics.unschedulable_pods.reset()
         self._entities = Entities(metrics)
         self._perf = perf
         self._attempts: dict[tuple[AttemptResult, str], tuple[Count, Observations]] = {}
@@ -95,6 +97,14 @@ class Meter(QueueObserver):
         counter.inc()
         self._entities.entered(place, event)
 
+    def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
+        """Count a parked pod with the plugins that reject it now."""
+        profile = queued.pod.spec.scheduler_name
+        for plugin in queued.rejectors:
+            self._rejected_by(plugin, profile).inc(-1)
+        for plugin in rejectors:
+            self._rejected_by(plugin, profile).inc(1)
+
     def _rejected_by(self, plugin: str, profile: str) -> Level:
         gauge = self._rejected.get((plugin, profile))
         if gauge is None:
@@ -143,9 +153,17 @@ class Meter(QueueObserver):
         """Count an attempt at preemption."""
         self._metrics.preemption_attempts.inc()
 
+    def quarantined(self, count: int) -> None:
+        """Show how many pods are tried last because a process ended while it tried them."""
+        self._metrics.quarantined_pods.set(count)
+
     def preempted(self, victims: int) -> None:
         """Observe how many pods have to leave for one."""
         self._metrics.preemption_victims.observe(victims)
+
+    def preemption_put_off(self) -> None:
+        """Count a preemption that the limit on victims did not allow."""
+        self._metrics.preemptions_put_off.inc()
 
     def preemption_ended(self, *, failed: bool) -> None:
         """Count a preemption that was carried out, or broke off."""
@@ -172,6 +190,10 @@ class Meter(QueueObserver):
     def differs(self, kind: str) -> None:
         """Count something that is not as it should be."""
         self._metrics.cache_differences.labels(kind).inc()
+
+    def reason_renewed(self, result: str) -> None:
+        """Count a parked pod that was told what holds it back now, or that has to wait for it."""
+        self._metrics.reason_renewals.labels(result).inc()
 
     def parked_in_vain(self) -> None:
         """Count a parked pod that fits: a bug, seen on a sample."""

@@ -19,11 +19,13 @@ bound, so it is judged when the watch confirms it.
                  after its pods
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from enum import StrEnum
 from typing import Final
 
+from k8s_scheduler.api.annotations import MIRROR
 from k8s_scheduler.api.meta import NodeName, PodUid, key_of
+from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from k8s_scheduler.core.engine.metering import Meter
@@ -35,15 +37,17 @@ from k8s_scheduler.core.messages.outgoing import (
     RecordEvent,
     Severity,
 )
-from k8s_scheduler.core.state.cache import Cache, Sighting
+from k8s_scheduler.core.state.amount_names import NATIVE
+from k8s_scheduler.core.state.cache import Cache, Place, Sighting
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.overdrawn import Overdrawn
+from k8s_scheduler.lib.hollow import compact
 
-_MIRROR: Final = "kubernetes.io/config.mirror"
 # Label values come from a fixed set; the log has the name.
 _TOLD: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 _MOST_NAMES: Final = 5
+_MOST_AMOUNTS: Final = 16
 _NOBODY: Final = "nobody"
 
 
@@ -66,18 +70,23 @@ class Overfilled:
         self._cache = cache
         self._meter = meter
         self._ours = profiles
-        self._now: dict[NodeName, tuple[str, ...]] = {}
+        # By node: the resources that are overdrawn. Dicts stand for ordered sets.
+        self._now: dict[NodeName, dict[str, None]] = {}
         # A standby sees the same; only whoever has decided something tells users of it.
         self.may_tell_users = False
 
     # What happens
 
-    def pod_seen(self, pod: Pod, sighting: Sighting) -> Iterator[Instruction]:
-        """Look at the node of a pod that the watch has shown there."""
+    def pod_seen(self, pod: Pod, sighting: Sighting, before: Place | None) -> Iterator[Instruction]:
+        """Look at the node of a pod that the watch has shown there; `before` is where it was.
+
+        Only what this pod takes, or took, can have become too much or be enough again.
+        """
         if sighting is Sighting.SAME:
             return
         name = NodeName(pod.spec.node_name)
-        fresh = self._look(name)
+        after = self._cache.place_of(PodUid(pod.metadata.uid))
+        fresh = self._look(name, _resources(before, after))
         if not fresh:
             return
         if sighting is Sighting.RESIZED:
@@ -85,15 +94,26 @@ class Overfilled:
         else:
             yield from self._tell(name, fresh, self._cause(name, pod, fresh), pod)
 
-    def node_seen(self, name: NodeName, *, is_new: bool) -> Iterator[Instruction]:
-        """Look at a node that has come or changed."""
-        fresh = self._look(name)
+    def node_seen(self, node: Node, before: Node | None) -> Iterator[Instruction]:
+        """Look at a node that has come, or is another than before."""
+        name = NodeName(node.metadata.name)
+        if before is None:
+            fresh = self._look(name)
+        else:
+            # Only what it offers, or offered, can have become too little or be enough again.
+            offered = (node.status.allocatable or {}) | (before.status.allocatable or {})
+            fresh = self._look(name, offered)
         if fresh:
-            yield from self._tell(name, fresh, Cause.FOUND if is_new else Cause.ALLOCATABLE)
+            yield from self._tell(name, fresh, Cause.FOUND if before is None else Cause.ALLOCATABLE)
 
-    def pod_left(self, name: NodeName | None) -> None:
+    def pod_left(self, place: Place | None) -> None:
         """Look again at a node that a pod has left."""
-        if name is not None and name in self._now:
+        if place is not None and place.node in self._now:
+            self._look(place.node, _resources(place))
+
+    def node_left(self, name: NodeName) -> None:
+        """Forget a node that is gone."""
+        if name in self._now:
             self._look(name)
 
     def reset(self) -> None:
@@ -102,18 +122,35 @@ class Overfilled:
         for row in self._cache.nodes.present_rows().tolist():
             self._look(self._cache.nodes.name_of(NodeRow(row)))
 
-    def _look(self, name: NodeName) -> tuple[Overdrawn, ...]:
-        """Return what has come to be overdrawn since the last look."""
-        row = self._cache.nodes.row_of(name)
-        here = self._now.get(name, ())
-        found = () if row is None else self._cache.overdrawn(row)
-        if found:
-            self._now[name] = tuple(each.resource for each in found)
+    def _look(
+        self, name: NodeName, resources: Iterable[str] | None = None
+    ) -> tuple[Overdrawn, ...]:
+        """Return what has come to be overdrawn since the last look.
+
+        Looks at native resources and at those given; at all that there are, if none are.
+        """
+        row, known = self._cache.nodes.row_of(name), self._now.get(name, {})
+        had_any = bool(known)
+        if row is None or self._cache.nodes.node_at(row) is None:
+            fresh: tuple[Overdrawn, ...] = ()
+            known = {}
+        else:
+            if resources is None:
+                resources = dict.fromkeys((*self._cache.resources_on(row), *known))
+            found = self._cache.overdrawn(row, resources)
+            if not found and not had_any:
+                return ()
+            fresh = tuple(each for each in found if each.resource not in known)
+            for resource in (*NATIVE, *resources):
+                known.pop(resource, None)
+            known.update(dict.fromkeys(each.resource for each in found))
+        if known:
+            self._now[name] = compact(known)
         else:
             self._now.pop(name, None)
-        if bool(found) != bool(here):
+        if bool(known) != had_any:
             self._meter.overfilled_nodes(len(self._now))
-        return tuple(each for each in found if each.resource not in here)
+        return fresh
 
     # Who did it
 
@@ -163,7 +200,9 @@ class Overfilled:
         for each in fresh:
             resource = each.resource if each.resource in _TOLD else "other"
             self._meter.overfilled(cause.value, resource, first)
-        amounts = ", ".join(map(str, fresh))
+        amounts = ", ".join(map(str, fresh[:_MOST_AMOUNTS]))
+        if len(fresh) > _MOST_AMOUNTS:
+            amounts += f" and {len(fresh) - _MOST_AMOUNTS} more"
         fields: dict[str, str | int] = {"node": name, "cause": cause.value, "amounts": amounts}
         if pod is not None:
             fields |= {"pod": key_of(pod.metadata), "scheduler": pod.spec.scheduler_name}
@@ -212,14 +251,17 @@ def _was_bound(pod: Pod) -> bool:
 
 def _have_filled(pods: list[PlacedPod], fresh: tuple[Overdrawn, ...]) -> bool:
     """Return whether there would be enough of something without these pods."""
-    return any(
-        each.requested - sum(_amount(other, each.resource) for other in pods) <= each.allocatable
-        for each in fresh
-    )
+    taken = {PODS: len(pods)}
+    for other in pods:
+        for resource, amount in other.requests.amounts:
+            taken[resource] = taken.get(resource, 0) + amount
+    return any(each.requested - taken.get(each.resource, 0) <= each.allocatable for each in fresh)
 
 
-def _amount(placed: PlacedPod, resource: str) -> int:
-    return 1 if resource == PODS else placed.requests.amount(resource)
+def _resources(*places: Place | None) -> tuple[str, ...]:
+    """Return the resources of which a pod takes any."""
+    found = {name: None for place in places if place for name, _ in place.requests.amounts}
+    return tuple(found)
 
 
 def _may_be_unseen(other: Pod, pod: Pod) -> bool:
@@ -238,4 +280,4 @@ def _may_be_unseen(other: Pod, pod: Pod) -> bool:
 
 def _is_static(pod: Pod) -> bool:
     owners = pod.metadata.owner_references or ()
-    return _MIRROR in (pod.metadata.annotations or {}) or any(o.kind == "Node" for o in owners)
+    return MIRROR in (pod.metadata.annotations or {}) or any(o.kind == "Node" for o in owners)

@@ -14,6 +14,7 @@ from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.queue.waking import Waker
 from k8s_scheduler.core.state.cache import Cache
@@ -58,15 +59,19 @@ class ParkedAudit:
             return
         if not len(found):
             return
+        yield self.report(queued, NodeRow(int(found[0])))
+        self._queue.wake(queued, "UnschedulableTimeout", now=now)
+
+    def report(self, queued: QueuedPod, row: NodeRow) -> Log:
+        """Count a parked pod that a node takes, and return what is logged of it."""
         self._meter.parked_in_vain()
         metadata = queued.pod.metadata
-        yield Log(
+        return Log(
             Severity.ERROR,
             "a parked pod fits and was not woken: please report this",
             {
                 "pod": f"{metadata.namespace}/{metadata.name}",
-                "node": self._cache.nodes.name_of(NodeRow(int(found[0]))),
+                "node": self._cache.nodes.name_of(row),
                 "rejected_by": ", ".join(queued.rejectors),
             },
         )
-        self._queue.wake(queued, "UnschedulableTimeout", now=now)

@@ -1,20 +1,25 @@
 """Tries out, for a pod that no node takes, whose leaving would help. Nothing is changed."""
 
 import functools
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NoReturn
 
 import numpy as np
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.workloads import PodDisruptionBudget
 from k8s_scheduler.core.engine.dry_runs import Candidate, DryRuns
+from k8s_scheduler.core.engine.outcomes import Outcome
+from k8s_scheduler.core.engine.searches import Search
 from k8s_scheduler.core.engine.victims import Budgets
+from k8s_scheduler.core.engine.work import RECALL, ROUND, Price, terms_of
 from k8s_scheduler.core.framework.plugin import PostFilterPlugin
 from k8s_scheduler.core.framework.plugin_errors import PluginError
-from k8s_scheduler.core.framework.preemption import DryRunError, Victims
+from k8s_scheduler.core.framework.preemption import DryRunError, SearchSuspended, Victims
 from k8s_scheduler.core.framework.profile import Profile, Step
+from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.runtime import Filtered, Nominated, Runtime
 from k8s_scheduler.core.framework.trial import counting_steps
@@ -26,12 +31,17 @@ from k8s_scheduler.core.state.node_table import Rows
 # How many nodes are tried together where candidates are looked for: enough for a round to cost
 # little per node, and few enough not to try many more than are wanted.
 AT_ONCE: Final = 128
+# The same where plugins count pods in their terms: each node is then judged by itself.
+_AT_ONCE_COUNTING: Final = 16
+# The same while nothing is known of what to expect.
+_PROBE: Final = 8
 
 
 class Stuck:
     """A pod that no node takes: what was said about it, and what can be tried.
 
-    It implements `framework.preemption.Unplaced`, on the state as it is now.
+    It implements `framework.preemption.Unplaced`, on the state as it is now. With a `search`, what
+    came of nodes before is known, and no more is tried than its work allows.
     """
 
     def __init__(
@@ -48,6 +58,8 @@ class Stuck:
         nominated: Nominated,
         seed: int,
         at_once: int = 1,
+        search: Search | None = None,
+        budgets: Budgets | None = None,
     ) -> None:
         """Look at the state as it is; nodes are tried `at_once`, those that come next together."""
         self._state = state
@@ -60,12 +72,21 @@ class Stuck:
         self._nominated = nominated
         self._seed = seed
         self._rows = rows
-        self._budgets: Budgets | None = None
-        self._at_once = at_once
+        self._search = search
+        self._budgets = Budgets() if budgets is None else budgets
+        terms = filtered.before.state.terms
+        counting = len(counting_steps(profile, terms))
+        self._at_once = min(at_once, _AT_ONCE_COUNTING) if counting else at_once
+        self._price = Price(pod, counting=counting)
         # What came of nodes that were tried, until somebody asks.
-        self._tried: dict[NodeName, Victims | Verdict | DryRunError] = {}
+        self._tried: dict[NodeName, Outcome] = {}
         # What went wrong in dry runs, whether or not others worked.
         self.failures: list[str] = []
+        # Whether something may be tried in any case, however much was only looked up: a step that
+        # finds out nothing would be repeated for ever.
+        self._is_fresh = search is not None and not search.work.is_spent
+        if search is not None:
+            search.outcomes.catch_up(terms)
 
     def verdict_on(self, node: NodeName) -> Verdict | None:
         """Return why a node does not take the pod; None for a node that is not there."""
@@ -92,21 +113,33 @@ class Stuck:
 
     @functools.cached_property
     def _with_lesser(self) -> tuple[NodeName, ...]:
-        pods = self._state.pods
-        if not pods.has_lesser(self._pod.spec.priority or 0):
-            return ()
-        lesser = pods.column("row")[pods.column("priority") < (self._pod.spec.priority or 0)]
-        has_lesser = np.zeros(self._state.nodes.row_count, dtype=np.bool_)
-        has_lesser[lesser] = True
-        rows = self._rows[self._resolvable & has_lesser[self._rows]]
-        return tuple(self._state.nodes.name_of(NodeRow(row)) for row in rows.tolist())
+        return self._names(self._lesser_rows)
+
+    @functools.cached_property
+    def _lesser_rows(self) -> Rows:
+        return self._rows[self._resolvable & self._has_lesser[self._rows]]
+
+    def lesser_among(self, rows: Sequence[NodeRow]) -> tuple[NodeName, ...]:
+        """Return `nodes_with_lesser` of some rows only."""
+        asked = np.zeros(len(self._has_lesser), dtype=np.bool_)
+        asked[list(rows)] = True
+        wanted = self._has_lesser & asked
+        return self._names(self._rows[self._resolvable & wanted[self._rows]])
+
+    def _names(self, rows: Rows) -> tuple[NodeName, ...]:
+        return tuple(map(self._state.nodes.name_of, map(NodeRow, rows.tolist())))
+
+    @functools.cached_property
+    def _has_lesser(self) -> Mask:
+        return self._state.rows_with_lesser(self._pod.spec.priority or 0)
 
     @functools.cached_property
     def _resolvable(self) -> Mask:
         codes = self._filtered.codes
         by_code = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
         for code, _ in self._filtered.counts():
-            by_code[code] = self._verdicts[code].resolvable
+            # A row that takes the pod is not one where others would have to leave.
+            by_code[code] = code > 0 and self._verdicts[code].resolvable
         found: Mask = by_code[codes]
         return found
 
@@ -120,74 +153,198 @@ class Stuck:
 
     def dry_run(self, node: NodeName) -> Victims | Verdict:
         """Return who would have to leave a node, or why nobody's leaving would help."""
-        if node not in self._tried:
-            self._try(self._next(node))
-        found = self._tried.pop(node)
+        found: Outcome | None = self._refusals.get(node)
+        if found is None:
+            found = self._tried.pop(node, None) or self._known(node)
+        if found is None:
+            self._try(self._after(node))
+            found = self._tried.pop(node)
         if isinstance(found, DryRunError):
             self.failures.append(str(found))
             raise found
         return found
 
-    def _next(self, node: NodeName) -> tuple[NodeName, ...]:
-        """Return a node and those that come after it, as many as are worth trying with it."""
-        nodes = self.nodes_with_lesser() if self._at_once > 1 else ()
-        if node not in nodes or counting_steps(self._profile, self._filtered.before.state.terms):
-            return (node,)
-        place = nodes.index(node)
-        return nodes[place : place + self._at_once]
+    @functools.cached_property
+    def _refusals(self) -> Mapping[NodeName, Verdict]:
+        """Nodes that are known not to help, from before: found together, because they are many."""
+        if self._search is None or self._filtered.pre_filter is not None:
+            return {}
+        found = self._search.outcomes.refusals(self._lesser_rows, self._nominated)
+        self._search.work.spend(len(found) * RECALL // 4)
+        name_of = self._state.nodes.name_of
+        return {name_of(row): verdict for row, verdict in found.items()}
 
-    def _try(self, nodes: Sequence[NodeName]) -> None:
-        """Try nodes, and note what came of each."""
-        candidates: dict[NodeName, Candidate] = {}
-        for node in nodes:
-            found = self._candidate(node)
-            if isinstance(found, Candidate):
-                candidates[node] = found
-            else:
-                self._tried[node] = found
-        if not candidates:
-            return
-        terms = self._filtered.before.state.terms
-        try:
-            runs = DryRuns(self._runtime, self._profile, terms, self._current_budgets())
-            results = runs.select(list(candidates.values()))
-        except (PluginError, UndeclaredReadError) as error:
-            if len(nodes) > 1:
-                # Which of them it is about shows when they are tried one by one.
-                self._try(nodes[:1])
-                return
-            failure = DryRunError(str(error))
-            failure.__cause__ = error
-            self._tried[nodes[0]] = failure
-            return
-        for node, result in zip(candidates, results, strict=True):
-            self._tried[node] = self._outcome(node, result)
-
-    def _candidate(self, node: NodeName) -> Candidate | Verdict | DryRunError:
-        """Return what is to be tried; what is to be said if there is nothing to try."""
+    def _known(self, node: NodeName) -> Outcome | None:
+        """Return what is to be said of a node without trying it; None if it has to be tried."""
         row = self._state.nodes.row_of(node)
         if row is None:
             return DryRunError(f'there is no node "{node}"')
-        priority = self._pod.spec.priority or 0
-        lesser = [p for p in self._state.pods_on(row) if p.priority < priority]
-        if not lesser:
+        if not self._has_lesser[row]:
             return DryRunError(f'nobody on node "{node}" is less important')
         if self._filtered.pre_filter is not None:
             # Nothing was prepared for this plugin, so nothing can be tried: its word stands.
             return self._filtered.pre_filter
-        trial = self._runtime.trial(self._profile, self._filtered.before, row)
-        return Candidate(trial, lesser, self._nominated.get(row, ()))
+        if self._search is None:
+            return None
+        return self._search.recall(node, row, self._nominated.get(row, ()))
 
-    def _outcome(self, node: NodeName, found: Victims | int) -> Victims | Verdict | DryRunError:
+    def carry_on(self) -> None:
+        """Try the nodes that come after the one at which the search was suspended.
+
+        Until one would help, or all are known: nothing but that can be news to the plugin, and all
+        that it knows it would ask again. Raises SearchSuspended.
+        """
+        search = self._search
+        if search is None or search.stopped_at is None:
+            return
+        name_of = self._state.nodes.name_of
+        place = self._place_of(search.stopped_at)
+        if place is None:
+            return
+        rows = np.roll(self._lesser_rows, -place)
+        may_be_open = search.outcomes.are_open(rows)
+        if self._nominated:
+            may_be_open |= np.isin(rows, list(self._nominated))
+        for row in rows[may_be_open].tolist():
+            node = name_of(NodeRow(row))
+            if self._known(node) is None:
+                self._try(self._after(node))
+                if any(isinstance(found, Victims) for found in self._tried.values()):
+                    search.stopped_at = None
+                    return
+
+    def _place_of(self, node: NodeName) -> int | None:
+        """Return where a node is among the rows with lesser pods; None if it is not."""
+        row = self._state.nodes.row_of(node)
+        found = np.flatnonzero(self._lesser_rows == (-1 if row is None else row))
+        return int(found[0]) if len(found) else None
+
+    def _after(self, node: NodeName) -> Iterator[NodeName]:
+        """Yield a node and those that come after it and have to be tried, too."""
+        yield node
+        place = self._place_of(node) if self._at_once > 1 else None
+        if place is None:
+            return
+        for row in self._lesser_rows[place + 1 :].tolist():
+            following = self._state.nodes.name_of(NodeRow(row))
+            if following not in self._tried and self._known(following) is None:
+                yield following
+
+    def _try(self, nodes: Iterator[NodeName]) -> None:
+        """Try some of the nodes, the first one at least, and note what came of each."""
+        reads = None if self._search is None else Reads()
+        candidates = self._candidates(nodes, reads)
+        self._is_fresh = False
+        runs = DryRuns(
+            self._runtime,
+            self._profile,
+            self._filtered.before.state.terms,
+            budgets=self._budgets,
+            listed=self._budgets_of,
+            reads=reads,
+        )
+        try:
+            # It must have declared that it reads them, whoever is there to leave.
+            self._budgets_of("")
+            found = runs.select(list(candidates.values()), self._allowance())
+        except (PluginError, UndeclaredReadError) as error:
+            if len(candidates) > 1:
+                # Which of them it is about shows when they are tried one by one.
+                self._try(iter(list(candidates)[:1]))
+                return
+            results: dict[NodeName, Outcome] = {
+                node: DryRunError(str(error)) for node in candidates
+            }
+        else:
+            pairs = zip(candidates, found, strict=True)
+            results = {node: self._outcome(node, each) for node, each in pairs if each is not None}
+        self._note(results, candidates, reads)
+
+    def _candidates(
+        self, nodes: Iterator[NodeName], reads: Reads | None
+    ) -> dict[NodeName, Candidate]:
+        """Return the first of the nodes, as many as may be tried, with what is to be tried."""
+        search = self._search
+        work = None if search is None else search.work
+        priority = self._pod.spec.priority or 0
+        # Where nodes help, each costs more than is spent before that shows.
+        helps = search is not None and search.helped
+        most = _PROBE if search is not None and search.helped is None else self._at_once
+        expected = 0
+        found: dict[NodeName, Candidate] = {}
+        for node in nodes:
+            if work is not None and not found and work.is_spent and not self._is_fresh:
+                self._stop_at(node)
+            if work is not None and found and work.left <= expected:
+                break
+            row = self._state.nodes.row_of(node)
+            if row is None:
+                continue
+            lesser = [p for p in self._state.pods_on(row) if p.priority < priority]
+            trial = self._runtime.trial(self._profile, self._filtered.before, row, reads)
+            found[node] = Candidate(trial, lesser, self._nominated.get(row, ()))
+            if work is not None:
+                amount = _amount(found[node])
+                work.spend(self._price.take_away(*amount))
+                expected += self._price.let_back(*amount) if helps else 0
+            if len(found) >= most:
+                break
+        return found
+
+    def _stop_at(self, node: NodeName) -> NoReturn:
+        if self._search is not None:
+            self._search.stopped_at = node
+        raise SearchSuspended
+
+    def _allowance(self) -> Callable[[Candidate], bool]:
+        """Return who says whether it may be found out who would have to leave a node.
+
+        Of the first one it always may: that is the least that a step finds out.
+        """
+        work = None if self._search is None else self._search.work
+        asked: list[Candidate] = []
+
+        def may_go_on(candidate: Candidate) -> bool:
+            amount = _amount(candidate)
+            if work is not None:
+                if asked and work.left <= 0:
+                    return False
+                rounds = 0 if asked else ROUND * amount[0]
+                work.spend(rounds + self._price.let_back(*amount))
+            asked.append(candidate)
+            return True
+
+        return may_go_on
+
+    def _note(
+        self,
+        outcomes: Mapping[NodeName, Outcome],
+        candidates: Mapping[NodeName, Candidate],
+        reads: Reads | None,
+    ) -> None:
+        self._tried.update(outcomes)
+        if self._search is None or reads is None:
+            return
+        rows = {node: candidates[node].trial.delta.row for node in outcomes}
+        promised = {rows[node]: candidates[node].promised for node in outcomes}
+        found = {node: (rows[node], outcome) for node, outcome in outcomes.items()}
+        self._search.helped = any(isinstance(each, Victims) for each in outcomes.values())
+        self._search.remember(found, promised, reads)
+
+    def _outcome(self, node: NodeName, found: Victims | int) -> Outcome:
         if not isinstance(found, Victims):
             return self._verdicts[found]
         if not found.pods:
             return DryRunError(f'expected at least one victim pod on node "{node}"')
         return found
 
-    def _current_budgets(self) -> Budgets:
-        """Return the budgets, read once; the plugin must have declared that it reads them."""
-        if self._budgets is None:
-            view = self._runtime.view(self._step, self._rows)
-            self._budgets = Budgets(view.all_objects(Kind.POD_DISRUPTION_BUDGET))
-        return self._budgets
+    def _budgets_of(self, namespace: str) -> tuple[PodDisruptionBudget, ...]:
+        """Return the budgets of a namespace; the plugin must have declared that it reads them."""
+        view = self._runtime.view(self._step, self._rows)
+        return view.objects(Kind.POD_DISRUPTION_BUDGET, namespace)
+
+
+def _amount(candidate: Candidate) -> tuple[int, int]:
+    """Return how many pods a dry run moves, and how many terms they hold."""
+    pods = [placed.pod for placed in (*candidate.lesser, *candidate.promised)]
+    return len(pods), terms_of(pods)

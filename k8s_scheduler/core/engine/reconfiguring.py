@@ -21,7 +21,9 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.engine.attempts import Attempts
 from k8s_scheduler.core.engine.departure import Departure
 from k8s_scheduler.core.engine.flights import Flights
+from k8s_scheduler.core.engine.limiting import Limiting
 from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.parked_pods import ParkedPods
 from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
 from k8s_scheduler.core.framework.profile import Profile
@@ -30,7 +32,6 @@ from k8s_scheduler.core.messages.incoming import QueueSettings, Reconfigure
 from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy, SchedulingQueue
-from k8s_scheduler.core.queue.waking import Waker
 from k8s_scheduler.core.state.cache import Cache
 
 Compile = Callable[[Sequence[ResolvedProfile]], dict[str, Profile]]
@@ -56,7 +57,8 @@ class Reconfiguring:
         departure: Departure,
         attempts: Attempts,
         shapes: ShapeCache,
-        waker: Waker,
+        limiting: Limiting,
+        parked: ParkedPods,
     ) -> None:
         """`profiles` are the ones in force, shared with everybody who looks them up."""
         self.resolved = tuple(resolved)
@@ -70,7 +72,8 @@ class Reconfiguring:
         self._departure = departure
         self._attempts = attempts
         self._shapes = shapes
-        self._waker = waker
+        self._limiting = limiting
+        self._parked = parked
         self._earlier: dict[int, tuple[ResolvedProfile, ...]] = {}
 
     def take(self, message: Reconfigure) -> Iterator[Instruction]:
@@ -78,18 +81,19 @@ class Reconfiguring:
         compiled = self._compile(message.profiles)
         same = self._same(message.profiles)
         compiled |= {name: self._profiles[name] for name in compiled if name in same}
-        self._attempts.take_questions_back()
-        self._waker.rewind()
+        self._attempts.questions.take_back()
+        self._parked.rewind()
         self._swap(message.profiles, compiled)
         new = [profile for name, profile in compiled.items() if name not in same]
         self._departure.attach(new)
         if len(same) != len(compiled):
             self._shapes.clear()
         left = self._dismiss()
+        is_limited = self._limiting.reconfigure(message.pod_limits, message.node_limits)
         self._queue.reconfigure(
             next(iter(compiled.values())).queue_sort.sort_key,
             policy_of(message.queue),
-            judged_anew=lambda pod: pod.spec.scheduler_name not in same,
+            judged_anew=lambda pod: is_limited or pod.spec.scheduler_name not in same,
             now=message.now,
         )
         self._forget_unused()
@@ -167,6 +171,7 @@ def policy_of(settings: QueueSettings) -> QueuePolicy:
         ),
         parked_limit_seconds=settings.parked_limit_seconds,
         max_attempts=settings.max_attempts,
+        renewals_per_second=settings.renewals_per_second,
     )
 
 
@@ -177,4 +182,5 @@ def settings_of(policy: QueuePolicy) -> QueueSettings:
         maximum_backoff_seconds=policy.backoff.maximum_seconds,
         parked_limit_seconds=policy.parked_limit_seconds,
         max_attempts=policy.max_attempts,
+        renewals_per_second=policy.renewals_per_second,
     )

@@ -26,6 +26,10 @@ class ShapeMeter:
     def show(self, shapes: ShapeCache) -> None:
         """Show the state of a cache, unless nobody has asked it anything since the last time."""
         tally, metrics = shapes.tally, self._metrics
+        sizes = shapes.sizes()
+        for cache, (nbytes, _) in sizes.items():
+            metrics.cache_bytes.labels(cache).set(nbytes)
+        self._raise(metrics.cache_dropped, {cache: gone for cache, (_, gone) in sizes.items()})
         questions = (len(shapes), tally.repeated, tally.new)
         if questions == self._questions:
             return

@@ -21,7 +21,7 @@ from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.engine.flights import Flight
 from k8s_scheduler.core.messages.checkpoint import UnconfirmedEntry
 from k8s_scheduler.core.messages.incoming import PodRead
-from k8s_scheduler.core.messages.outgoing import ReadPod
+from k8s_scheduler.core.messages.outgoing import Log, ReadPod, Severity
 from k8s_scheduler.core.state.cache import Cache
 
 # How long the watch may take to show a binding; with every reading twice as long, up to a limit.
@@ -106,6 +106,13 @@ class Unconfirmed:
                 attempt=waiting.attempt,
             )
 
+    def doubt(self, *, now: float) -> Iterator[ReadPod]:
+        """Ask about all of them now: the server's storage was set back to before some bindings."""
+        for waiting in (*self._new.values(), *self._old.values()):
+            waiting.due = now
+            waiting.wait_seconds = CONFIRM_SECONDS
+        return self.due(now=now)
+
     def of(self, answer: PodRead) -> Waiting | None:
         """Return who an answer is about; None if it is not waited for, or another attempt's."""
         waiting = self._old.get(answer.uid)
@@ -140,3 +147,14 @@ def found_in(answer: PodRead, waiting: Waiting) -> str:
     if not node:
         return "unbound"
     return "bound" if node == waiting.node else "elsewhere"
+
+
+def tell_read(waiting: Waiting, found: str) -> Log:
+    """Return the line about a pod that was read, and what that has shown."""
+    fields: dict[str, str | int] = {
+        "pod": f"{waiting.namespace}/{waiting.name}",
+        "node": waiting.node,
+        "attempt": waiting.attempt,
+        "found": found,
+    }
+    return Log(Severity.WARNING, "pod was not seen on the node it was bound to, read it", fields)

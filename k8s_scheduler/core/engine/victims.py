@@ -1,9 +1,16 @@
 """Who is more important than whom, and whom disruption budgets protect."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
-from k8s_scheduler.api.label_selectors import Requirements, SelectorError, matches, requirements_of
+from k8s_scheduler.api.label_selectors import (
+    IN,
+    Requirements,
+    SelectorError,
+    matches,
+    requirements_of,
+)
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.workloads import PodDisruptionBudget
 from k8s_scheduler.core.state.delta import PlacedPod
@@ -22,47 +29,104 @@ def importance(pod: Pod) -> tuple[int, str, str]:
     return -(pod.spec.priority or 0), started, pod.metadata.creation_timestamp
 
 
+# Returns the budgets of a namespace, by name: the same tuple as long as they are the same.
+ListBudgets = Callable[[str], tuple[PodDisruptionBudget, ...]]
+_Pair = tuple[str, str]
+# So many namespaces' budgets are kept as they were read.
+_NAMESPACES: Final = 1024
+
+
 @dataclass(frozen=True, slots=True)
 class _Budget:
-    namespace: str
     selector: Requirements
     allowed: int
     disrupted: frozenset[str]
 
     def covers(self, pod: Pod) -> bool:
         metadata = pod.metadata
-        return (
-            self.namespace == metadata.namespace
-            and matches(self.selector, metadata.labels or {})
-            and metadata.name not in self.disrupted
-        )
+        return matches(self.selector, metadata.labels or {}) and metadata.name not in self.disrupted
+
+
+class _OfNamespace:
+    """The budgets of one namespace, in the order of their names.
+
+    They are found by a label pair that they demand, so that many of them cost pods that they do not
+    cover nothing.
+    """
+
+    __slots__ = ("_by_pair", "_others", "budgets", "listed")
+
+    def __init__(self, listed: tuple[PodDisruptionBudget, ...]) -> None:
+        self.listed = listed
+        self.budgets = [found for found in map(_budget, listed) if found is not None]
+        self._by_pair: dict[_Pair, list[int]] = {}
+        # Those that demand no particular pair.
+        self._others: list[int] = []
+        for number, budget in enumerate(self.budgets):
+            pair = _pair_of(budget.selector)
+            (self._others if pair is None else self._by_pair.setdefault(pair, [])).append(number)
+
+    def covering(self, pod: Pod) -> list[int]:
+        """Return which of the budgets cover a pod, in their order."""
+        labels = pod.metadata.labels
+        if not labels:
+            return []
+        numbers = list(self._others)
+        for pair in labels.items():
+            numbers += self._by_pair.get(pair, ())
+        return [number for number in sorted(numbers) if self.budgets[number].covers(pod)]
 
 
 class Budgets:
-    """The disruption budgets of the cluster, at one moment."""
+    """The disruption budgets of the cluster, read by namespace and only where pods may leave."""
 
-    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        self._budgets = [found for found in map(_budget, budgets) if found is not None]
+    def __init__(self) -> None:
+        self._known: dict[str, _OfNamespace] = {}
 
-    def divide(self, pods: Iterable[PlacedPod]) -> tuple[list[PlacedPod], list[PlacedPod]]:
+    def divide(
+        self, pods: Iterable[PlacedPod], listed: ListBudgets
+    ) -> tuple[list[PlacedPod], list[PlacedPod]]:
         """Return those whose leaving, in this order, a budget forbids, and the others."""
-        left = [budget.allowed for budget in self._budgets]
+        left: dict[tuple[str, int], int] = {}
         violating: list[PlacedPod] = []
         harmless: list[PlacedPod] = []
+        here: dict[str, _OfNamespace] = {}
         for placed in pods:
-            (violating if self._violates(placed.pod, left) else harmless).append(placed)
+            namespace = placed.pod.metadata.namespace
+            found = here.get(namespace)
+            if found is None:
+                found = here[namespace] = self._of(namespace, listed)
+            violates = bool(found.budgets) and _violates(placed.pod, found, left)
+            (violating if violates else harmless).append(placed)
         return violating, harmless
 
-    def _violates(self, pod: Pod, left: list[int]) -> bool:
-        """Count a pod against its budgets, up to the first that it exceeds."""
-        if not pod.metadata.labels:
-            return False
-        for index, budget in enumerate(self._budgets):
-            if budget.covers(pod):
-                left[index] -= 1
-                if left[index] < 0:
-                    return True
-        return False
+    def _of(self, namespace: str, listed: ListBudgets) -> _OfNamespace:
+        now = listed(namespace)
+        known = self._known.get(namespace)
+        if known is None or known.listed is not now:
+            if known is None and len(self._known) >= _NAMESPACES:
+                self._known.clear()
+            known = self._known[namespace] = _OfNamespace(now)
+        return known
+
+
+def _violates(pod: Pod, budgets: _OfNamespace, left: dict[tuple[str, int], int]) -> bool:
+    """Count a pod against its budgets, up to the first that it exceeds."""
+    namespace = pod.metadata.namespace
+    for number in budgets.covering(pod):
+        allowed = left.get((namespace, number), budgets.budgets[number].allowed) - 1
+        left[namespace, number] = allowed
+        if allowed < 0:
+            return True
+    return False
+
+
+def _pair_of(selector: Requirements) -> _Pair | None:
+    """Return a label pair without which a selector picks nothing."""
+    for requirement in selector:
+        if requirement.operator == IN and len(requirement.values) == 1:
+            return requirement.key, requirement.values[0]
+    return None
 
 
 def _budget(budget: PodDisruptionBudget) -> _Budget | None:
@@ -74,7 +138,6 @@ def _budget(budget: PodDisruptionBudget) -> _Budget | None:
     if not selector:
         return None
     return _Budget(
-        budget.metadata.namespace,
         selector,
         budget.status.disruptions_allowed,
         frozenset(budget.status.disrupted_pods or ()),

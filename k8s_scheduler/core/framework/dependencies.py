@@ -13,10 +13,11 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.core.state.amounts import Families
+from k8s_scheduler.api.resources import PODS
+from k8s_scheduler.core.state.amount_names import POD_COUNT, Families
 from k8s_scheduler.core.state.changes import Change
 
-_BLOCKS = 1000
+_COUNTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +40,13 @@ Dependency: TypeAlias = Row | Object
 class Declarations:
     """What one plugin declared, ready to be asked for every read."""
 
-    __slots__ = ("_blocks", "_columns", "_families", "_kinds", "all_labels", "counts", "listed")
+    __slots__ = ("_columns", "_families", "_kinds", "all_labels", "counts", "listed")
 
     def __init__(self, listed: Iterable[Dependency]) -> None:
         self.listed = tuple(listed)
         self._columns, self._families, self._kinds = _sorted_out(self.listed)
-        # Blocks that were found to be covered; pods may ask for any resources, so a bounded number.
-        self._blocks: dict[tuple[Families, tuple[str, ...]], None] = {}
-        # Likewise counts by topology keys: what is in here need not be asked for.
+        # Counts by topology keys that were found to be covered: what is in here need not be asked
+        # for. Pods may name any keys, so a bounded number.
         self.counts: dict[tuple[tuple[str, ...], str | None], None] = {}
         # Whether the labels of every key may be read.
         self.all_labels = "label/" in self._families
@@ -57,15 +57,12 @@ class Declarations:
 
     def cover_block(self, families: Families, resources: tuple[str, ...]) -> bool:
         """Return whether two columns of each of these resources may be read."""
-        block = (families, resources)
-        if block in self._blocks:
-            return True
-        covered = all(map(self.cover, families.columns(resources)))
-        if covered:
-            if len(self._blocks) >= _BLOCKS:
-                self._blocks.clear()
-            self._blocks[block] = None
-        return covered
+        declared = self._families
+        for family in families.shown:
+            if family not in declared:
+                return all(map(self.cover, families.columns(resources)))
+        # Whatever the resources are; `pods` alone has a column that is in none of the families.
+        return PODS not in resources or self.cover(POD_COUNT)
 
     def cover_count(self, columns: tuple[str, ...], key: str | None) -> bool:
         """Return whether pods may be counted that go by these columns, near by a topology key."""
@@ -74,7 +71,7 @@ class Declarations:
             return True
         covered = all(map(self.cover, columns)) and (key is None or self.cover(f"label/{key}"))
         if covered:
-            if len(self.counts) >= _BLOCKS:
+            if len(self.counts) >= _COUNTS:
                 self.counts.clear()
             self.counts[count] = None
         return covered

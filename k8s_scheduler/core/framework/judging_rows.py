@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.trial import Trial
 from k8s_scheduler.core.framework.view_base import Codes
 from k8s_scheduler.core.state.delta import Delta
@@ -28,7 +29,13 @@ class Together:
         self._rows: Rows = np.array([delta.row for delta in deltas], dtype=np.int64)
         self._shown = Deltas(deltas)
 
-    def judge(self, runtime: "Runtime", profile: Profile, terms: Mapping[str, Term]) -> Codes:
+    def judge(
+        self,
+        runtime: "Runtime",
+        profile: Profile,
+        terms: Mapping[str, Term],
+        reads: Reads | None = None,
+    ) -> Codes:
         """Return for each row the code of the first filter that rejects it; 0 if it passes."""
         codes: Codes = np.zeros(len(self.deltas), dtype=np.int64)
         rows, shown = self._rows, self._shown
@@ -36,7 +43,7 @@ class Together:
         for step in profile.filters:
             if step.name not in terms or not len(left):
                 continue
-            found = runtime.filter(step, terms[step.name], rows, shown)
+            found = runtime.filter(step, terms[step.name], rows, shown, reads)
             if not np.count_nonzero(found):
                 continue
             codes[left] = found
@@ -47,17 +54,22 @@ class Together:
 
 
 def judge_all(
-    runtime: "Runtime", profile: Profile, terms: Mapping[str, Term], trials: Sequence[Trial]
+    runtime: "Runtime",
+    profile: Profile,
+    terms: Mapping[str, Term],
+    trials: Sequence[Trial],
+    reads: Reads | None = None,
 ) -> Codes:
     """Return for each trial the code of the first filter that rejects its row; 0 if it passes.
 
-    Those for which plugins have the `terms` of the row as it is are judged together.
+    Those for which plugins have the `terms` of the row as it is are judged together. What is read
+    for it is taken down in `reads`; trials take down their own.
     """
     codes: Codes = np.zeros(len(trials), dtype=np.int64)
     alike = [place for place, trial in enumerate(trials) if not trial.has_own_terms]
     if alike:
         together = Together([trials[place].delta for place in alike])
-        codes[alike] = together.judge(runtime, profile, terms)
+        codes[alike] = together.judge(runtime, profile, terms, reads)
     for place, trial in enumerate(trials):
         if trial.has_own_terms:
             codes[place] = trial.judge()

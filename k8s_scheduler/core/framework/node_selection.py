@@ -79,15 +79,11 @@ def _match_number(
 ) -> Mask:
     """Compare label values as numbers; what is no number is not picked."""
     bound = whole_number((expression.values or [""])[0])
-    greater = expression.operator == "Gt"
-    picked = np.zeros(len(rows), dtype=np.bool_)
-    for value_id in np.unique(ids[ids >= 0]).tolist():
-        number = whole_number(rows.label_value(value_id))
-        if number is None or bound is None:
-            continue
-        if number > bound if greater else number < bound:
-            picked |= ids == value_id
-    return picked
+    if bound is None:
+        return np.zeros(len(rows), dtype=np.bool_)
+    numbers, is_number = rows.label_numbers(ids)
+    picked: Mask = numbers > bound if expression.operator == "Gt" else numbers < bound
+    return picked & is_number
 
 
 def _match_field(field: SelectorRequirement, rows: RowsView) -> Mask:

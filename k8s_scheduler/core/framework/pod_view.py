@@ -1,14 +1,17 @@
 """What plugins get to see of a pod: as much as pods of one shape have in common.
 
 Neither priority nor attempt nor status: a term prepared from this view is right for every pod of
-the shape. `shapes.shape_of` and this class go together; what is visible here is in the key there.
+the shape. `shapes.shape_of` and this class go together: what is visible here is in the key there or
+is taken down as a question, and nothing else is in the key.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
+from k8s_scheduler.api.controllers import Controller, controller_of
 from k8s_scheduler.api.label_selectors import Requirements, matches
-from k8s_scheduler.api.meta import Labels, NodeName, ObjectMeta, OwnerReference
+from k8s_scheduler.api.meta import Labels, NodeName, ObjectMeta
 from k8s_scheduler.api.node_features import required_features
 from k8s_scheduler.api.pod import NodeAffinity, Pod, TopologySpreadConstraint
 from k8s_scheduler.api.ports import HostPort, host_ports
@@ -16,13 +19,16 @@ from k8s_scheduler.api.resources import Requests, pod_requests
 from k8s_scheduler.api.taints import Taint, Toleration
 from k8s_scheduler.api.volumes import Volume
 from k8s_scheduler.core.state.held_terms import HeldTerms, PodTerm, readable_terms_of, terms_of
+from k8s_scheduler.core.state.picked_terms import PickedTerms
+
+Made = TypeVar("Made")
 
 
 @dataclass(slots=True)
 class Questions:
     """What plugins wanted to know of a pod that pods of one spec may differ in."""
 
-    # Whatever its labels are, its name.
+    # All its labels; who it is: its name and uid.
     labels: bool = False
     name: bool = False
     # What kin differ in: what it requests, and which nodes it demands or prefers.
@@ -30,7 +36,8 @@ class Questions:
     node_affinity: bool = False
     # Which terms of placed pods pick it.
     terms: bool = False
-    # Dicts stand for ordered sets.
+    # Dicts stand for ordered sets. The values of some labels.
+    label_keys: dict[str, None] = field(default_factory=dict)
     selectors: dict[Requirements | None, None] = field(default_factory=dict)
     pairs: dict[tuple[tuple[str, str], ...], None] = field(default_factory=dict)
     # How many there are about labels and names.
@@ -42,9 +49,15 @@ class Questions:
         self.labels = True
 
     def ask_name(self) -> None:
-        """Take down that somebody wanted to know its name."""
+        """Take down that a plugin wanted to know its name or its uid."""
         self.count += not self.name
         self.name = True
+
+    def ask_label_keys(self, keys: Iterable[str]) -> None:
+        """Take down that a plugin wanted to know the values of some labels."""
+        before = len(self.label_keys)
+        self.label_keys.update(dict.fromkeys(keys))
+        self.count += len(self.label_keys) - before
 
     def ask_terms(self) -> None:
         """Take down that somebody wanted to know which terms of placed pods pick it."""
@@ -61,16 +74,32 @@ class Questions:
         self.count += pairs not in self.pairs
         self.pairs[pairs] = None
 
+    def include(self, other: "Questions") -> None:
+        """Take down all that was asked elsewhere."""
+        if other.labels:
+            self.ask_labels()
+        if other.name:
+            self.ask_name()
+        if other.terms:
+            self.ask_terms()
+        self.ask_label_keys(other.label_keys)
+        for requirements in other.selectors:
+            self.ask_selector(requirements)
+        for pairs in other.pairs:
+            self.ask_pairs(pairs)
+        self.requests = self.requests or other.requests
+        self.node_affinity = self.node_affinity or other.node_affinity
+
     @property
     def differ_in_kin(self) -> bool:
-        """Whether kin may give different answers; their labels are the same."""
+        """Whether kin may give different answers, those to questions about labels apart."""
         return self.requests or self.node_affinity or self.name
 
 
 class PodView:
     """The pod, as far as pods of one shape are alike."""
 
-    __slots__ = ("_pod", "_questions", "_requests", "_terms")
+    __slots__ = ("_pod", "_questions", "_remembered", "_requests", "_terms")
 
     def __init__(self, pod: Pod, requests: Requests | None = None) -> None:
         """Take a pod, and its requests if they are known already."""
@@ -78,6 +107,19 @@ class PodView:
         self._requests: Requests = requests or pod_requests(pod)
         self._terms: tuple[PodTerm, ...] | None = None
         self._questions: Questions | None = None
+        self._remembered: dict[object, Any] = {}
+
+    def remembered(self, plugin: object, make: Callable[[], Made]) -> Made:
+        """Return what a plugin has made for this pod, from nothing but what it requests.
+
+        As long as the pod waits, that stays right.
+        """
+        if self._questions is not None:
+            self._questions.requests = True
+        if plugin not in self._remembered:
+            self._remembered[plugin] = make()
+        found: Made = self._remembered[plugin]
+        return found
 
     def asking(self, questions: "Questions") -> "_Asking":
         """Return a context in which what is asked is taken down, where pods may differ."""
@@ -97,6 +139,14 @@ class PodView:
             self._questions.ask_labels()
         return self._pod.metadata.labels or {}
 
+    def labels_of(self, keys: Iterable[str]) -> Labels:
+        """Return those of some labels that it has, in the order of the keys."""
+        keys = tuple(keys)
+        if self._questions is not None:
+            self._questions.ask_label_keys(keys)
+        labels = self._pod.metadata.labels or {}
+        return {key: labels[key] for key in keys if key in labels}
+
     def is_selected_by(self, requirements: Requirements | None) -> bool:
         """Return whether a selector picks its labels."""
         if self._questions is not None:
@@ -109,18 +159,17 @@ class PodView:
             self._questions.ask_pairs(tuple(pairs.items()))
         return pairs.items() <= (self._pod.metadata.labels or {}).items()
 
-    def picked_by(self, terms: HeldTerms, namespace_labels: Mapping[str, str]) -> list[PodTerm]:
+    def picked_by(self, terms: HeldTerms, namespace_labels: Mapping[str, str]) -> PickedTerms:
         """Return the terms of placed pods that pick it, in a namespace with these labels."""
         if self._questions is not None:
             self._questions.ask_terms()
         metadata = self._pod.metadata
-        return terms.picking(metadata.namespace, namespace_labels, metadata.labels or {})
+        return terms.picked(metadata.namespace, namespace_labels, metadata.labels or {})
 
     @property
-    def controller(self) -> OwnerReference | None:
-        """The owner that manages it."""
-        owners = self._pod.metadata.owner_references or ()
-        return next((owner for owner in owners if owner.controller), None)
+    def controller(self) -> Controller | None:
+        """The owner that manages it, if scheduling reads owners of that kind."""
+        return controller_of(self._pod.metadata)
 
     # What it takes
 
@@ -148,10 +197,7 @@ class PodView:
     @property
     def images(self) -> tuple[str, ...]:
         """The images of init containers, containers and volumes, as written, in this order."""
-        spec = self._pod.spec
-        containers = (*(spec.init_containers or ()), *(spec.containers or ()))
-        mounted = (v.image.reference for v in spec.volumes or () if v.image is not None)
-        return (*(container.image for container in containers), *mounted)
+        return images_of(self._pod)
 
     @property
     def resource_claims(self) -> tuple[str, ...]:
@@ -222,13 +268,25 @@ class PodView:
 
     @property
     def volumes(self) -> tuple[Volume, ...]:
-        """All its volumes."""
+        """Those of its volumes that plugins look at; named only where the name matters."""
         return tuple(self._pod.spec.volumes or ())
 
     def controls(self, metadata: ObjectMeta) -> bool:
         """Return whether it is the controlling owner of an object."""
+        if self._questions is not None:
+            self._questions.ask_name()
         owners = metadata.owner_references or ()
         return any(o.controller and o.uid == self._pod.metadata.uid for o in owners)
+
+
+def images_of(pod: Pod) -> tuple[str, ...]:
+    """Return the images of init containers, containers and volumes, as written, in this order."""
+    spec = pod.spec
+    found = [container.image for container in spec.init_containers or ()]
+    found += [container.image for container in spec.containers or ()]
+    if spec.volumes:
+        found += [v.image.reference for v in spec.volumes if v.image is not None]
+    return tuple(found)
 
 
 class _Asking:

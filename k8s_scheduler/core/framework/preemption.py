@@ -17,6 +17,14 @@ class DryRunError(Exception):
     """A dry run came to no sensible end."""
 
 
+class SearchSuspended(BaseException):
+    """Enough was tried for now; the search goes on later.
+
+    It goes through plugins that catch every `Exception`. The plugin is asked again from the start,
+    as often as it takes, so it must do nothing but think before it answers.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Victims:
     """Who would have to leave a node, most important first; how many against a budget."""
@@ -65,7 +73,8 @@ class Unplaced(Protocol):
     def dry_run(self, node: NodeName) -> Victims | Verdict:
         """Return who would have to leave a node, or why nobody's leaving would help.
 
-        Raises DryRunError where a plugin fails or nobody would have to leave after all.
+        Raises DryRunError where a plugin fails or nobody would have to leave after all. May raise
+        SearchSuspended, which is not for the plugin to catch.
         """
         ...
 

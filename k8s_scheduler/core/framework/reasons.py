@@ -6,9 +6,12 @@ integer per node instead; 0 means the node passed.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 
 Code = NewType("Code", int)
+# A verdict in its tables, and a reason besides its texts.
+_VERDICT_BYTES: Final = 600
+_REASON_BYTES: Final = 170
 
 
 class Reason(NamedTuple):
@@ -42,19 +45,27 @@ class Verdict:
         return self.narrowed_by or (self.plugin,)
 
 
+def _size(reason: Reason) -> int:
+    return _REASON_BYTES + len(reason.code) + len(reason.text)
+
+
 class VerdictTable:
     """Gives each distinct verdict a code, for as long as one decision lasts.
 
     Reasons name what pods ask for, so there is no end to them: `forget` starts over between
-    decisions once there are many.
+    decisions once there are many, or long ones.
     """
 
     LIMIT = 10_000
+    LIMIT_BYTES = 8 * 1024 * 1024
 
     def __init__(self) -> None:
         self._codes: dict[Verdict, Code] = {}
         self._by_parts: dict[tuple[str, tuple[Reason, ...], bool], Code] = {}
         self._verdicts: list[Verdict | None] = [None]
+        # About what they take, and how many were forgotten.
+        self.nbytes = 0
+        self.dropped = 0
         # Another number whenever codes may mean something else than before.
         self.epoch = 0
 
@@ -73,12 +84,15 @@ class VerdictTable:
             found = Code(len(self._verdicts))
             self._codes[verdict] = found
             self._verdicts.append(verdict)
+            self.nbytes += _VERDICT_BYTES + sum(_size(reason) for reason in verdict.reasons)
         return found
 
     def forget(self) -> None:
         """Start over if there are too many; only while nobody holds a code."""
-        if len(self._verdicts) > self.LIMIT:
+        if len(self._verdicts) > self.LIMIT or self.nbytes > self.LIMIT_BYTES:
             self.epoch += 1
+            self.dropped += len(self._verdicts) - 1
+            self.nbytes = 0
             self._codes.clear()
             self._by_parts.clear()
             del self._verdicts[1:]

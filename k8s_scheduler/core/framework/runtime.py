@@ -303,9 +303,11 @@ class Runtime:
         except Exception as error:
             raise blame(error, step.name, "Filter") from error
 
-    def trial(self, profile: Profile, before: PreFiltered, row: NodeRow) -> "Trial":
-        """Return one row to try changes on."""
-        return Trial(self, profile, dict(before.state.terms), self._state.delta(row))
+    def trial(
+        self, profile: Profile, before: PreFiltered, row: NodeRow, reads: Reads | None = None
+    ) -> "Trial":
+        """Return one row to try changes on; `reads` takes down what is read for it."""
+        return Trial(self, profile, dict(before.state.terms), self._state.delta(row), reads)
 
     # Scores
 

@@ -1,23 +1,27 @@
 """Shapes: pods that scheduling can't tell apart share one judgement.
 
-The key holds everything `PodView` lets plugins see: its labels, and everything else. Who the pod is
-(uid, name), how important (priority) and how often it was tried are in no shape. Pods that differ
-in their labels alone often share a judgement all the same: see `engine.shapes.families`. Pods that
-differ in what they request, or in the nodes they demand or prefer, and in nothing else, are kin:
-see `engine.shapes.kin`.
+The key holds what `PodView` lets plugins see and nothing else: its labels, and all the rest. Who
+the pod is (uid, name), how important (priority) and how often it was tried are in no shape, nor is
+what admission and controllers add that no plugin looks at: tokens, Jobs as owners, hostnames. Pods
+that differ in their labels alone often share a judgement all the same: see `engine.shapes.families`
+and `queue.parked`. Pods that differ in what they request, or in the nodes they demand or prefer,
+and in nothing else, are kin: see `engine.shapes.kin`.
 """
 
-from typing import NamedTuple
+from hashlib import blake2b
+from typing import Final, NamedTuple
 
 import msgspec
 
-from k8s_scheduler.api.meta import OwnerReference
+from k8s_scheduler.api.controllers import controller_of
 from k8s_scheduler.api.node_features import required_features
 from k8s_scheduler.api.pod import Container, Pod
+from k8s_scheduler.api.ports import host_ports
+from k8s_scheduler.core.framework.pod_view import images_of
 
 
 class ShapeKey(NamedTuple):
-    """What tells shapes apart."""
+    """What tells shapes apart; of what is long, a digest."""
 
     # The whole spec; what of it all kin have in common.
     spec: bytes
@@ -25,6 +29,7 @@ class ShapeKey(NamedTuple):
     kin: bytes
 
 
+_DIGEST_BYTES: Final = blake2b().digest_size
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
@@ -32,17 +37,17 @@ def shape_of(pod: Pod) -> ShapeKey:
     """Return the key of the pod's shape."""
     metadata, spec = pod.metadata, pod.spec
     # Claims made for a pod are named after it and belong to it: such a pod is a shape of its own.
-    itself = (metadata.name, metadata.uid) if _has_own_claims(pod) else None
+    itself = (metadata.name, metadata.uid) if spec.volumes and _has_own_claims(pod) else None
     affinity = spec.affinity
     kin = _encode(
         (
             metadata.namespace,
-            [_owner(o) for o in metadata.owner_references or () if o.controller],
+            controller_of(metadata),
             itself,
             spec.scheduler_name,
             spec.node_name,
-            [_facts_of(c) for c in spec.containers or ()],
-            [_facts_of(c) for c in spec.init_containers or ()],
+            images_of(pod),
+            host_ports(pod),
             spec.tolerations,
             spec.node_selector,
             None if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity),
@@ -55,26 +60,27 @@ def shape_of(pod: Pod) -> ShapeKey:
     own = _encode(
         (
             [_requests_of(c) for c in spec.containers or ()],
-            [_requests_of(c) for c in spec.init_containers or ()],
+            [(c.restart_policy == "Always", _requests_of(c)) for c in spec.init_containers or ()],
             spec.resources.requests if spec.resources else None,
             spec.overhead,
             None if affinity is None else affinity.node_affinity,
         )
     )
     # Each says itself where it ends.
-    return ShapeKey(kin + own, _encode(metadata.labels), kin)
+    return ShapeKey(_short(kin + own), _short(_encode(metadata.labels)), _short(kin))
 
 
-def _owner(owner: OwnerReference) -> tuple[str, str, str]:
-    return owner.api_version, owner.kind, owner.name
+def _short(content: bytes) -> bytes:
+    """Return what stands for some content: itself, or its digest, which is longer than any such.
+
+    Keys are held by every waiting pod and by many maps, also after the pod is gone, and a spec may
+    be as large as the API server takes.
+    """
+    return content if len(content) < _DIGEST_BYTES else blake2b(content).digest()
 
 
 def _has_own_claims(pod: Pod) -> bool:
     return any(volume.ephemeral is not None for volume in pod.spec.volumes or ())
-
-
-def _facts_of(container: Container) -> tuple[object, ...]:
-    return (container.restart_policy, container.image, container.ports)
 
 
 def _requests_of(container: Container) -> object:

@@ -9,6 +9,7 @@ from k8s_scheduler.core.framework.plugin import CountingPlugin, Term
 from k8s_scheduler.core.framework.plugin_errors import blaming
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import FilterStep, Profile
+from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
@@ -21,9 +22,15 @@ class Trial:
     """One row with some pods more or less, as the filters would judge it."""
 
     def __init__(
-        self, runtime: "Runtime", profile: Profile, terms: dict[str, Term], delta: Delta
+        self,
+        runtime: "Runtime",
+        profile: Profile,
+        terms: dict[str, Term],
+        delta: Delta,
+        reads: Reads | None = None,
     ) -> None:
         self._runtime = runtime
+        self._reads = reads
         self._profile = profile
         self._terms = terms
         self._counting = counting_steps(profile, terms)
@@ -58,7 +65,8 @@ class Trial:
 
     def copy(self) -> "Trial":
         """Return the same row, to be changed on its own."""
-        twin = Trial(self._runtime, self._profile, dict(self._terms), self.delta.copy())
+        terms = dict(self._terms)
+        twin = Trial(self._runtime, self._profile, terms, self.delta.copy(), self._reads)
         twin.has_own_terms = self.has_own_terms
         return twin
 
@@ -68,12 +76,13 @@ class Trial:
             if step.name not in self._terms:
                 continue
             term = self._terms[step.name]
-            if code := int(self._runtime.filter(step, term, self._row, self.delta)[0]):
+            found = self._runtime.filter(step, term, self._row, self.delta, self._reads)
+            if code := int(found[0]):
                 return code
         return 0
 
     def _view(self, step: FilterStep) -> RowsView:
-        return self._runtime.view(step, self._row, self.delta)
+        return self._runtime.view(step, self._row, self.delta, self._reads)
 
 
 def counting_steps(

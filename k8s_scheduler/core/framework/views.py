@@ -30,11 +30,13 @@ from k8s_scheduler.core.framework.view_base import (
     ViewBase,
     extremes,
 )
-from k8s_scheduler.core.state.amounts import MANY, Block, Families, Work
+from k8s_scheduler.core.state.amount_names import OFFERED_AND_TAKEN, Families, wrapped
+from k8s_scheduler.core.state.amounts import MANY
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.counters import Counted, Counter
-from k8s_scheduler.core.state.held_terms import PodTerm
+from k8s_scheduler.core.state.kept_amounts import Block, Work
+from k8s_scheduler.core.state.picked_terms import PickedTerms
 from k8s_scheduler.core.state.volume_users import VolumeUser
 
 __all__ = [
@@ -160,9 +162,46 @@ class RowsView(ViewBase):
             for name in families.columns(resources):
                 self._check(name)
         if self._reads is not None:
-            for name in families.columns(resources):
+            for name in families.taken_down(resources):
                 if self._wide or name not in self._reads.narrow:
                     self._took_column(name)
+
+    @property
+    def columns(self) -> object:
+        """Something that is the same object as long as `with_columns` says the same."""
+        return self._state.nodes.amounts.columns
+
+    def with_columns(self, resources: Iterable[str]) -> tuple[str, ...]:
+        """Return the resources that are read best by `block`; the others are by `cells`.
+
+        This may decide how something is worked out, not what comes out: it is nobody's fact.
+        """
+        return self._state.nodes.amounts.with_columns(resources)
+
+    def cells(
+        self, resources: Mapping[str, int]
+    ) -> Iterator[tuple[int, list[tuple[str, int, int]]]]:
+        """Yield (position in this view, [(resource, offered, taken)]) of resources without columns.
+
+        What is not told is zero. For any number of resources: it takes as long as there is
+        something to tell.
+        """
+        self._took_block(OFFERED_AND_TAKEN, tuple(resources))
+        on = self._state.nodes.amounts.cells_on
+        delta = self._delta
+        for position, row in enumerate(self._rows.tolist()):
+            here = on(row)
+            more = {} if delta is None else delta.taken(row)
+            if not here and not more:
+                continue
+            told = [
+                (name, cell[0], wrapped(cell[1] + more.get(name, 0)))
+                for name, cell in here.items()
+                if name in resources
+            ]
+            told += [(n, 0, less) for n, less in more.items() if n in resources and n not in here]
+            if told:
+                yield position, told
 
     def is_everywhere(self, resources: tuple[str, ...]) -> bool:
         """Return whether every node there is offers all these resources.
@@ -206,17 +245,30 @@ class RowsView(ViewBase):
         """Return the id of a label value; no row has it if nobody ever had that value."""
         if self._wide:
             # Whoever keeps it has to know when a value that nobody had gets an id.
-            self._took_scalar("label_values", self._state.nodes.labels.value_count)
+            self._took_scalar("label_values", self._state.nodes.labels.generation)
         return self._state.nodes.labels.known_id(value)
 
     def label_value(self, value_id: int) -> str:
         """Return the label value with an id."""
         return self._state.nodes.labels.value(value_id)
 
+    def label_numbers(self, ids: npt.NDArray[np.int64]) -> tuple[Counts, Mask]:
+        """Return label values of some ids as whole numbers, and which are any."""
+        return self._state.nodes.label_numbers.at(ids)
+
     @property
     def label_value_count(self) -> int:
         """How many ids of label values there are: the length of an array by domain."""
-        return self._took_scalar("label_values", self._state.nodes.labels.value_count)
+        self._took_scalar("label_values", self._state.nodes.labels.generation)
+        return self._state.nodes.labels.value_count
+
+    @property
+    def label_generation(self) -> int:
+        """A number to keep arrays by domain with: another one once there are other ids.
+
+        That decides how long an array is, not what is in it: nobody's fact, unlike the former.
+        """
+        return self._state.nodes.labels.generation
 
     def image_sizes(self, name: str) -> npt.NDArray[np.int64]:
         """Return the size of an image on each row, 0 where it is not."""
@@ -267,7 +319,7 @@ class RowsView(ViewBase):
             return users
         return {NodeRow(row): users[row] for row in self._rows.tolist() if row in users}
 
-    def terms_picking(self, pod: PodView, namespace_labels: Mapping[str, str]) -> list[PodTerm]:
+    def terms_picking(self, pod: PodView, namespace_labels: Mapping[str, str]) -> PickedTerms:
         """Return the terms of placed pods that pick a pod whose namespace has these labels."""
         self._check("pods/terms")
         held = self._state.pods.held_terms

@@ -66,6 +66,8 @@ class QueueEntry(_Part, frozen=True, gc=False, array_like=True):
     sequence: int
     backoff_expiry: float
     seen: int
+    told: int = 0
+    renewable_at: float = 0.0
 
 
 class FlightEntry(_Part, frozen=True, gc=False, array_like=True):
@@ -153,11 +155,44 @@ class ObjectChangeEntry(_Part, frozen=True, gc=False, array_like=True):
     number: int
 
 
+class RenewalsEntry(_Part, frozen=True, gc=False, array_like=True):
+    """How much may be judged and told at once so that reasons stay true, and as of when."""
+
+    judgements: float
+    judgements_at: float
+    tellings: float
+    tellings_at: float
+
+
 class EarlierEntry(_Part, frozen=True, gc=False, array_like=True):
     """A configuration that is in force no more, and that pods on their way still go by."""
 
     generation: int
     profiles: tuple[ResolvedProfile, ...]
+
+
+class OverLimitEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A pod that was told that it is past a limit, and what it was told."""
+
+    uid: PodUid
+    text: str
+
+
+class QuarantineEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A pod that is tried last: why, when at the earliest, and whether that time has come."""
+
+    uid: PodUid
+    deaths: int
+    not_before: float
+    is_due: bool
+
+
+class VictimLimitEntry(_Part, frozen=True, gc=False, array_like=True):
+    """How many victims are left of the minute's, when that was, and which pods wait for more."""
+
+    left: float
+    at: float | None
+    waiting: tuple[tuple[PodUid, int], ...]
 
 
 class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
@@ -186,3 +221,9 @@ class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     generation: int = 0
     earlier: tuple[EarlierEntry, ...] = ()
     unconfirmed: tuple[UnconfirmedEntry, ...] = ()
+    # Namespaces whose pods are passed over.
+    held_back: tuple[str, ...] = ()
+    over_limit: tuple[OverLimitEntry, ...] = ()
+    quarantine: tuple[QuarantineEntry, ...] = ()
+    victim_limit: VictimLimitEntry | None = None
+    renewals: RenewalsEntry | None = None

@@ -11,6 +11,7 @@ import msgspec
 
 from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.kinds import TYPES, ClusterObject, Kind
+from k8s_scheduler.api.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
@@ -54,7 +55,7 @@ class ObjectChanged(_Message, frozen=True, gc=False, array_like=True, tag=True):
 
 
 class Schedule(_Message, frozen=True, gc=False, array_like=True, tag=True):
-    """Decide for at most `limit` pods now."""
+    """Decide for at most `limit` pods now; with 0, only see who may be tried."""
 
     limit: int
 
@@ -98,6 +99,28 @@ class Recount(_Message, frozen=True, gc=False, array_like=True, tag=True):
     count: int
 
 
+class HoldBack(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """Decide for no pod of these namespaces until told otherwise; it takes the place of the last.
+
+    As many bindings as one namespace may have are under way, some of them without a known outcome.
+    """
+
+    namespaces: tuple[str, ...]
+
+
+class StorageSetBack(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """The API server's storage was restored from an older snapshot, and all was listed since.
+
+    What it had agreed to before may not be so: bindings and deletions that no watch has shown yet.
+    """
+
+
+class LimitCaches(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """Take no more memory than this for what is kept of pods' shapes; decisions stay the same."""
+
+    max_bytes: int
+
+
 class ExtenderAnswer(_Message, frozen=True, gc=False, array_like=True, tag=True):
     """What an extender said. `error`: nothing, and why. `nodes`: those that can do."""
 
@@ -118,16 +141,28 @@ class QueueSettings(msgspec.Struct, frozen=True, gc=False, array_like=True):
     maximum_backoff_seconds: float
     parked_limit_seconds: float
     max_attempts: int | None = None
+    renewals_per_second: int = 0
 
 
 class Reconfigure(_Message, frozen=True, gc=False, array_like=True, tag=True):
     """Decide by another configuration from now on; one that can't be run changes nothing.
 
-    Pods that are served from now on and were not before are told of afterwards, as `PodChanged`.
+    Pods that are served from now on and were not before are told of afterwards, as `PodChanged`; so
+    are placed pods and nodes of which more or less counts by other limits.
     """
 
     profiles: tuple[ResolvedProfile, ...]
     queue: QueueSettings
+    pod_limits: PodLimits = PodLimits()
+    node_limits: NodeLimits = NodeLimits()
+    # 0 is no limit.
+    max_victims_per_minute: int = 0
+
+
+class Quarantine(_Message, frozen=True, gc=False, array_like=True, tag=True):
+    """Try some pods last and alone: so many processes ended while they tried them."""
+
+    deaths: dict[PodUid, int]
 
 
 class Restore(_Message, frozen=True, gc=False, array_like=True, tag=True):
@@ -148,5 +183,9 @@ Message: TypeAlias = (
     | Reconfigure
     | PodRead
     | Recount
+    | HoldBack
+    | Quarantine
+    | StorageSetBack
+    | LimitCaches
     | Restore
 )

@@ -44,6 +44,7 @@ _LISTS: Final = (
     "changes",
     "earlier",
     "unconfirmed",
+    "over_limit",
 )
 
 

@@ -178,8 +178,15 @@ def _is_leaving_for_another(pod: Pod) -> bool:
 
 def _no_candidate(unplaced: Unplaced, refused: Mapping[NodeName, Verdict]) -> str:
     counts: dict[Verdict, int] = {}
+    # Most nodes have the very verdict of the one before, and looking one up takes long.
+    last, run = None, 0
     for verdict in refused.values():
-        counts[verdict] = counts.get(verdict, 0) + 1
+        if verdict is not last and last is not None:
+            counts[last] = counts.get(last, 0) + run
+            run = 0
+        last, run = verdict, run + 1
+    if last is not None:
+        counts[last] = counts.get(last, 0) + run
     nobody = unplaced.resolvable_count() - len(refused)
     if nobody:
         counts[NO_VICTIMS] = nobody

@@ -126,8 +126,9 @@ def _named_nodes(required: NodeSelector | None) -> tuple[NodeName, ...] | None:
         return None
     names: dict[NodeName, None] = {}
     for term in required.node_selector_terms:
+        # Asked once for each name: as sets they take the same time however many there are.
         lists = [
-            field.values or []
+            dict.fromkeys(field.values or ())
             for field in term.match_fields or ()
             if field.key == NAME_FIELD and field.operator == "In"
         ]

@@ -27,7 +27,8 @@ from k8s_scheduler.core.plugins.scoring import (
     aligned_columns,
     have_room,
 )
-from k8s_scheduler.core.state.amounts import OFFERED_AND_TAKEN, Block, Work
+from k8s_scheduler.core.state.amount_names import OFFERED_AND_TAKEN
+from k8s_scheduler.core.state.kept_amounts import Block, Work
 
 _Shares = npt.NDArray[np.float64]
 _Percents = npt.NDArray[np.int32]

@@ -12,11 +12,10 @@ out with its weight. Ties are left to the engine.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from k8s_scheduler.api.names import is_extended_resource_name
 from k8s_scheduler.api.resources import (
@@ -30,7 +29,7 @@ from k8s_scheduler.api.resources import (
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, Mask, RowsView, Scores
+from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import (
     FLOATS,
     LEFT,
@@ -45,11 +44,13 @@ from k8s_scheduler.core.plugins.scoring import (
     most_allocated,
     weighted_mean,
 )
-from k8s_scheduler.core.state.amounts import (
+from k8s_scheduler.core.plugins.shortages import ManyShortages, codes_of_few
+from k8s_scheduler.core.state.amount_names import (
+    FEW_RESOURCES,
     OFFERED_AND_TAKEN,
     TAKEN_IN_SCORES,
-    Block,
 )
+from k8s_scheduler.core.state.kept_amounts import Block
 
 TOO_MANY_PODS = Reason(code="NodeResourcesFit/TooManyPods", text="Too many pods")
 INSUFFICIENT_CPU = Reason(code="NodeResourcesFit/InsufficientCpu", text="Insufficient cpu")
@@ -78,6 +79,13 @@ def insufficient(resource: str) -> Reason:
     )
 
 
+def insufficient_more(count: int) -> Reason:
+    """Return the reason for so many resources more that lack, where there are too many to name."""
+    return Reason(
+        code="NodeResourcesFit/InsufficientMore", text=f"Insufficient {count} more resources"
+    )
+
+
 # No amount that is free is less.
 _NOT_ASKED_FOR = -(2**63)
 # All that every node has, in the order in which it lies there, so that nothing has to be gathered.
@@ -93,6 +101,15 @@ class FitTerm:
 
     resources: tuple[str, ...]
     asked: PerResource
+    # Where they are many.
+    _shortages: ManyShortages | None = field(default=None, compare=False, repr=False)
+
+    def shortages(self) -> ManyShortages:
+        """Return what finds out what lacks of many resources."""
+        if self._shortages is None:
+            asked = dict(zip(self.resources, self.asked.numbers, strict=True))
+            self._shortages = ManyShortages(asked, reason=insufficient, more=insufficient_more)
+        return self._shortages
 
     @staticmethod
     def of(requested: Iterable[tuple[str, int]]) -> "FitTerm":
@@ -144,24 +161,33 @@ class NodeResourcesFit:
     def prepare(self, pod: PodView, rows: RowsView) -> FitTerm:
         """Take what counts of the pod's requests. Never skips: every pod needs a pod slot."""
         requested = pod.requests.amounts
+        if len(requested) > FEW_RESOURCES:
+            # It takes long to make, and is made again whenever something may have helped the pod.
+            return pod.remembered(self, lambda: self._term(requested))
+        return self._term(requested)
+
+    def _term(self, requested: tuple[tuple[str, int], ...]) -> FitTerm:
         if self._ignored or self._ignored_groups:
             return FitTerm.of(asked for asked in requested if not self._ignores(asked[0]))
         return FitTerm.of(requested)
 
     def filter(self, term: FitTerm, rows: RowsView) -> Codes:
         """Reject by everything that is short."""
+        if len(term.resources) > FEW_RESOURCES:
+            return term.shortages().codes(rows)
         block = rows.block(OFFERED_AND_TAKEN, term.resources)
         offered, taken = block[0], block[1]
         shape = offered.shape
         if shape[1] == 1 and _has_room(term.asked.numbers, block):
             return rows.passed()
-        asked = term.asked.like(block)
+        numbers = term.asked.like(block)
         free = np.subtract(offered, taken, out=self._scratch.room(block.dtype.char, *shape))
-        short = np.greater(asked, free, out=self._scratch.room(MASKS, *shape))
+        short = np.greater(numbers, free, out=self._scratch.room(MASKS, *shape))
         if not np.count_nonzero(short):
             return rows.passed()
-        hopeless = np.greater(asked[1:], offered[1:])
-        return _codes(rows, short, np.logical_or.reduce(hopeless), term.resources)
+        hopeless = np.logical_or.reduce(np.greater(numbers[1:], offered[1:]))
+        reasons = [insufficient(resource) for resource in term.resources]
+        return codes_of_few(rows, short, hopeless, reasons)
 
     def _ignores(self, resource: str) -> bool:
         return is_extended_resource_name(resource) and (
@@ -265,37 +291,3 @@ def _has_room(asked: tuple[int, ...], block: Block) -> bool:
         if number > most - less:
             return False
     return True
-
-
-def _codes(rows: RowsView, short: Mask, hopeless: Mask, resources: tuple[str, ...]) -> Codes:
-    """Fold one mask per resource into one code per row; the sets of shortages are few."""
-    numbers = _numbered(np.concatenate((short, hopeless[np.newaxis])))
-    counts = np.bincount(numbers)
-    codes = np.zeros(len(counts), dtype=np.int64)
-    for number in np.flatnonzero(counts).tolist():
-        row = int((numbers == number).argmax())
-        reasons = [
-            insufficient(resource)
-            for resource, is_short in zip(resources, short[:, row].tolist(), strict=True)
-            if is_short
-        ]
-        if reasons:
-            codes[number] = rows.code(tuple(reasons), resolvable=not hopeless[row])
-    return codes.take(numbers)
-
-
-def _numbered(masks: Mask) -> npt.NDArray[Any]:
-    """Return a number for each column; equal columns have equal ones, and only they.
-
-    Eight masks make a byte. A pod may ask for any number of resources.
-    """
-    bits = masks.view(np.uint8)
-    found: npt.NDArray[Any] = np.bitwise_or.reduce(bits[:8] << _SHIFTS[: len(bits)])
-    for start in range(8, len(bits), 8):
-        more = bits[start : start + 8]
-        wider = found.astype(np.int64) * 256 + np.bitwise_or.reduce(more << _SHIFTS[: len(more)])
-        found = np.unique(wider, return_inverse=True)[1]
-    return found
-
-
-_SHIFTS = np.arange(8, dtype=np.uint8)[:, np.newaxis]

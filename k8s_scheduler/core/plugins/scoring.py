@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.views import Scores
-from k8s_scheduler.core.state.amounts import TAKEN_IN_SCORES, Block, Work
+from k8s_scheduler.core.state.amount_names import TAKEN_IN_SCORES
+from k8s_scheduler.core.state.kept_amounts import Block, Work
 
 
 def default_normalize(scores: Scores, *, reverse: bool) -> Scores:
@@ -40,28 +41,60 @@ class Scratch:
     pages of a large one than to fill it. And it would lie across the lines that the machine reads
     and writes at once, which takes twice as long. Never returned to anybody: the next call writes
     over it.
+
+    Bounded: a piece that is larger than any that are asked for often is not kept, and memory of
+    which less than half was needed for a while is given back.
     """
 
-    # Of numbers; smaller pieces cost nothing to get.
+    # Of numbers; smaller pieces cost nothing to get, and larger ones are not kept.
     _LARGE: Final = 4096
+    _MOST: Final = 1 << 20
     # Pieces that were asked for, ready to be handed out again.
     _PIECES: Final = 16
+    # After so many pieces it is looked at how much memory they needed.
+    _PERIOD: Final = 1024
 
     def __init__(self) -> None:
         self._pieces: dict[tuple[str, int, int], Block] = {}
         # By kind of numbers. What is of another kind is elsewhere.
         self._memory: dict[str, Block] = {}
+        # How many numbers of each kind were needed at once in this period, and what is left of it.
+        self._needed: dict[str, int] = {}
+        self._left = self._PERIOD
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory is kept."""
+        return sum(memory.nbytes for memory in self._memory.values())
 
     def room(self, kind: str, width: int, length: int) -> Block:
         """Return room for so many columns of numbers of a kind (`dtype.char`), of any content."""
         if width * length <= self._LARGE:
             return np.empty((width, length), dtype=kind)
+        self._left -= 1
+        if not self._left:
+            self._start_over()
         piece = kind, width, length
         found = self._pieces.get(piece)
         if found is None:
+            size = width * _stride(kind, length)
+            if size > self._MOST:
+                return aligned_columns(kind, width, length)
+            self._needed[kind] = max(size, self._needed.get(kind, 0))
             found = self._cut(kind, width, length)
             self._pieces[piece] = found
         return found
+
+    def _start_over(self) -> None:
+        """Give memory back of which less than half was needed since the last time.
+
+        All pieces are cut anew, so what is needed from now on is seen.
+        """
+        for kind in [k for k, m in self._memory.items() if 2 * self._needed.get(k, 0) < len(m)]:
+            del self._memory[kind]
+        self._pieces.clear()
+        self._needed.clear()
+        self._left = self._PERIOD
 
     def _cut(self, kind: str, width: int, length: int) -> Block:
         stride = _stride(kind, length)

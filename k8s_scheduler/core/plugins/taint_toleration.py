@@ -11,7 +11,13 @@ Distinct sets of taints are few, so each is judged once and the answer looked up
 
 from typing import ClassVar
 
-from k8s_scheduler.api.taints import PREFER_NO_SCHEDULE, Taint, Toleration, tolerates_all
+from k8s_scheduler.api.taints import (
+    PREFER_NO_SCHEDULE,
+    Taint,
+    Toleration,
+    Tolerations,
+    tolerates_all,
+)
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import MAX_SCORE, Same
 from k8s_scheduler.core.framework.pod_view import PodView
@@ -38,10 +44,11 @@ class TaintToleration:
 
     def filter(self, term: tuple[Toleration, ...], rows: RowsView) -> Codes:
         """Reject by set of taints."""
+        tolerations = Tolerations(term)
         by_set = {
             set_id: 1
             for set_id, taints in rows.taint_sets()
-            if taints and not tolerates_all(term, (taint for taint in taints if taint.is_hard))
+            if taints and not tolerates_all(tolerations, (t for t in taints if t.is_hard))
         }
         if not by_set:
             return rows.passed()
@@ -50,13 +57,15 @@ class TaintToleration:
     def pre_score(self, pod: PodView, rows: RowsView) -> tuple[Toleration, ...] | Same:
         """Take the tolerations that speak of soft taints; mostly there are no such taints."""
         term = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
-        if any(_untolerated(term, taints) for _, taints in rows.taint_sets()):
+        tolerations = Tolerations(term)
+        if any(_untolerated(tolerations, taints) for _, taints in rows.taint_sets()):
             return term
         return Same(MAX_SCORE)
 
     def score(self, term: tuple[Toleration, ...], rows: RowsView) -> Scores:
         """Count untolerated soft taints."""
-        by_set = {set_id: _untolerated(term, taints) for set_id, taints in rows.taint_sets()}
+        tolerations = Tolerations(term)
+        by_set = {set_id: _untolerated(tolerations, taints) for set_id, taints in rows.taint_sets()}
         return rows.translate("taint_set", by_set)
 
     def normalize(self, scores: Scores) -> Scores:
@@ -64,8 +73,7 @@ class TaintToleration:
         return default_normalize(scores, reverse=True)
 
 
-def _untolerated(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) -> int:
+def _untolerated(tolerations: Tolerations, taints: tuple[Taint, ...]) -> int:
     return sum(
-        taint.effect == PREFER_NO_SCHEDULE and not any(t.tolerates(taint) for t in tolerations)
-        for taint in taints
+        taint.effect == PREFER_NO_SCHEDULE and not tolerations.cover(taint) for taint in taints
     )

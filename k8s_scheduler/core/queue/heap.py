@@ -40,14 +40,20 @@ class Heap(Generic[Member]):
             heapq.heappop(self._entries)
         return None
 
+    def first(self) -> tuple[tuple[float, ...], int] | None:
+        """Return the sort key and the sequence of the first member."""
+        return None if self.peek() is None else self._entries[0][:2]
+
     def pop(self) -> Member | None:
         """Take the first member out."""
-        first = self.peek()
-        if first is None:
-            return None
+        return None if self.peek() is None else self.pop_item()[1]
+
+    def pop_item(self) -> tuple[str, Member]:
+        """Take the first member out, and return it with its key; there must be one."""
+        if self.peek() is None:
+            raise IndexError("nothing is left in the heap")
         _, _, key = heapq.heappop(self._entries)
-        del self._members[key]
-        return first[1]
+        return key, self._members.pop(key)[1]
 
     def __len__(self) -> int:
         return len(self._members)

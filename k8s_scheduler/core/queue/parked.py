@@ -1,31 +1,43 @@
-"""Pods that nothing but an event can help, by shape.
+"""Pods that nothing but an event can help, in groups that are judged alike.
 
-A cluster event costs work per shape, not per pod: pods of one shape are woken or left together.
-For each shape the plugins that reject it are remembered, on whatever node: only what can change
-their minds is worth judging again.
+A cluster event costs work per group, not per pod: the pods of a group are woken or left together.
+A group is of one spec. Labels split it only where plugins asked for them: pods that answer all
+questions alike stay together, so that the replicas of a StatefulSet or of an indexed Job, each with
+a label of its own, are one group. For each group the plugins that reject it are remembered, on
+whatever node: only what can change their minds is worth judging again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
 
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.core.framework.shapes import ShapeKey
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.framework.answers import Answers, Inquiry
+from k8s_scheduler.core.framework.pod_view import Questions
+from k8s_scheduler.core.queue.peers import Peers, Standing, standing_of
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.state.cache import Cache
 
 
 class Alike:
-    """The parked pods of one shape.
+    """The parked pods of one group.
 
     There may be thousands, and events come by the thousand: what is asked of all of them at each
     is kept, and worked out anew only when the pod that decided about it has left.
     """
 
-    def __init__(self) -> None:
-        # Stands for an ordered set: who parked first is woken first.
+    def __init__(self, siblings: "Siblings") -> None:
+        self.siblings = siblings
+        # What all of them answer; None if they were not asked yet.
+        self.answers: Answers | None = None
+        # Stands for an ordered set.
         self._pods: dict[PodUid, QueuedPod] = {}
         self.rejectors: frozenset[str] = frozenset()
         self._without_rejectors = 0
         self._seen: int | None = None
-        self._chief: QueuedPod | None = None
+        # By what preemption reads of them besides their shape.
+        self._peers: dict[Standing, Peers] = {}
+        self._standings: dict[PodUid, Standing] = {}
 
     def add(self, queued: QueuedPod) -> None:
         """Take a pod that was parked."""
@@ -34,8 +46,7 @@ class Alike:
         self._without_rejectors += not queued.rejectors
         if self._seen is not None:
             self._seen = min(self._seen, queued.seen)
-        if self._chief is not None and _importance(queued) > _importance(self._chief):
-            self._chief = queued
+        self._join(queued)
 
     def remove(self, queued: QueuedPod) -> None:
         """Let a pod go."""
@@ -43,12 +54,29 @@ class Alike:
         self._without_rejectors -= not queued.rejectors
         if queued.seen == self._seen:
             self._seen = None
-        if queued is self._chief:
-            self._chief = None
+        self._part(queued.uid)
 
-    def replaced(self) -> None:
-        """Take note that one of them is a newer version now."""
-        self._chief = None
+    def empty(self) -> list[QueuedPod]:
+        """Let all of them go; return them."""
+        found = list(self._pods.values())
+        for uid in self._pods:
+            self._part(uid)
+        self._pods.clear()
+        return found
+
+    def replaced(self, queued: QueuedPod) -> bool:
+        """Take note that one of them is a newer version now; return whether it has other peers."""
+        if self._standings[queued.uid] == standing_of(queued.pod):
+            return False
+        self._part(queued.uid)
+        self._join(queued)
+        return True
+
+    def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
+        """Take note that other plugins reject one of them now."""
+        self._without_rejectors += (not rejectors) - (not queued.rejectors)
+        queued.rejectors = rejectors
+        self.blame(rejectors)
 
     def blame(self, plugins: Iterable[str]) -> None:
         """Remember that plugins reject the shape on some node."""
@@ -72,18 +100,37 @@ class Alike:
         """Return who parked first."""
         return next(iter(self._pods.values()))
 
-    @property
-    def chief(self) -> QueuedPod:
-        """Return the most important one: they may differ in that, and it can preempt the most."""
-        if self._chief is None:
-            self._chief = max(self._pods.values(), key=_importance)
-        return self._chief
+    def peers(self) -> list[Peers]:
+        """Return them by what preemption reads of them besides the shape, most important first."""
+        found = self._peers
+        if len(found) == 1:
+            return list(found.values())
+        return [found[key] for key in sorted(found, key=lambda s: (-s.priority, *s[1:]))]
+
+    def peers_of(self, queued: QueuedPod) -> Peers:
+        """Return the group that one of them belongs to."""
+        return self._peers[self._standings[queued.uid]]
+
+    def _join(self, queued: QueuedPod) -> None:
+        standing = self._standings[queued.uid] = standing_of(queued.pod)
+        peers = self._peers.get(standing)
+        if peers is None:
+            peers = self._peers[standing] = Peers(standing)
+        peers.add(queued)
+
+    def _part(self, uid: PodUid) -> None:
+        standing = self._standings.pop(uid)
+        peers = self._peers[standing]
+        peers.remove(uid)
+        if not len(peers):
+            del self._peers[standing]
+
+    def in_order(self) -> list[QueuedPod]:
+        """Return all of them, the one that was parked first first."""
+        return sorted(self._pods.values(), key=_sequence)
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(self._pods.values())
-
-    def __reversed__(self) -> Iterator[QueuedPod]:
-        return reversed(self._pods.values())
 
     def __contains__(self, queued: QueuedPod) -> bool:
         return self._pods.get(queued.uid) is queued
@@ -92,48 +139,239 @@ class Alike:
         return len(self._pods)
 
 
+@dataclass(slots=True)
+class _Marked:
+    """Pods of one spec with the same labels: one of them, how many there are, and their group."""
+
+    pod: Pod
+    labels: bytes
+    alike: Alike
+    count: int = 0
+
+
+class Siblings:
+    """The parked pods of one spec, in groups by what they answer.
+
+    At first all are one group. What plugins ask when one of them is judged is taken down in
+    `questions`; `regroup` then puts those apart that answer otherwise.
+    """
+
+    def __init__(self, parked: "Parked") -> None:
+        self._parked = parked
+        self._inquiry = Inquiry()
+        self._groups: dict[Answers, Alike] = {}
+        # By labels; if plugins have asked who the pod is, by its uid as well.
+        self._marked: dict[Hashable, _Marked] = {}
+        self._is_by_uid = False
+        # Those of them, in groups of their own, that were not asked yet. Stands for an ordered set.
+        self._not_asked: dict[Hashable, None] = {}
+        # What the answers depended on when groups were last made.
+        self._stamp: tuple[object, ...] = (0,)
+
+    @property
+    def questions(self) -> Questions:
+        """What plugins asked."""
+        return self._inquiry.questions
+
+    def groups(self) -> list[Alike]:
+        """Return all groups."""
+        return [*self._groups.values(), *(self._marked[mark].alike for mark in self._not_asked)]
+
+    def group_of(self, queued: QueuedPod) -> Alike:
+        """Return a pod's group."""
+        return self._marked[self._mark(queued)].alike
+
+    def is_alone(self, queued: QueuedPod) -> bool:
+        """Return whether its group has no pods with other labels than its own."""
+        marked = self._marked[self._mark(queued)]
+        return marked.count == len(marked.alike)
+
+    def add(self, queued: QueuedPod) -> None:
+        """Take a pod."""
+        mark = self._mark(queued)
+        marked = self._marked.get(mark)
+        if marked is None:
+            marked = _Marked(queued.pod, queued.shape.labels, self._group_of_new(mark))
+            self._marked[mark] = marked
+        marked.count += 1
+        marked.alike.add(queued)
+
+    def remove(self, queued: QueuedPod) -> bool:
+        """Let a pod go; return whether it was the last."""
+        mark = self._mark(queued)
+        marked = self._marked[mark]
+        marked.alike.remove(queued)
+        marked.count -= 1
+        if not marked.count:
+            del self._marked[mark]
+            self._not_asked.pop(mark, None)
+            if not len(marked.alike) and marked.alike.answers is not None:
+                del self._groups[marked.alike.answers]
+        return not self._marked
+
+    def forget_questions(self) -> None:
+        """Make all pods one group again, as if nothing had ever been asked."""
+        old = self.groups()
+        self._inquiry = Inquiry()
+        self._stamp = (0,)
+        self._rebuild(old, {})
+
+    def regroup(self, state: Cache) -> list[Alike]:
+        """Put the pods into groups by what they answer now; return the groups that are new."""
+        stamp = self._inquiry.stamp(state, self._namespace)
+        if stamp == self._stamp:
+            for mark in self._not_asked:
+                self._sort_in(state, self._marked[mark])
+            self._not_asked.clear()
+            return []
+        self._stamp = stamp
+        self._inquiry.renew()
+        old = self.groups()
+        if self.questions.name and not self._is_by_uid:
+            self._is_by_uid = True
+            self._mark_by_uid(old)
+        answers = {
+            mark: self._inquiry.answers(state, marked.pod, marked.labels)
+            for mark, marked in self._marked.items()
+        }
+        same: dict[Answers, Alike] = {}
+        for mark, marked in self._marked.items():
+            if same.setdefault(answers[mark], marked.alike) is not marked.alike:
+                return self._rebuild(old, answers)
+        if len(same) != len(old):
+            return self._rebuild(old, answers)
+        self._not_asked.clear()
+        self._groups = same
+        for key, alike in same.items():
+            alike.answers = key
+        return []
+
+    @property
+    def _namespace(self) -> str:
+        return next(iter(self._marked.values())).pod.metadata.namespace
+
+    def _mark(self, queued: QueuedPod) -> Hashable:
+        labels = queued.shape.labels
+        return (labels, queued.uid) if self._is_by_uid else labels
+
+    def _group_of_new(self, mark: Hashable) -> Alike:
+        """Return the group for pods with labels that none had before."""
+        if self._stamp != (0,):
+            self._not_asked[mark] = None
+            return Alike(self)
+        return self._groups.get(()) or self._make_group(())
+
+    def _make_group(self, answers: Answers) -> Alike:
+        found = self._groups[answers] = Alike(self)
+        found.answers = answers
+        return found
+
+    def _sort_in(self, state: Cache, marked: _Marked) -> None:
+        """Put pods that were not asked yet where they belong."""
+        answers = self._inquiry.answers(state, marked.pod, marked.labels)
+        group = self._groups.setdefault(answers, marked.alike)
+        if group is marked.alike:
+            group.answers = answers
+            return
+        self._parked.arrivals += 1
+        group.blame(marked.alike.rejectors)
+        for queued in marked.alike.empty():
+            group.add(queued)
+        marked.alike = group
+
+    def _mark_by_uid(self, groups: list[Alike]) -> None:
+        self._marked = {
+            (queued.shape.labels, queued.uid): _Marked(queued.pod, queued.shape.labels, alike, 1)
+            for alike in groups
+            for queued in alike
+        }
+        self._not_asked.clear()
+
+    def _rebuild(self, old: list[Alike], answers: dict[Hashable, Answers]) -> list[Alike]:
+        """Make new groups of all pods; one without answers belongs to all others without."""
+        self._groups = {}
+        self._not_asked.clear()
+        self._parked.arrivals += 1
+        moved = [(queued, alike) for alike in old for queued in alike.empty()]
+        moved.sort(key=lambda pair: pair[0].sequence)
+        for queued, alike in moved:
+            mark = self._mark(queued)
+            key = answers.get(mark, ())
+            group = self._groups.get(key) or self._make_group(key)
+            group.blame(alike.rejectors)
+            group.add(queued)
+            self._marked[mark].alike = group
+        return list(self._groups.values())
+
+
 class Parked:
     """Parked pods."""
 
     def __init__(self) -> None:
         self._pods: dict[PodUid, QueuedPod] = {}
-        self._by_shape: dict[ShapeKey, Alike] = {}
+        self._specs: dict[bytes, Siblings] = {}
+        # Goes up with every pod that is parked, every newer version of one, and with other groups.
+        self.arrivals = 0
 
     def add(self, queued: QueuedPod) -> None:
         """Park a pod."""
+        self.arrivals += 1
         self._pods[queued.uid] = queued
-        alike = self._by_shape.get(queued.shape)
-        if alike is None:
-            alike = self._by_shape[queued.shape] = Alike()
-        alike.add(queued)
+        siblings = self._specs.get(queued.shape.spec)
+        if siblings is None:
+            siblings = self._specs[queued.shape.spec] = Siblings(self)
+        siblings.add(queued)
 
     def remove(self, uid: PodUid) -> QueuedPod | None:
         """Take a pod out."""
         queued = self._pods.pop(uid, None)
         if queued is None:
             return None
-        alike = self._by_shape[queued.shape]
-        alike.remove(queued)
-        if not len(alike):
-            del self._by_shape[queued.shape]
+        if self._specs[queued.shape.spec].remove(queued):
+            del self._specs[queued.shape.spec]
         return queued
 
-    def replaced(self, shape: ShapeKey) -> None:
+    def replaced(self, queued: QueuedPod) -> None:
         """Take note that a parked pod is a newer version of the same shape now."""
-        self._by_shape[shape].replaced()
+        self.arrivals += self.group_of(queued).replaced(queued)
 
-    def rejectors(self, shape: ShapeKey) -> frozenset[str]:
-        """Return the plugins that reject a parked shape on some node."""
-        return self._by_shape[shape].rejectors
+    def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
+        """Take note that other plugins reject a parked pod now."""
+        self.group_of(queued).rejudged(queued, rejectors)
 
-    def shapes(self) -> list[ShapeKey]:
-        """Return the shapes that have parked pods, longest parked first."""
-        first = {shape: alike.first.sequence for shape, alike in self._by_shape.items()}
-        return sorted(first, key=first.__getitem__)
+    def blame(self, queued: QueuedPod, plugins: Iterable[str]) -> None:
+        """Remember that plugins reject the group of a parked pod on some node."""
+        self.group_of(queued).blame(plugins)
 
-    def of_shape(self, shape: ShapeKey) -> Alike | None:
-        """Return the parked pods of a shape, longest parked first; None if there are none."""
-        return self._by_shape.get(shape)
+    def peers(self) -> Iterator[Peers]:
+        """Yield all peers, those of the longest parked group first."""
+        for alike in self.groups():
+            yield from alike.peers()
+
+    def peers_of(self, queued: QueuedPod) -> Peers:
+        """Return the peers of a parked pod."""
+        return self.group_of(queued).peers_of(queued)
+
+    def speaks_for_peers(self, queued: QueuedPod) -> bool:
+        """Return whether what an attempt finds of a parked pod is known to go for its peers.
+
+        An attempt does not take down what plugins ask, so it goes for pods with the same labels.
+        """
+        return self._specs[queued.shape.spec].is_alone(queued)
+
+    def group_of(self, queued: QueuedPod) -> Alike:
+        """Return the group of a parked pod."""
+        return self._specs[queued.shape.spec].group_of(queued)
+
+    def groups(self) -> list[Alike]:
+        """Return all groups, longest parked first."""
+        found = [alike for siblings in self._specs.values() for alike in siblings.groups()]
+        return sorted(found, key=lambda alike: alike.first.sequence)
+
+    def forget_questions(self) -> None:
+        """Let groups be as they are made of pods alone, whatever plugins asked before."""
+        for siblings in self._specs.values():
+            siblings.forget_questions()
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(list(self._pods.values()))
@@ -145,5 +383,5 @@ class Parked:
         return len(self._pods)
 
 
-def _importance(queued: QueuedPod) -> int:
-    return queued.pod.spec.priority or 0
+def _sequence(queued: QueuedPod) -> int:
+    return queued.sequence

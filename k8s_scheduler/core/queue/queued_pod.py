@@ -37,6 +37,10 @@ class QueuedPod:
     backoff_expiry: float = 0.0
     # The number of the last change that its last attempt knew of.
     seen: int = 0
+    # The digest of what it was told when filters rejected it, and when it may be told something
+    # else (see `engine.renewals`). 0: something else has held it back, or nothing was told.
+    told: int = 0
+    renewable_at: float = 0.0
     # Whether only the clock has brought it back to be tried; for metrics, not kept in checkpoints.
     was_flushed: bool = False
     # Asked for at every step, and never another one.
@@ -48,11 +52,12 @@ class QueuedPod:
 
     def __post_init__(self) -> None:
         self.uid = PodUid(self.pod.metadata.uid)
-        self._shape = shape_of(self.pod)
+        # Worked out when it is needed: a pod that waits at a gate needs none.
+        self._shape = None
 
     @property
     def shape(self) -> ShapeKey:
-        """Return the key of the pod's shape; of a newer version, worked out when it is needed."""
+        """Return the key of the pod's shape."""
         if self._shape is None:
             self._shape = shape_of(self.pod)
         return self._shape
@@ -73,11 +78,11 @@ class QueuedPod:
             self._view = PodView(self.pod)
         return self._view
 
-    def replace_pod(self, pod: Pod) -> None:
-        """Take a newer version of the same pod."""
+    def replace_pod(self, pod: Pod, shape: ShapeKey | None = None) -> None:
+        """Take a newer version of the same pod, and its shape if that is known already."""
         self.pod = pod
         self._view = None
-        self._shape = None
+        self._shape = shape
 
     def entry(self) -> QueueEntry:
         """Return this as checkpoint data."""
@@ -93,6 +98,8 @@ class QueuedPod:
             sequence=self.sequence,
             backoff_expiry=self.backoff_expiry,
             seen=self.seen,
+            told=self.told,
+            renewable_at=self.renewable_at,
         )
 
     @staticmethod
@@ -110,4 +117,6 @@ class QueuedPod:
             sequence=entry.sequence,
             backoff_expiry=entry.backoff_expiry,
             seen=entry.seen,
+            told=entry.told,
+            renewable_at=entry.renewable_at,
         )

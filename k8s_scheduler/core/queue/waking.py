@@ -1,26 +1,30 @@
 """Wakes parked pods that an event has helped, and only those.
 
-What changed is judged by the very filters that rejected the pods: the touched rows, once per
-parked shape; all rows, where one of the plugins that reject the shape looks beyond the row it
-judges (at pods elsewhere, or at other objects) and has seen something new there. A pod is woken
-iff one of these rows would now take it, so with all messages handled no parked pod is feasible;
-or if it could now get room on a touched row by preemption.
-Events that can't change the mind of a plugin that rejects the shape somewhere are not looked at.
+What changed is judged by the very filters that rejected the pods: the touched rows, once per group
+of parked pods (see `parked`); all rows, where one of the plugins that reject the group looks beyond
+the row it judges (at pods elsewhere, or at other objects) and has seen something new there. A pod
+is woken iff one of these rows would now take it, so with all messages handled no parked pod is
+feasible; or if it could now get room on a touched row by preemption, which is asked once for all
+pods of the group that preemption can't tell apart (`peers`).
+Events that can't change the mind of a plugin that rejects the group somewhere are not looked at.
 A pod that found no node at all is woken by the first one, fitting or not: what it says of itself
 would be wrong from then on.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 
 from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.framework.plugin_errors import PluginError
+from k8s_scheduler.core.framework.preemption import SearchSuspended
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import Filtered, Runtime
-from k8s_scheduler.core.framework.shapes import ShapeKey
 from k8s_scheduler.core.queue.parked import Alike
+from k8s_scheduler.core.queue.peers import Peers, Standing
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
@@ -33,31 +37,43 @@ from k8s_scheduler.core.state.changes import (
 )
 from k8s_scheduler.core.state.node_table import Rows
 
-# Work of one step: judging a shape costs about a tenth of a millisecond, waking a pod a hundredth.
+# Work of one step: judging a group costs about a tenth of a millisecond, waking a pod a hundredth.
 SHAPES_PER_STEP = 64
 PODS_PER_STEP = 500
+# Of one shape, so many groups of peers are asked at each event whether they could preempt. Of more
+# there are hardly ever: they have to differ in priority. Those left out have `engine.renewals`.
+PEERS_ASKED = 16
 
 
-# Returns one of some rows on which preemption would make room for a pod; the engine knows how.
+# Returns one of some rows on which preemption would make room for a pod; the engine knows how. It
+# raises SearchSuspended where that takes more than one step: it is asked again in the next.
 CouldMakeRoom = Callable[[Profile, QueuedPod, Rows, Filtered, Sequence[NodeRow]], NodeRow | None]
 
 
 @dataclass(slots=True)
 class _Round:
-    """Changes, and the shapes that have not been judged against them yet, last one first."""
+    """Changes, and the groups that have not been judged against them yet, last one first."""
 
     changes: Changes
-    shapes: list[ShapeKey]
+    groups: list[Alike]
     # Pods that are being woken, last one first, with the sequence under which each was parked: one
     # that was tried meanwhile and parked again is another case. It may take several steps.
     waking: list[tuple[QueuedPod, int]] = field(default_factory=list)
     event: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Help:
+    """The event that helped pods of a group, and which of them: by standing, or all if None."""
+
+    event: str
+    standings: tuple[Standing, ...] | None = None
+
+
 class Waker:
     """Compares what changed with who is parked, in steps.
 
-    A round takes all changes so far and goes through all shapes; what changes meanwhile waits for
+    A round takes all changes so far and goes through all groups; what changes meanwhile waits for
     the next round. A pod that is parked during a round was judged with all that had changed.
     """
 
@@ -75,18 +91,21 @@ class Waker:
         self._runtime = runtime
         self._profiles = profiles
         self._round: _Round | None = None
+        # The group that is being asked whether it could preempt, and what some of it answered: an
+        # answer may take several steps, and those before it are not asked for again.
+        self._asked: tuple[Alike, dict[Standing, NodeRow | None]] | None = None
         self._sampled = 0
         self._could_make_room = could_make_room
 
     def wake(self, *, now: float) -> None:
-        """Do one step: judge some shapes, wake some pods."""
+        """Do one step: judge some groups, wake some pods."""
         if self._round is None:
             changes = self._cache.changes.drain()
             if not changes or not len(self._queue.parked):
                 return
-            shapes = self._queue.parked.shapes()
-            shapes.reverse()
-            self._round = _Round(changes, shapes)
+            groups = self._queue.parked.groups()
+            groups.reverse()
+            self._round = _Round(changes, groups)
         if self._step(self._round, now=now):
             self._round = None
 
@@ -98,22 +117,30 @@ class Waker:
         return bool(self._cache.changes and len(self._queue.parked))
 
     def rewind(self) -> None:
-        """Give up an unfinished round; its changes are dealt with again from the start."""
+        """Give up an unfinished round; its changes are dealt with again from the start.
+
+        What plugins asked is forgotten with it: from here on all goes as in a core that is restored
+        from a checkpoint.
+        """
+        self._queue.parked.forget_questions()
+        self._asked = None
         if self._round is not None:
             self._cache.changes.take_back(self._round.changes)
             self._round = None
 
     def sample(self) -> QueuedPod | None:
-        """Return a pod of the next parked shape, in turn; None while anything is left to wake.
+        """Return a pod of the next parked group, in turn; None while anything is left to wake.
 
-        Whoever asks judges it afresh: it must not fit, or waking has a hole.
+        Another one of the group each time. The caller judges it afresh: it must not fit, or waking
+        has a hole.
         """
-        shapes = self._queue.parked.shapes()
-        if self.is_due or not shapes:
+        groups = self._queue.parked.groups()
+        if self.is_due or not groups:
             return None
         self._sampled += 1
-        alike = self._queue.parked.of_shape(shapes[self._sampled % len(shapes)])
-        return None if alike is None else alike.first
+        turn, place = divmod(self._sampled, len(groups))
+        alike = groups[place]
+        return next(islice(alike, turn % len(alike), None))
 
     def _step(self, current: _Round, *, now: float) -> bool:
         """Return whether the round has come to its end."""
@@ -126,33 +153,51 @@ class Waker:
                 if queued.sequence == sequence and queued.uid in self._queue.parked:
                     self._queue.wake(queued, current.event, now=now)
                     woken += 1
-            if not current.shapes:
+            if not current.groups:
                 return True
             if judged >= SHAPES_PER_STEP:
                 return False
             judged += 1
-            self._judge(current, self._queue.parked.of_shape(current.shapes.pop()))
+            group = current.groups.pop()
+            try:
+                self._judge(current, group)
+            except SearchSuspended:
+                # Whether room could be made is being found out: the group is not done with yet.
+                current.groups.append(group)
+                return False
+            self._asked = None
 
-    def _judge(self, current: _Round, alike: Alike | None) -> None:
-        """Let the pods of a shape be woken if a change has helped them."""
-        if alike is None:
+    def _judge(self, current: _Round, alike: Alike) -> None:
+        """Let the pods of a group be woken if a change has helped them."""
+        siblings = alike.siblings
+        if len(alike):
+            current.groups += reversed(siblings.regroup(self._cache))
+        if not len(alike):
+            # All have left, or are in other groups, which are judged before this round ends.
             return
         # What happened before the attempt that parked a pod is no news to it.
         news = current.changes.since(alike.seen)
-        event = _first_nodes(alike, news) or self._help_for(alike, news)
-        if event:
-            current.event = event
-            current.waking = [(queued, queued.sequence) for queued in reversed(alike)]
+        judged = alike.first
+        found = _first_nodes(alike, news) or self._help_for(alike, news)
+        if fresh := siblings.regroup(self._cache):
+            # The pod was asked something new, and not all of its group answer like it.
+            alike = siblings.group_of(judged)
+            current.groups += [other for other in reversed(fresh) if other is not alike]
+        if found is not None:
+            current.event = found.event
+            woken = [(queued, queued.sequence) for queued in _helped(alike, found)]
+            woken.reverse()
+            current.waking = woken
 
-    def _help_for(self, alike: Alike, changes: Changes) -> str:
-        """Return the event that made room for pods of a shape; empty if there is none."""
+    def _help_for(self, alike: Alike, changes: Changes) -> _Help | None:
+        """Return the event that made room for pods of a group; None if there is none."""
         profile = self._profiles[alike.first.pod.spec.scheduler_name]
         rejectors = sorted(alike.rejectors)
         rows = _helpful(changes.rows, profile, rejectors)
         read = {kind for name in rejectors for kind in profile.helpful_kinds.get(name, Kind)}
         kinds = [kind for kind in changes.objects if kind in read]
         if not rows and not kinds:
-            return ""
+            return None
         anything = (
             object_event_label(kinds[0], changes.objects[kinds[0]])
             if kinds
@@ -161,13 +206,16 @@ class Waker:
         wide = [name for name in rejectors if name in profile.wide]
         everywhere = bool(kinds or _helpful(changes.rows, profile, wide))
         try:
-            found = self._fitting(profile, alike, rows, everywhere=everywhere)
+            row, standings = self._fitting(profile, alike, rows, everywhere=everywhere)
         except PluginError:
             # Let the pod's own cycle meet the error: there it is reported.
-            return anything
-        if found is None:
-            return ""
-        return event_label(rows[found]) if found in rows else anything
+            return _Help(anything)
+        except QuantityError:
+            # What the pods ask for can't be read. Nothing but another version of them helps.
+            return None
+        if row is None:
+            return None
+        return _Help(event_label(rows[row]) if row in rows else anything, standings)
 
     def _fitting(
         self,
@@ -176,18 +224,63 @@ class Waker:
         rows: Mapping[NodeRow, Change],
         *,
         everywhere: bool,
-    ) -> NodeRow | None:
-        """Return a row that takes pods of a shape, a touched one if there is."""
-        pod = alike.first.view
+    ) -> tuple[NodeRow | None, tuple[Standing, ...] | None]:
+        """Return a row that takes pods of a group, a touched one if there is, and which pods.
+
+        What plugins ask about the pod, and who makes room asks as well, is taken down: of pods that
+        answer otherwise nothing is known by this.
+        """
         nodes = self._cache.nodes
         touched = [row for row in rows if nodes.node_at(row) is not None]
         asked = nodes.present_rows() if everywhere else np.array(touched, dtype=np.int64)
-        filtered = self._runtime.run_filters(profile, pod, asked)
-        if len(filtered.feasible):
-            fitting = filtered.feasible.tolist()
-            return next((row for row in touched if row in fitting), NodeRow(fitting[0]))
-        alike.blame(self._runtime.blamed(filtered.codes))
-        return self._could_make_room(profile, alike.chief, asked, filtered, touched)
+        with alike.first.view.asking(alike.siblings.questions) as pod:
+            filtered = self._runtime.run_filters(profile, pod, asked)
+            if len(filtered.feasible):
+                fitting = filtered.feasible.tolist()
+                return next((row for row in touched if row in fitting), NodeRow(fitting[0])), None
+            alike.blame(self._runtime.blamed(filtered.codes))
+            return self._preemptible(profile, alike, asked, filtered, touched)
+
+    def _preemptible(
+        self,
+        profile: Profile,
+        alike: Alike,
+        asked: Rows,
+        filtered: Filtered,
+        touched: Sequence[NodeRow],
+    ) -> tuple[NodeRow | None, tuple[Standing, ...]]:
+        """Return a touched row that some pods of a group could get by preemption, and which."""
+        first: NodeRow | None = None
+        could: list[Standing] = []
+        if self._asked is None or self._asked[0] is not alike:
+            self._asked = (alike, {})
+        answers = self._asked[1]
+        for peers in alike.peers()[:PEERS_ASKED]:
+            if peers.standing not in answers:
+                spokesman = self._spokesman(peers)
+                row = self._could_make_room(profile, spokesman, asked, filtered, touched)
+                answers[peers.standing] = row
+            row = answers[peers.standing]
+            if row is not None:
+                could.append(peers.standing)
+                first = row if first is None else first
+        return first, tuple(could)
+
+    def _spokesman(self, peers: Peers) -> QueuedPod:
+        """Return a pod to ask for all its peers: one that was promised nothing, if there is."""
+        nominations = self._cache.nominations
+        if not len(nominations):
+            return next(iter(peers))
+        free = (queued for queued in peers if nominations.node_of(queued.uid) is None)
+        return next(free, None) or next(iter(peers))
+
+
+def _helped(alike: Alike, found: _Help) -> list[QueuedPod]:
+    """Return the pods of a group that an event has helped, in the order in which they are tried."""
+    if found.standings is None:
+        return alike.in_order()
+    helped = [peers for peers in alike.peers() if peers.standing in found.standings]
+    return [q for peers in helped for q in sorted(peers, key=lambda queued: queued.sequence)]
 
 
 def _helpful(
@@ -203,8 +296,8 @@ def _helpful(
     return {row: change & helpful for row, change in rows.items() if change & helpful}
 
 
-def _first_nodes(alike: Alike, changes: Changes) -> str:
+def _first_nodes(alike: Alike, changes: Changes) -> _Help | None:
     """Return NodeAdd if there are nodes now and there were none when one of the pods was tried."""
     if alike.found_no_node and any(change & Change.NODE_ADD for change in changes.rows.values()):
-        return event_label(Change.NODE_ADD)
-    return ""
+        return _Help(event_label(Change.NODE_ADD))
+    return None

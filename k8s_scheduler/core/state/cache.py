@@ -15,9 +15,13 @@ may even name another node. Pods are known by uid, so a pod that was re-created 
 name is another pod.
 """
 
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
@@ -58,6 +62,13 @@ class Sighting(Enum):
     SAME = auto()
 
 
+class Place(NamedTuple):
+    """Where a pod takes room, and how much."""
+
+    node: NodeName
+    requests: Requests
+
+
 class CacheError(Exception):
     """The cache was asked for a move that its state machine does not have."""
 
@@ -65,8 +76,9 @@ class CacheError(Exception):
 # Read once: an enum's members are slow to come by, and every pod is told of.
 _ADDED: Final = Change.ASSIGNED_POD_ADD
 _DELETED: Final = Change.ASSIGNED_POD_DELETE
-# So many distinct requests are remembered.
+# So many distinct requests are remembered, of so many resources at most: replicas ask for few.
 _SHARED: Final = 4096
+_SHARED_RESOURCES: Final = 16
 
 
 class Cache:
@@ -90,6 +102,8 @@ class Cache:
         self._pods: dict[PodUid, Placed] = {}
         # The same, in the order they came.
         self._by_row: dict[NodeRow, dict[PodUid, Placed]] = {}
+        # By row: goes up with every change of a pod there, and never down.
+        self._pods_versions: dict[NodeRow, int] = {}
         self._assumed_count = 0
         # Pods that take the same share one record of it: replicas are many.
         self._requests: dict[Requests, Requests] = {}
@@ -202,6 +216,11 @@ class Cache:
         placed = self._pods.get(uid)
         return None if placed is None else self.nodes.name_of(placed.row)
 
+    def place_of(self, uid: PodUid) -> Place | None:
+        """Return where the pod takes room, and how much, if it does."""
+        placed = self._pods.get(uid)
+        return None if placed is None else Place(self.nodes.name_of(placed.row), placed.requests)
+
     def pod(self, uid: PodUid) -> Pod | None:
         """Return a pod that takes room, as it was last seen."""
         placed = self._pods.get(uid)
@@ -216,26 +235,60 @@ class Cache:
         found = self._by_row.get(row, {})
         return [PlacedPod(p.pod, p.requests, p.ports) for p in found.values()]
 
-    def overdrawn(self, row: NodeRow) -> tuple[Overdrawn, ...]:
+    def pods_version(self, row: NodeRow) -> int:
+        """Return a number that is another one when a pod on a row has changed in whatever way."""
+        return self._pods_versions.get(row, 0)
+
+    def rows_with_lesser(self, priority: int) -> npt.NDArray[np.bool_]:
+        """Return, for each row there is, whether a pod on it is less important than that."""
+        rows = self.nodes.row_count
+        if not self.pods.has_lesser(priority):
+            return np.zeros(rows, dtype=np.bool_)
+        return self.pods.lowest.below(
+            priority, row_count=rows, column=self.pods.column, on_row=self._priorities_on
+        )
+
+    def _priorities_on(self, row: int) -> Iterator[int]:
+        found = self._by_row.get(NodeRow(row), {})
+        return (placed.pod.spec.priority or 0 for placed in found.values())
+
+    def overdrawn(self, row: NodeRow, resources: Iterable[str]) -> tuple[Overdrawn, ...]:
         """Return of which resources the pods that the API server has on a node take too much.
 
-        Pods that are only assumed there do not count; nor does a node that is not there.
+        Looks at native resources and at those given. Pods that are only assumed there do not count;
+        nor does a node that is not there.
         """
-        found = self.nodes.amounts.overdrawn(row)
+        found = self.nodes.amounts.overdrawn(row, resources)
         if not found or self.nodes.node_at(row) is None:
             return ()
-        assumed = [p.requests for p in self._by_row.get(row, {}).values() if p.assumed]
+        spare: dict[str, int] = {}
+        for placed in self._by_row.get(row, {}).values():
+            if placed.assumed:
+                for name, amount in (*placed.requests.amounts, (POD_SLOTS, 1)):
+                    spare[name] = spare.get(name, 0) + amount
         sure = []
         for over in found:
-            is_count = over.resource == POD_SLOTS
-            spare = sum(1 if is_count else r.amount(over.resource) for r in assumed)
-            if over.requested - spare > over.allocatable:
-                sure.append(Overdrawn(over.resource, over.requested - spare, over.allocatable))
+            requested = over.requested - spare.get(over.resource, 0)
+            if requested > over.allocatable:
+                sure.append(Overdrawn(over.resource, requested, over.allocatable))
         return tuple(sure)
+
+    def resources_on(self, row: NodeRow) -> Iterable[str]:
+        """Return the resources that a row's node offers or its pods take, besides native ones."""
+        found = dict.fromkeys(self.nodes.amounts.offers_of(row))
+        for placed in self._by_row.get(row, {}).values():
+            for name, _ in placed.requests.amounts:
+                found[name] = None
+        return found
 
     def delta(self, row: NodeRow) -> Delta:
         """Return a row to try changes on."""
         return Delta(row, ports=self.nodes.ports, volumes=self.volumes)
+
+    @property
+    def moment(self) -> tuple[int, int]:
+        """Return a number for everything that judgements depend on: it never comes again."""
+        return self.facts.position, self.nominations.version
 
     @property
     def pod_count(self) -> int:
@@ -251,6 +304,8 @@ class Cache:
 
     def _shared(self, requests: Requests) -> Requests:
         """Return equal requests that others have, or these."""
+        if len(requests.amounts) > _SHARED_RESOURCES:
+            return requests.bounded() if self._bounds_requests else requests
         known = self._requests.get(requests)
         if known is None:
             if len(self._requests) >= _SHARED:
@@ -277,12 +332,14 @@ class Cache:
         else:
             here[uid] = placed
         self._pods[uid] = placed
+        self._pods_versions[row] = self._pods_versions.get(row, 0) + 1
         self._assumed_count += placed.assumed
         self.facts.note(row, facts)
 
     def _displace(self, uid: PodUid, placed: Placed, *, quietly: bool = False) -> None:
         row, facts = placed.row, ROOM | PODS
         del self._pods[uid]
+        self._pods_versions[row] = self._pods_versions.get(row, 0) + 1
         self._assumed_count -= placed.assumed
         self.nodes.amounts.take(row, placed.requests, -1)
         if placed.ports:
@@ -303,6 +360,7 @@ class Cache:
 
     def _refresh(self, placed: Placed, pod: Pod, requests: Requests) -> None:
         row, before = placed.row, placed.pod
+        self._pods_versions[row] = self._pods_versions.get(row, 0) + 1
         shrank = False
         if placed.requests is not requests and placed.requests != requests:
             self.nodes.amounts.take(row, placed.requests, -1)

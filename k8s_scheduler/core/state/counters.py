@@ -6,11 +6,12 @@ decision reads counts and never counts.
 
 There is one `Counter` for each distinct question (`Matching`, `Holding`). Whoever has one may keep
 it: one that was not asked for long is no longer kept up to date, and is counted anew, at once and
-unseen, when it is asked again (`live_counters`). There is no way to read an old count.
+unseen, when it is asked again (`live_counters`). There is no way to read an old count: those of
+`Matching` are changed as pods come and go, those of `Holding` catch up when they are asked.
 """
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -18,15 +19,19 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.label_selectors import Requirements, matches
-from k8s_scheduler.core.state.held_terms import PodTerm
 from k8s_scheduler.core.state.labels import LabelColumns
+from k8s_scheduler.core.state.picked_terms import Group, PickedTerms, Purpose
 
 Counts = npt.NDArray[np.int64]
 # The namespaces, sorted; None are all. And what their pods' labels must be; None is never met.
 Selection: TypeAlias = tuple[tuple[str, ...] | None, Requirements | None]
 
-# So many keys that no node has are known to have been asked for.
+# By so many topology keys counts are added up at the same time, and so many that no node has are
+# known to have been asked for.
+_DOMAINS: Final = 64
 _ABSENT: Final = 64
+# So few holders are looked for one by one.
+_FEW_HOLDERS: Final = 64
 _NOTHING: Final = np.zeros(0, dtype=np.int64)
 
 
@@ -49,9 +54,19 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """The pods that hold a term; one that holds it twice counts twice."""
+    """The pods that hold terms which pick a newcomer, and serve a purpose by a topology key.
 
-    term: PodTerm
+    Each counts as often as it holds one; where a purpose has weights, by their sum.
+    """
+
+    picked: PickedTerms
+    purpose: Purpose
+    topology_key: str
+
+    @property
+    def group(self) -> Group:
+        """What the terms have in common."""
+        return self.purpose, self.topology_key
 
 
 Counted: TypeAlias = Matching | Holding
@@ -61,11 +76,29 @@ class Home(Protocol):
     """Where counters are kept up to date."""
 
     labels: LabelColumns
-    # Grows with every question to a counter.
+    # Grows with every question to a counter, and with whatever makes one catch up.
     clock: int
+    # How far the log of holders has come.
+    held_position: int
 
     def revive(self, counter: "Counter") -> None:
         """Count anew, and keep it up to date from now on."""
+        ...
+
+    def catch_up(self, counter: "Counter") -> None:
+        """Bring a counter up to date that is not told of changes."""
+        ...
+
+    def follow(self, counter: "Counter", key: str) -> None:
+        """Tell a counter from now on of nodes that get another value of a label."""
+        ...
+
+    def unfollow(self, counter: "Counter", keys: Iterable[str]) -> None:
+        """Tell a counter no longer of these labels."""
+        ...
+
+    def retire(self, counter: "Counter") -> None:
+        """Keep a counter no longer up to date."""
         ...
 
 
@@ -84,7 +117,8 @@ class _Cells:
     def reserve(self, size: int) -> None:
         """Make room for at least as many counts."""
         if size > len(self.counts):
-            grown = np.zeros(max(size, 2 * len(self.counts)), dtype=np.int64)
+            # A little more at a time: there are many of these.
+            grown = np.zeros(size + size // 8, dtype=np.int64)
             grown[: len(self.counts)] = self.counts
             self.counts, self.cells = grown, _cells(grown)
 
@@ -117,11 +151,14 @@ class Counter:
 
     # Rows that changed which are remembered at least.
     LOGGED: Final = 1024
+    # After so many changes that nobody asked about it is cheaper to count anew.
+    IDLE: Final = 256
 
     __slots__ = (
         "__weakref__",
         "_absent",
         "_domains",
+        "_few",
         "_first",
         "_home",
         "_log",
@@ -130,7 +167,11 @@ class Counter:
         "columns",
         "counted",
         "counts_terminating",
+        "cursor",
+        "idle",
         "is_live",
+        "is_told",
+        "times",
     )
 
     def __init__(self, counted: Counted, home: Home) -> None:
@@ -142,9 +183,18 @@ class Counter:
             self.columns = ("pods/labels", *leaving)
         # Whoever holds a term holds it to the end.
         self.counts_terminating = isinstance(counted, Holding) or counted.with_terminating
+        # Whether it is told of pods that come and go. Otherwise it has seen the log of holders up
+        # to `cursor`, and `times` says, by holder, how much each pod counts.
+        self.is_told = isinstance(counted, Matching)
+        self.cursor = 0
+        self.times = _NOTHING
+        # The holders that count, if they are few; empty if they are not, None if that is to be
+        # found out.
+        self._few: frozenset[int] | None = None
         self.is_live = False
-        # When it was last asked, by the home's clock.
+        # When it was last asked, by the home's clock; and how many changes there were since.
         self.asked = 0
+        self.idle = 0
         self._home = home
         self._rows = _Cells(_NOTHING)
         self._domains: dict[str, _Domains] = {}
@@ -235,10 +285,13 @@ class Counter:
     def drop(self) -> None:
         """Be no longer up to date."""
         self._start_over(_NOTHING)
+        self.times = _NOTHING
         self.is_live = False
 
     def change(self, row: int, difference: int) -> None:
         """Count pods more or less on a row."""
+        if not self.is_live:
+            return
         rows = self._rows
         if row >= len(rows.cells):
             rows.reserve(row + 1)
@@ -257,6 +310,17 @@ class Counter:
         log.append(row)
         if len(log) > 2 * self.LOGGED:
             self._shorten_log()
+        self.idle += 1
+        if self.idle > self.IDLE:
+            self._rest()
+
+    def _rest(self) -> None:
+        """Be no longer up to date, unless somebody asks."""
+        # Who is asked again and again, and nobody else in between, does not count that.
+        if self.is_told and self.asked != self._home.clock:
+            self._home.retire(self)
+        else:
+            self.idle = 0
 
     def move(self, key: str, row: int, before: int, after: int) -> None:
         """Take the pods of a row from one domain to another; a negative one is none."""
@@ -280,11 +344,38 @@ class Counter:
         """Take note that a node has a key that none had."""
         if key in self._absent:
             del self._absent[key]
+            self._home.unfollow(self, (key,))
             self._forget_log()
+
+    def is_unconcerned(self, holders: Iterable[int] | None) -> bool:
+        """Return whether pods of these holders certainly count nothing; None may be any."""
+        if holders is None:
+            return False
+        if self._few is None:
+            counted = np.flatnonzero(self.times)
+            self._few = frozenset(counted.tolist()) if len(counted) <= _FEW_HOLDERS else frozenset()
+        return bool(self._few) and self._few.isdisjoint(holders)
+
+    def forget_few(self) -> None:
+        """Take note that `times` says something else."""
+        self._few = None
+
+    def start_over(self) -> None:
+        """Forget what is known by domain: the ids of domains mean nothing any more."""
+        self._start_over(self._rows.counts)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the counts take."""
+        domains = sum(each.counts.nbytes for each in self._domains.values())
+        counted = self.counted
+        named = counted.picked.terms.nbytes if isinstance(counted, Holding) else 0
+        return self._rows.counts.nbytes + self.times.nbytes + domains + named
 
     # Parts
 
     def _start_over(self, by_row: Counts) -> None:
+        self._home.unfollow(self, (*self._domains, *self._absent))
         self._rows = _Cells(by_row)
         self._domains = {}
         self._absent = {}
@@ -294,7 +385,10 @@ class Counter:
         home = self._home
         if not self.is_live:
             home.revive(self)
+        elif not self.is_told and self.cursor != home.held_position:
+            home.catch_up(self)
         home.clock = self.asked = home.clock + 1
+        self.idle = 0
 
     def _domains_of(self, key: str) -> _Domains | None:
         """Return the sums of a topology; None for a key that no node has had so far.
@@ -305,10 +399,14 @@ class Counter:
         if found is None:
             column = self._home.labels.column(key)
             if not self._home.labels.has_column(key):
-                if len(self._absent) >= _ABSENT:
-                    self._start_over(self._rows.counts)
-                self._absent[key] = None
+                if key not in self._absent:
+                    if len(self._absent) >= _ABSENT:
+                        self._start_over(self._rows.counts)
+                    self._absent[key] = None
+                    self._home.follow(self, key)
                 return None
+            if len(self._domains) >= _DOMAINS:
+                self._start_over(self._rows.counts)
             counts = self._rows.counts
             rows = np.flatnonzero(counts)
             places = column[rows] + 1
@@ -317,6 +415,7 @@ class Counter:
             # first domain is the place of those in none.
             sums = np.bincount(places, counts[rows], minlength=size)[1:]
             found = self._domains[key] = _Domains(sums.astype(np.int64))
+            self._home.follow(self, key)
         return found
 
     def _shorten_log(self) -> None:

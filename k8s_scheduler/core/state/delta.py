@@ -18,7 +18,13 @@ from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.ports import HostPort
 from k8s_scheduler.api.resources import CPU, MEMORY, Requests
-from k8s_scheduler.core.state.amounts import NON_ZERO, POD_COUNT, REQUESTED, Families, wrapped
+from k8s_scheduler.core.state.amount_names import (
+    NON_ZERO,
+    POD_COUNT,
+    REQUESTED,
+    Families,
+    wrapped,
+)
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.ports import PortIndex
@@ -94,6 +100,17 @@ class Delta:
         """Return what to add to the numbers of a block: [family][resource][0]."""
         found = [wrapped(self.difference(name)) for name in families.columns(resources)]
         return np.array(found, dtype=np.int64).reshape(2, len(resources), 1)
+
+    def taken(self, row: NodeRow) -> Mapping[str, int]:
+        """Return what is taken more on a row, by resource; cpu and memory included."""
+        if row != self.row:
+            return {}
+        skipped = len(REQUESTED)
+        return {
+            column[skipped:]: wrapped(difference)
+            for column, difference in self.sums.items()
+            if column.startswith(REQUESTED)
+        }
 
     def port_users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
         """Return row -> address -> count of the pods that use a host port, for this row."""

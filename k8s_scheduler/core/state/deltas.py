@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.core.state.amounts import Families, wrapped
+from k8s_scheduler.core.state.amount_names import Families, wrapped
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.delta import Delta, Differences
@@ -61,7 +61,15 @@ class Deltas:
 
     def users_on(self, row: NodeRow) -> Mapping[PodUid, VolumeUser] | None:
         """Return the pods with volumes on a row; None if it is none of these."""
+        delta = self._delta_of(row)
+        return None if delta is None else delta.users_on(row)
+
+    def taken(self, row: NodeRow) -> Mapping[str, int]:
+        """Return what is taken more on a row, by resource; cpu and memory included."""
+        delta = self._delta_of(row)
+        return {} if delta is None else delta.taken(row)
+
+    def _delta_of(self, row: NodeRow) -> Delta | None:
         if self._by_row is None:
             self._by_row = {delta.row: delta for delta in self._deltas}
-        delta = self._by_row.get(row)
-        return None if delta is None else delta.users_on(row)
+        return self._by_row.get(row)

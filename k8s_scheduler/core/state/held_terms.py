@@ -1,130 +1,45 @@
 """Affinity terms that placed pods hold: what they say about pods that come later.
 
-Distinct terms are few, one per workload, and a newcomer is selected by few of them. Terms are
-found through one label pair that they demand, so a newcomer asks only for its own labels' terms
-and for those that demand no pair. Which pods hold which terms is one id per pod (its `holder`).
+Mostly distinct terms are few, one per workload, and a newcomer is selected by few of them. But
+nothing stops a tenant from placing thousands that select everybody, so the work for a newcomer must
+not be work for each of them: all are matched at once (`term_table`), and those that pick it are one
+thing with one number (`picked_terms`). Which pods hold which terms is one id per pod (its
+`holder`).
 """
 
-import enum
+import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
+from weakref import WeakValueDictionary
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
-from k8s_scheduler.api.label_selectors import (
-    IN,
-    Requirements,
-    SelectorError,
-    matches,
-    requirements_of,
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.state.holder_pairs import HolderPairs
+from k8s_scheduler.core.state.picked_terms import NOT_PICKED, Group, PickedTerms, Purpose
+from k8s_scheduler.core.state.pod_terms import (
+    PodTerm,
+    TermKind,
+    readable_terms_of,
+    terms_of,
 )
-from k8s_scheduler.api.pod import Pod, PodAffinity, PodAffinityTerm
-from k8s_scheduler.api.selector_problems import together
+from k8s_scheduler.core.state.term_table import TermTable
 
-NO_TERMS = 0
-_Pair = tuple[str, str]
+__all__ = ["NO_TERMS", "HeldTerms", "PodTerm", "TermKind", "readable_terms_of", "terms_of"]
+
+NO_TERMS: Final = 0
+Numbers = npt.NDArray[np.int64]
 
 _encode = msgspec.msgpack.Encoder().encode
 # So many ways to write the terms of one holder are remembered.
-_SPELLINGS = 8
-
-
-class TermKind(enum.StrEnum):
-    """How a term is meant."""
-
-    REQUIRED_AFFINITY = "required affinity"
-    REQUIRED_ANTI_AFFINITY = "required anti-affinity"
-    PREFERRED_AFFINITY = "preferred affinity"
-    PREFERRED_ANTI_AFFINITY = "preferred anti-affinity"
-
-
-@dataclass(frozen=True, slots=True)
-class PodTerm:
-    """One term: the pods it picks, and the topology in which they are near.
-
-    `namespaces` are listed ones, sorted; `namespace_labels` picks further ones by their labels.
-    `weight` is 0 for required terms.
-    """
-
-    kind: TermKind
-    topology_key: str
-    namespaces: tuple[str, ...]
-    namespace_labels: Requirements | None
-    labels: Requirements | None
-    weight: int = 0
-
-    def picks(
-        self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
-    ) -> bool:
-        """Return whether a pod in a namespace with these labels is picked."""
-        if namespace not in self.namespaces and not matches(
-            self.namespace_labels, namespace_labels
-        ):
-            return False
-        return matches(self.labels, labels)
-
-
-def terms_of(pod: Pod) -> tuple[PodTerm, ...]:
-    """Return all terms of a pod; raises SelectorError, naming the lists that can't be parsed."""
-    terms, problems = _parsed(pod)
-    if problems:
-        raise SelectorError(together(problems))
-    return terms
-
-
-def readable_terms_of(pod: Pod) -> tuple[PodTerm, ...]:
-    """Return the terms of a placed pod; a list with one that can't be parsed counts for nothing."""
-    return _parsed(pod)[0]
-
-
-def _parsed(pod: Pod) -> tuple[tuple[PodTerm, ...], list[str]]:
-    """Return the terms in upstream's four lists, and what is wrong with the others."""
-    affinity = pod.spec.affinity
-    if affinity is None:
-        return (), []
-    near, far = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
-    lists = (
-        ("requiredAffinityTerms", TermKind.REQUIRED_AFFINITY, _unweighted(near)),
-        ("requiredAntiAffinityTerms", TermKind.REQUIRED_ANTI_AFFINITY, _unweighted(far)),
-        ("preferredAffinityTerms", TermKind.PREFERRED_AFFINITY, _weighted(near)),
-        ("preferredAntiAffinityTerms", TermKind.PREFERRED_ANTI_AFFINITY, _weighted(far)),
-    )
-    found: list[PodTerm] = []
-    problems: list[str] = []
-    for name, kind, terms in lists:
-        try:
-            found += [_term(t, pod.metadata.namespace, kind, weight=weight) for weight, t in terms]
-        except SelectorError as error:
-            problems.append(f"{name}: {error}")
-    return tuple(found), problems
-
-
-def _unweighted(affinity: PodAffinity) -> list[tuple[int, PodAffinityTerm]]:
-    return [(0, term) for term in affinity.required or ()]
-
-
-def _weighted(affinity: PodAffinity) -> list[tuple[int, PodAffinityTerm]]:
-    return [(wish.weight, wish.pod_affinity_term) for wish in affinity.preferred or ()]
-
-
-def _term(term: PodAffinityTerm, namespace: str, kind: TermKind, *, weight: int) -> PodTerm:
-    listed = tuple(sorted(term.namespaces or ()))
-    own = not listed and term.namespace_selector is None
-    return PodTerm(
-        kind=kind,
-        topology_key=term.topology_key,
-        namespaces=(namespace,) if own else listed,
-        namespace_labels=requirements_of(term.namespace_selector),
-        labels=requirements_of(term.label_selector),
-        weight=weight,
-    )
-
-
-# Told of a holder with its first pod: (id, terms).
-Born: TypeAlias = Callable[[int, tuple[PodTerm, ...]], None]
-# Told of a holder without pods.
-Gone: TypeAlias = Callable[[int], None]
+_SPELLINGS: Final = 8
+# So many looks of newcomers are remembered.
+_LOOKS: Final = 1024
+_Look: TypeAlias = tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+# Told of a holder with its first pod.
+Born: TypeAlias = Callable[[int], None]
 
 
 class HeldTerms:
@@ -134,30 +49,41 @@ class HeldTerms:
     counted. Ids are used again once their last pod is gone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, has_key: Callable[[str], bool] = lambda _: True) -> None:
+        """Hold nothing; `has_key` says whether some node has a label with a key."""
         self._holder_ids: dict[tuple[PodTerm, ...], int] = {(): NO_TERMS}
         self._holders: list[tuple[PodTerm, ...]] = [()]
         self._uses: list[int] = [0]
         self._free: list[int] = []
-        # Another number with every change in which terms are held.
+        # Another number with every change in which terms are held, and in which of their topology
+        # keys nodes have.
         self.version = 0
-        # By term: a number that no other term ever has.
-        self._numbers: dict[PodTerm, int] = {}
         # How pods that are a holder write its terms.
         self._by_spelling: dict[bytes, int] = {}
         self._spellings: dict[int, list[bytes]] = {}
-        # By term: holder id -> how often the holder has the term.
-        self._by_term: dict[PodTerm, dict[int, int]] = {}
-        # By a pair every picked pod must have; None for terms that demand no pair.
-        self._by_pair: dict[_Pair | None, dict[PodTerm, None]] = {}
-        # As of a version.
-        self._label_keys: tuple[int, tuple[str, ...]] = (0, ())
+        self._table = TermTable(has_key)
+        # How many holders each term has; and which holder has which.
+        self._held: dict[PodTerm, int] = {}
+        self._pairs = HolderPairs()
         self._born: Born | None = None
-        self._gone: Gone | None = None
+        # The terms that pick newcomers, as of a version: by what these look like, and by places.
+        # And all that anybody has, by their terms.
+        self._looks: dict[_Look, PickedTerms] = {}
+        self._by_places: dict[bytes, PickedTerms] = {}
+        self._looks_version = 0
+        self._picked: WeakValueDictionary[bytes, PickedTerms] = WeakValueDictionary()
+        self._picked_count = 0
 
-    def listen(self, born: Born, gone: Gone) -> None:
-        """Tell somebody of holders that come and go from now on."""
-        self._born, self._gone = born, gone
+    def listen(self, born: Born) -> None:
+        """Tell somebody of holders that come from now on."""
+        self._born = born
+
+    def meet_key(self, key: str) -> None:
+        """Take note that a node has a key that none had, and may be near to holders by it."""
+        if self._table.groups.meet_key(key):
+            self.version += 1
+
+    # Holders
 
     def acquire_for(self, pod: Pod) -> int:
         """Return the holder of a pod's readable terms and count one more pod.
@@ -205,45 +131,28 @@ class HeldTerms:
         self._free.append(holder)
         for spelling in self._spellings.pop(holder, ()):
             del self._by_spelling[spelling]
+        self._pairs.remove(holder)
         for term in dict.fromkeys(terms):
-            holders = self._by_term[term]
-            if holders.pop(holder, None) is not None and not holders:
-                del self._by_term[term]
-                del self._numbers[term]
+            left = self._held[term] - 1
+            if left:
+                self._held[term] = left
+            else:
+                del self._held[term]
+                self._table.drop(term)
                 self.version += 1
-                pair = _pair_of(term)
-                del self._by_pair[pair][term]
-                if not self._by_pair[pair]:
-                    del self._by_pair[pair]
-        if self._gone is not None:
-            self._gone(holder)
+        self._table.tidy(self._give_back)
 
-    def picking(
-        self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
-    ) -> list[PodTerm]:
-        """Return the held terms that pick a pod in a namespace with these labels."""
-        candidates = list(self._by_pair.get(None, ()))
-        for pair in labels.items():
-            candidates.extend(self._by_pair.get(pair, ()))
-        return [term for term in candidates if term.picks(namespace, namespace_labels, labels)]
-
-    @property
-    def label_keys(self) -> tuple[str, ...]:
-        """The labels that held terms look at: pods that are alike in these are picked alike."""
-        version, keys = self._label_keys
-        if version != self.version:
-            every = (r.key for term in self._by_term for r in term.labels or ())
-            keys = tuple(dict.fromkeys(every))
-            self._label_keys = (self.version, keys)
-        return keys
-
-    def number_of(self, term: PodTerm) -> int:
-        """Return the number of a held term."""
-        return self._numbers[term]
+    def _give_back(self, places: Numbers) -> None:
+        """Take over the places that terms have now, and give back what tables were grown to."""
+        self._pairs.move(places)
+        self._held = dict(self._held)
+        self._holder_ids = dict(self._holder_ids)
+        self._by_spelling, self._spellings = dict(self._by_spelling), dict(self._spellings)
 
     def holders_of(self, term: PodTerm) -> Mapping[int, int]:
         """Return holder -> how often it has the term, for the holders that have it."""
-        return self._by_term.get(term, {})
+        place = self._table.place_of(term)
+        return {} if place is None else self._pairs.holders_of(place)
 
     @property
     def id_count(self) -> int:
@@ -261,21 +170,90 @@ class HeldTerms:
             self._holders.append(terms)
             self._uses.append(1)
         self._holder_ids[terms] = found
+        times: dict[PodTerm, int] = {}
         for term in terms:
-            if term not in self._by_term:
+            times[term] = times.get(term, 0) + 1
+        places: dict[int, int] = {}
+        for term, count in times.items():
+            place = self._table.place_of(term)
+            if place is None:
                 self.version += 1
-                self._numbers[term] = self.version
-            holders = self._by_term.setdefault(term, {})
-            holders[found] = holders.get(found, 0) + 1
-            self._by_pair.setdefault(_pair_of(term), {})[term] = None
+                place = self._table.put(term, self.version)
+            self._held[term] = self._held.get(term, 0) + 1
+            places[place] = count
+        self._pairs.add(found, places)
         if self._born is not None:
-            self._born(found, terms)
+            self._born(found)
         return found
 
+    # Newcomers
 
-def _pair_of(term: PodTerm) -> _Pair | None:
-    """Return a label pair that every pod picked by the term has, if it demands one."""
-    for requirement in term.labels or ():
-        if requirement.operator == IN and len(requirement.values) == 1:
-            return requirement.key, requirement.values[0]
-    return None
+    def look(self, labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """Return the labels that held terms look at: pods alike in these are picked alike."""
+        looked_at = self._table.label_keys
+        if not looked_at:
+            return ()
+        return tuple([pair for pair in labels.items() if pair[0] in looked_at])
+
+    def picked(
+        self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
+    ) -> PickedTerms:
+        """Return the held terms that pick a pod in a namespace with these labels."""
+        if not len(self._table):
+            return NOT_PICKED
+        if self._looks_version != self.version or len(self._looks) >= _LOOKS:
+            self._looks.clear()
+            self._by_places.clear()
+            self._looks_version = self.version
+        look = namespace, tuple(namespace_labels.items()), self.look(labels)
+        found = self._looks.get(look)
+        if found is None:
+            found = self._looks[look] = self._find(namespace, namespace_labels, labels)
+        return found
+
+    def _find(
+        self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
+    ) -> PickedTerms:
+        picked = self._table.picking(namespace, namespace_labels, labels)
+        # As of one version, the same places are the same terms: newcomers differ more often.
+        here = np.packbits(picked).tobytes()
+        found = self._by_places.get(here)
+        if found is None:
+            found = self._by_places[here] = self._interned(np.flatnonzero(picked))
+        return found
+
+    def picking(
+        self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
+    ) -> list[PodTerm]:
+        """Return the same terms, one by one."""
+        table = self._table
+        return table.terms_at(table.picking(namespace, namespace_labels, labels))
+
+    def times(self, picked: PickedTerms, group: Group) -> Numbers:
+        """Return, by holder id, how much its terms of a group weigh that are among the picked."""
+        weights = self._table.weights(self._table.places, picked.terms, group)
+        return self._pairs.sums(weights, self.id_count)
+
+    def times_of(self, holder: int, picked: PickedTerms, group: Group) -> int:
+        """Return the same of one holder."""
+        places, times = self._pairs.of(holder)
+        return int((times * self._table.weights(places, picked.terms, group)).sum())
+
+    def _interned(self, places: Numbers) -> PickedTerms:
+        """Return the terms in some places as one thing."""
+        if not len(places):
+            return NOT_PICKED
+        numbers = self._table.number_at.take(places)
+        listed: dict[Purpose, list[str]] = {}
+        for purpose, key in self._table.groups_at(places):
+            listed.setdefault(purpose, []).append(key)
+        keys = {purpose: tuple(sorted(known)) for purpose, known in listed.items()}
+        # Which keys nodes have is part of it.
+        named = _encode(sorted(keys.items()))
+        content = hashlib.blake2b(numbers.tobytes() + named, digest_size=16).digest()
+        found = self._picked.get(content)
+        if found is None:
+            self._picked_count += 1
+            found = PickedTerms(self._picked_count, np.sort(numbers), keys)
+            self._picked[content] = found
+        return found

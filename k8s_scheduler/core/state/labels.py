@@ -1,15 +1,22 @@
 """Node labels as columns: for each key somebody asks for, the value of every row as a small id.
 
 A column is made when the first selector or topology names its key and kept up to date from then
-on; keys nobody asks for cost nothing. Equal values have equal ids across keys, and an id is never
-given to another value.
+on; keys nobody asks for cost nothing. Equal values have equal ids across keys.
+
+Ids are numbers without gaps, because arrays are indexed by them: one for each domain of a topology.
+An id means the same value until the values are *renumbered*, which happens when many of them belong
+to no node any more, and when columns take too much memory. Renumbering begins another `epoch`, in
+which ids, columns and arrays by id of an earlier one mean nothing; who keeps such a thing compares
+epochs first. Nothing is renumbered in the middle of a decision: only `put` and `tidy` do it.
 
 The labels of pods are kept in the same way (`label_sets`), one row for each set of them. There are
-always new ones, so columns and values that no row has any more are forgotten there.
+always new ones, so columns and values that no row has any more are forgotten there at once, and ids
+are never given to another value.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +32,19 @@ _NO_LABELS: Labels = {}
 
 # Told of every change in a column: (key, row, id before, id now).
 Moved: TypeAlias = Callable[[str, NodeRow, int, int], None]
-# Told of a key without a column that a node has and none had before.
+# Told of a key that a node has and none had before.
 Appeared: TypeAlias = Callable[[str], None]
+# Told that ids have got another meaning.
+Renumbered: TypeAlias = Callable[[], None]
 
 
 class LabelColumns:
     """The labels of the nodes in one table."""
+
+    # Columns may take so much memory from one decision to the next.
+    MAX_BYTES: Final = 128 * 1024 * 1024
+    # So many ids may mean values that no node has, besides an eighth of those that are in use.
+    SPARE: Final = 256
 
     def __init__(self, columns: Columns, *, forgets: bool = False) -> None:
         """Keep labels in columns; with `forgets`, none for longer than some row has it.
@@ -39,7 +53,10 @@ class LabelColumns:
         """
         self._columns = columns
         self._forgets = forgets
-        # By id: how many cells hold it. Only if values are forgotten.
+        # Another number once ids mean other values; and once there is another id, too.
+        self.epoch = 0
+        self.generation = 0
+        # By id: how many cells hold it.
         self._uses: dict[int, int] = {}
         self._keys: list[str] = []
         self._labels: dict[NodeRow, Labels] = {}
@@ -48,46 +65,56 @@ class LabelColumns:
         self._values: dict[int, str] = {}
         # How many ids were given.
         self.value_count = 0
+        self._has_new_columns = False
         # By key: its column, to read single numbers from.
         self._cells: dict[str, memoryview] = {}
         # By key: the ids that some node has; gone as soon as a node gets another one.
         self._in_use: dict[str, npt.NDArray[np.int64]] = {}
         self._moved: Moved | None = None
-        self._appeared: Appeared | None = None
+        self._appeared: list[Appeared] = []
+        self._renumbered: Renumbered | None = None
 
-    def listen(self, moved: Moved, appeared: Appeared) -> None:
-        """Tell somebody of changes from now on."""
-        self._moved, self._appeared = moved, appeared
+    def listen(self, moved: Moved, appeared: Appeared, renumbered: Renumbered) -> None:
+        """Call these from now on."""
+        self._moved, self._renumbered = moved, renumbered
+        self._appeared.append(appeared)
+
+    def on_new_key(self, appeared: Appeared) -> None:
+        """Call this from now on when a node has a key that none had."""
+        self._appeared.append(appeared)
 
     def put(self, row: NodeRow, labels: Labels | None) -> None:
         """Take a node's labels; None takes them away."""
-        holders = self._holders
-        known = self._labels.pop(row, None)
-        if known is None:
-            known = _NO_LABELS
+        known = self._labels.pop(row, _NO_LABELS)
+        labels = labels or _NO_LABELS
+        if labels:
+            self._labels[row] = labels
+        self._count_keys(known, labels)
+        for key in self._keys:
+            value = labels.get(key)
+            if value != known.get(key):
+                self._move(key, row, value)
+        if self._forgets:
+            self._forget_columns(known)
         else:
-            for key in known:
+            self._give_back()
+
+    def _count_keys(self, known: Labels, labels: Labels) -> None:
+        """Count how many rows have which keys."""
+        holders = self._holders
+        for key in labels:
+            if key not in known:
+                count = holders[key] = holders.get(key, 0) + 1
+                if count == 1:
+                    for appeared in self._appeared:
+                        appeared(key)
+        for key in known:
+            if key not in labels:
                 count = holders[key] - 1
                 if count:
                     holders[key] = count
                 else:
                     del holders[key]
-        if labels:
-            self._labels[row] = labels
-            for key in labels:
-                if key in holders:
-                    holders[key] += 1
-                    continue
-                if self._appeared and not self.has_column(key):
-                    self._appeared(key)
-                holders[key] = 1
-        else:
-            labels = _NO_LABELS
-        for key in self._keys:
-            value = labels.get(key)
-            if value != known.get(key):
-                self._move(key, row, value)
-        self._forget_columns(known)
 
     def column(self, key: str) -> AnyColumn:
         """Return the value ids of a key, ABSENT where a node does not have it.
@@ -99,10 +126,15 @@ class LabelColumns:
             if key not in self._holders:
                 return np.full(self._columns.capacity, ABSENT, dtype=np.int64)
             column = self._columns.add(name, np.int64, fill=ABSENT)
+            self._has_new_columns = True
             self._keys.append(key)
-            for row, labels in self._labels.items():
-                column[row] = found = self._id_of(labels.get(key))
-                self._use(found)
+            values = [labels.get(key) for labels in self._labels.values()]
+            ids = {}
+            for value, count in Counter(values).items():
+                ids[value] = found = self._id_of(value)
+                if found != ABSENT:
+                    self._uses[found] = self._uses.get(found, 0) + count
+            column[list(self._labels)] = list(map(ids.__getitem__, values))
         return self._columns[name]
 
     def id_at(self, row: int, key: str) -> int:
@@ -167,30 +199,78 @@ class LabelColumns:
             found = self._ids[value] = self.value_count
             self._values[found] = value
             self.value_count += 1
+            self.generation += 1
         return found
 
-    # Forgetting
-
-    def _forget_columns(self, keys: Iterable[str]) -> None:
-        """Drop the columns of keys that no row has any more, if that is how it is here."""
-        if not self._forgets:
-            return
-        for key in keys:
-            if key not in self._holders and self.has_column(key):
-                self._keys.remove(key)
-                self._cells.pop(key, None)
-                self._in_use.pop(key, None)
-                self._columns.drop(PREFIX + key)
-
     def _use(self, value_id: int) -> None:
-        if self._forgets and value_id != ABSENT:
+        if value_id != ABSENT:
             self._uses[value_id] = self._uses.get(value_id, 0) + 1
 
     def _release(self, value_id: int) -> None:
-        """Count one cell less; the last one forgets the value."""
-        if not self._forgets or value_id == ABSENT:
+        """Count one cell less; where values are forgotten, the last one forgets it."""
+        if value_id == ABSENT:
             return
-        self._uses[value_id] -= 1
-        if not self._uses[value_id]:
-            del self._uses[value_id]
+        left = self._uses[value_id] = self._uses[value_id] - 1
+        if left:
+            return
+        del self._uses[value_id]
+        if self._forgets:
             del self._ids[self._values.pop(value_id)]
+
+    # Giving back
+
+    def tidy(self) -> None:
+        """Give back columns, if there are too many since the last time; see `epoch`."""
+        if self._has_new_columns:
+            self._has_new_columns = False
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """Begin another epoch, if much is kept that no node has, or too much in all."""
+        used = len(self._uses)
+        too_many = self.value_count - used > self.SPARE + used // 8
+        if too_many or 8 * len(self._keys) * self.capacity > self.MAX_BYTES:
+            self._renumber()
+
+    def _renumber(self) -> None:
+        """Begin another epoch."""
+        self._forget_columns(list(self._keys))
+        if 8 * len(self._keys) * self.capacity > self.MAX_BYTES:
+            # The oldest stay: what pods always ask for was asked for first. The others come back
+            # one by one, if somebody asks for them.
+            for key in self._keys[self.MAX_BYTES // (4 * 8 * self.capacity) :]:
+                self._drop_column(key)
+        used = sorted(self._uses)
+        # One place more, for the id of an absent label, which stays.
+        numbers = np.full(self.value_count + 1, ABSENT, dtype=np.int64)
+        numbers[used] = np.arange(len(used))
+        for key in self._keys:
+            column = self._columns[PREFIX + key]
+            column[:] = numbers.take(column)
+        self._uses = {number: self._uses[before] for number, before in enumerate(used)}
+        self._values = {number: self._values[before] for number, before in enumerate(used)}
+        self._ids = {value: number for number, value in self._values.items()}
+        self._in_use.clear()
+        self.value_count = len(used)
+        self.epoch += 1
+        self.generation += 1
+        if self._renumbered is not None:
+            self._renumbered()
+
+    def _forget_columns(self, keys: Iterable[str]) -> None:
+        """Drop the columns of those keys that no row has any more."""
+        for key in keys:
+            if key not in self._holders and self.has_column(key):
+                self._drop_column(key)
+
+    def _drop_column(self, key: str) -> None:
+        column = self._columns[PREFIX + key]
+        counts = np.bincount(column[column >= 0])
+        for value_id in np.flatnonzero(counts).tolist():
+            self._uses[value_id] -= int(counts[value_id])
+            if not self._uses[value_id]:
+                del self._uses[value_id]
+        self._keys.remove(key)
+        self._cells.pop(key, None)
+        self._in_use.pop(key, None)
+        self._columns.drop(PREFIX + key)

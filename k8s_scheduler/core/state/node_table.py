@@ -7,9 +7,9 @@ equal histories give equal tables.
 
 Column names: `allocatable/<resource>`, `requested/<resource>`, `non_zero/cpu`, `non_zero/memory`,
 `pod_count`, `unschedulable`, `taint_set`, `feature_set`, `label/<key>`. Cpu is in thousandths, the
-rest in whole units. Resources are in a block of their own (`amounts`) and have a place there from
-when a node offers or a pod on a node takes the first one; columns of labels are born when somebody
-reads the key. Images and host ports are indexes beside the columns.
+rest in whole units. Resources are kept apart (`amounts`): those that nodes offer have columns, and
+others read as if they had. Columns of labels are born when somebody reads the key. Images and host
+ports are indexes beside the columns.
 """
 
 import heapq
@@ -27,6 +27,7 @@ from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
 from k8s_scheduler.core.state.images import ImageIndex
 from k8s_scheduler.core.state.interning import Interner, Value
+from k8s_scheduler.core.state.label_numbers import LabelNumbers
 from k8s_scheduler.core.state.labels import LabelColumns
 from k8s_scheduler.core.state.ports import PortIndex
 
@@ -53,6 +54,7 @@ class NodeTable:
         self.taint_sets: Interner[TaintSet] = Interner(first=())
         self.feature_sets: Interner[FeatureSet] = Interner(first=())
         self.labels = LabelColumns(self._columns)
+        self.label_numbers = LabelNumbers(self.labels)
         self.images = ImageIndex()
         self.ports = PortIndex()
         self._columns.add("unschedulable", np.bool_)

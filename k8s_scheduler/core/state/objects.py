@@ -47,7 +47,7 @@ class ObjectStore:
         """Add an object or take its new version."""
         original = self._originals.get((kind, namespace, name))
         if original is not None:
-            if _version(original) == _version(found):
+            if _version(original) == _version(found) and original == found:
                 return
             del self._originals[kind, namespace, name]
         objects = self._objects[kind].setdefault(namespace, {})

@@ -20,6 +20,7 @@ from k8s_scheduler.core.state.held_terms import NO_TERMS, HeldTerms
 from k8s_scheduler.core.state.label_sets import LabelSets
 from k8s_scheduler.core.state.labels import LabelColumns
 from k8s_scheduler.core.state.live_counters import CountedFacts, Counters
+from k8s_scheduler.core.state.lowest_priorities import LowestPriorities
 
 # In the order of `CountedFacts`, and the priority.
 _COLUMNS: Final[Mapping[str, type[np.generic]]] = {
@@ -49,7 +50,7 @@ class PodIndex:
     def __init__(self, node_labels: LabelColumns) -> None:
         """Know the labels of the nodes that pods are on."""
         self.label_sets = LabelSets()
-        self.held_terms = HeldTerms()
+        self.held_terms = HeldTerms(lambda key: node_labels.holder_count(key) > 0)
         self._columns = Columns()
         for name, dtype in _COLUMNS.items():
             self._columns.add(name, dtype)
@@ -58,6 +59,7 @@ class PodIndex:
         self._placed: list[Placed] = []
         # By priority: how many pods have it.
         self._priorities: dict[int, int] = {}
+        self.lowest = LowestPriorities()
         self.counters = Counters(
             labels=node_labels,
             label_sets=self.label_sets,
@@ -95,6 +97,7 @@ class PodIndex:
             for counter in counters.concerned.get(label_set, ()):
                 counter.change(row, 1)
         self._priorities[priority] = self._priorities.get(priority, 0) + 1
+        self.lowest.stale[row] = None
 
     def remove(self, placed: Placed) -> None:
         """Let a pod go."""
@@ -103,6 +106,7 @@ class PodIndex:
         row, label_set, holder = rows[position], label_sets[position], holders[position]
         terminating = bool(leaving[position])
         self._uncount_priority(priorities[position])
+        self.lowest.stale[row] = None
         moved = self._placed.pop()
         if moved is not placed:
             self._placed[position] = moved
@@ -129,6 +133,7 @@ class PodIndex:
             self._uncount_priority(priorities[position])
             self._priorities[priority] = self._priorities.get(priority, 0) + 1
             priorities[position] = priority
+            self.lowest.stale[row] = None
         label_sets[position] = label_set
         holders[position] = holder
         leaving[position] = terminating

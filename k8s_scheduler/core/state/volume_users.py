@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.api.meta import ObjectMeta, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.volumes import Volume
 from k8s_scheduler.core.state.changes import NodeRow
@@ -24,6 +24,10 @@ class VolumeUser:
     uid: PodUid
     volumes: tuple[Volume, ...]
 
+    def controls(self, metadata: ObjectMeta) -> bool:
+        """Return whether the pod is the controlling owner of an object."""
+        return any(o.controller and o.uid == self.uid for o in metadata.owner_references or ())
+
 
 def volume_user(pod: Pod) -> VolumeUser | None:
     """Return the pod as a user of volumes; None if it has none that matter."""
@@ -37,21 +41,8 @@ def volume_user(pod: Pod) -> VolumeUser | None:
 
 
 def has_disk(volume: Volume) -> bool:
-    """Return whether a volume is a claim or a disk; config maps, secrets and images are not."""
-    return (
-        volume.persistent_volume_claim is not None
-        or volume.ephemeral is not None
-        or volume.gce_persistent_disk is not None
-        or volume.aws_elastic_block_store is not None
-        or volume.rbd is not None
-        or volume.iscsi is not None
-        or volume.azure_disk is not None
-        or volume.azure_file is not None
-        or volume.cinder is not None
-        or volume.portworx_volume is not None
-        or volume.vsphere_volume is not None
-        or volume.csi is not None
-    )
+    """Return whether a volume is a claim or a disk; of those that are kept, images are neither."""
+    return volume.image is None or volume != Volume(image=volume.image)
 
 
 class VolumeUsers:

@@ -17,6 +17,7 @@ from k8s_scheduler.api.meta import PodUid, key_of
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.quantity import QuantityError
+from k8s_scheduler.core.engine.limiting import OverLimitError
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.messages.incoming import Message
 from k8s_scheduler.core.messages.outgoing import Log
@@ -180,7 +181,7 @@ class Follower:
         near = [s for s in self._ahead if s.at <= seen.at + self._options.latency_seconds]
         try:
             finding = self._find(seen, binding, near)
-        except (PluginError, QuantityError) as error:
+        except (PluginError, QuantityError, OverLimitError) as error:
             finding = self._finding(seen, binding, Result.FAILED, error=str(error))
         self._report.add(finding)
 
@@ -270,7 +271,7 @@ class Follower:
         """Return on how many nodes a pod would fit now."""
         try:
             return len(self._core.judge(pod, makes_room=False).feasible)
-        except (PluginError, QuantityError):
+        except (PluginError, QuantityError, OverLimitError):
             return 0
 
     def _is_sampled(self, uid: PodUid) -> bool:

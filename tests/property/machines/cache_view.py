@@ -109,8 +109,8 @@ def _index(cache: Cache) -> dict[str, Any]:
         },
         "label sets": Counter({key: sets._uses[found] for key, found in sets._ids.items()}),
         "terms": {
-            term: sum(times * terms._uses[holder] for holder, times in holders.items())
-            for term, holders in terms._by_term.items()
+            term: sum(n * terms._uses[holder] for holder, n in terms.holders_of(term).items())
+            for term in terms._held
         },
     }
 

@@ -31,11 +31,18 @@ class Facts:
     priority: int
     scheduler: str
     gated: bool
+    namespace: str = "default"
     version: int = 0
 
     def pod(self) -> Pod:
         """Return it as the watch shows it."""
-        pod = make_pod(self.uid).uid(self.uid).label(app=self.app).request(cpu=self.cpu)
+        pod = (
+            make_pod(self.uid)
+            .namespace(self.namespace)
+            .uid(self.uid)
+            .label(app=self.app)
+            .request(cpu=self.cpu)
+        )
         pod.priority(self.priority).scheduler(self.scheduler).version(self.version)
         if self.gated:
             pod.gate("wait")
@@ -76,6 +83,8 @@ class QueueModel:
         self.entries: dict[str, Entry] = {}
         # Whose victims are still being told to leave.
         self.held: set[str] = set()
+        # Namespaces that are passed over.
+        self.held_back: tuple[str, ...] = ()
         self._backoff_flushed = self._parked_flushed = 0.0
 
     # Reading
@@ -99,17 +108,36 @@ class QueueModel:
 
     def next_ones(self) -> list[str]:
         """Return who may be popped now: several only if the order does not tell them apart."""
-        active = {u: self.entries[u] for u in self.within(ACTIVE) if not self.entries[u].aside}
-        keys = {uid: self.key(entry) for uid, entry in active.items()}
+        free = {u: e for u, e in self.entries.items() if not self.is_held_back(u)}
+        keys = {u: self.key(e) for u, e in free.items() if e.place == ACTIVE and not e.aside}
         if not keys:
-            waiting = {u: self.entries[u] for u in self.within(BACKOFF)}
-            keys = {
-                uid: (entry.expiry, *self.key(entry))
-                for uid, entry in waiting.items()
-                if not entry.errors
-            }
+            rejected = {u: free[u] for u in self.rejected() if u in free}
+            keys = {uid: (entry.expiry, *self.key(entry)) for uid, entry in rejected.items()}
         first = min(keys.values(), default=())
         return [uid for uid, key in keys.items() if key == first]
+
+    def rejected(self) -> list[str]:
+        """Return who may be tried before its backoff is over."""
+        return [uid for uid in self.within(BACKOFF) if not self.entries[uid].errors]
+
+    def is_held_back(self, uid: str) -> bool:
+        """Return whether a pod is passed over."""
+        return self.entries[uid].facts.namespace in self.held_back
+
+    def pass_over(self, uid: str, popped: str | None) -> None:
+        """A rejected pod that was first in line and is held back waits as an active one."""
+        entry = self.entries[uid]
+        assert self.is_held_back(uid)
+        assert entry.place == BACKOFF
+        assert not entry.errors
+        assert not any(
+            e.place == ACTIVE and not e.aside and not self.is_held_back(u)
+            for u, e in self.entries.items()
+        )
+        if popped is not None:
+            first = self.entries[popped]
+            assert (entry.expiry, *self.key(entry)) <= (first.expiry, *self.key(first))
+        entry.place = ACTIVE
 
     def key(self, entry: Entry) -> tuple[float, ...]:
         """Return a pod's rank."""

@@ -3,6 +3,7 @@
 from tests.simulation.audit.binding import Bindings
 from tests.simulation.audit.feasibility import forgotten_pods
 from tests.simulation.audit.leading import Evictions, Leading
+from tests.simulation.audit.restoring import Restores
 from tests.simulation.audit.scene import Audience, Check, Scene, Violation
 from tests.simulation.audit.telling import Deeds, Telling
 from tests.simulation.history import Happened, History
@@ -31,6 +32,7 @@ def audit(
         Evictions(scene),
         Telling(scene),
         Deeds(scene),
+        Restores(scene),
         Health(scene),
     ]
     audience = Audience(checks)

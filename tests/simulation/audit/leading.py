@@ -14,7 +14,7 @@ from tests.simulation.audit.scene import (
     is_doubtful,
     kind_of,
 )
-from tests.simulation.history import Call
+from tests.simulation.history import Call, SetBack
 
 # How far a replica's clock may go wrong, and a grain of time.
 _CLOCK_DRIFT = 0.002
@@ -76,8 +76,13 @@ class Leading(Check):
         answer = call.answer
         if isinstance(answer, int) and answer < 300 and self._named_holder(call):
             if leader.held_from == float("-inf") or not leader.barrier:
-                leader.barrier = call.changes[-1].version
+                leader.barrier = call.storage_version
             leader.held_from = max(leader.held_from, call.sent_at)
+
+    def set_back(self, entry: SetBack) -> None:
+        self._holder = entry.holder
+        for leader in self._leaders.values():
+            leader.barrier = min(leader.barrier, entry.version)
 
     def finish(self) -> None:
         calm = self.scene.calm_at

@@ -7,7 +7,17 @@ from typing import Any
 from tests.fakes.transport import Json
 from tests.simulation import documents as doc
 from tests.simulation.audit.views import View
-from tests.simulation.history import Answered, Call, Changed, Entry, Executed, Happened, Sent, Shown
+from tests.simulation.history import (
+    Answered,
+    Call,
+    Changed,
+    Entry,
+    Executed,
+    Happened,
+    Sent,
+    SetBack,
+    Shown,
+)
 from tests.simulation.plan import Plan
 from tests.simulation.server import LEASES, NODES, PODS
 
@@ -54,6 +64,10 @@ class Scene:
     pods: dict[str, Json] = field(default_factory=dict)
     nodes: dict[str, Json] = field(default_factory=dict)
     bound: dict[str, Bound] = field(default_factory=dict)
+    # The nodes that a pod was ever bound to: a restored storage undoes bindings.
+    ever_bound: dict[str, list[str]] = field(default_factory=dict)
+    # When a pod or node last changed, by uid and by name.
+    changed_at: dict[str, float] = field(default_factory=dict)
     views: dict[str, View] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
@@ -89,6 +103,8 @@ class Scene:
             self._learn(entry.at, entry.call)
         elif isinstance(entry, Happened) and entry.what == "calm":
             self.calm_at = entry.at
+        elif isinstance(entry, SetBack):
+            self._set_back(entry)
 
     def _learn(self, at: float, call: Call) -> None:
         """Let a client know what an answer tells."""
@@ -97,17 +113,33 @@ class Scene:
         elif kind_of(call) == READ:
             self.view(call.client).read(call, self.pods)
 
+    def _set_back(self, entry: SetBack) -> None:
+        self.pods = {doc.uid_of(pod): pod for pod in entry.pods}
+        self.nodes = {node["metadata"]["name"]: node for node in entry.nodes}
+        on_node = {uid: doc.node_of(pod) for uid, pod in self.pods.items() if doc.node_of(pod)}
+        self.bound = {
+            uid: known
+            if (known := self.bound.get(uid)) and known.node == node
+            # As it was bound before, by whomever.
+            else Bound(node, "cluster", entry.at)
+            for uid, node in on_node.items()
+        }
+        self.changed_at = dict.fromkeys((*self.pods, *self.nodes), entry.at)
+
     def _change(self, entry: Changed) -> None:
         change = entry.change
         path, content = change.location.list_path, change.content
         if path == NODES:
+            self.changed_at[content["metadata"]["name"]] = entry.at
             self._put(self.nodes, content["metadata"]["name"], change.kind, content)
         elif path == PODS:
             uid = doc.uid_of(content)
             self._put(self.pods, uid, change.kind, content)
+            self.changed_at[uid] = entry.at
             node = doc.node_of(content)
             if node and uid not in self.bound:
                 self.bound[uid] = Bound(node, entry.by, entry.at)
+                self.ever_bound.setdefault(uid, []).append(node)
 
     @staticmethod
     def _put(table: dict[str, Json], key: str, kind: str, content: Json) -> None:
@@ -131,6 +163,8 @@ class Check:
 
     def happened(self, entry: Happened) -> None: ...
 
+    def set_back(self, entry: SetBack) -> None: ...
+
     def finish(self) -> None: ...
 
 
@@ -144,6 +178,7 @@ class Audience:
             Answered: _listening(checks, "answered"),
         }
         self._happened = _listening(checks, "happened")
+        self._set_back = _listening(checks, "set_back")
 
     def tell(self, entry: Entry) -> None:
         """Pass an entry on; what was changed and shown is part of the scene, and that is all."""
@@ -152,6 +187,9 @@ class Audience:
                 check(entry.call)
         elif isinstance(entry, Happened):
             for check in self._happened:
+                check(entry)
+        elif isinstance(entry, SetBack):
+            for check in self._set_back:
                 check(entry)
 
 

@@ -64,12 +64,12 @@ class Telling(Check):
         body = self.scene.body(call)
         uid, reason = body["regarding"]["uid"], body["reason"]
         if reason == "Scheduled":
-            bound = self.scene.bound.get(uid)
-            if bound is None:
+            nodes = self.scene.ever_bound.get(uid, ())
+            if not nodes:
                 self.scene.break_rule("events tell what happened", f"{call}: {uid} is not bound")
-            elif not body["note"].endswith(f" to {bound.node}"):
+            elif not any(body["note"].endswith(f" to {node}") for node in nodes):
                 self.scene.break_rule(
-                    "events tell what happened", f"{call}: {body['note']}, but on {bound.node}"
+                    "events tell what happened", f"{call}: {body['note']}, but on {nodes}"
                 )
         elif reason == "Preempted" and uid in self.scene.bound:
             self._preempted.append((self.scene.at, call, uid))

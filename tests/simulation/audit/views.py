@@ -8,6 +8,7 @@ older than the request that tells of it.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from k8s_scheduler.kube.comparing import PAGE_LIMIT
 from tests.fakes.transport import Json
 from tests.simulation import documents as doc
 from tests.simulation.history import Call, Shown
@@ -15,6 +16,8 @@ from tests.simulation.server import NODES, PODS
 
 _OK = 200
 _NOT_FOUND = 404
+# Lists of this size are asked for their version alone, or to be compared: nothing is made of them.
+_NO_KNOWLEDGE = ("1", str(PAGE_LIMIT))
 
 
 @dataclass(slots=True)
@@ -49,7 +52,11 @@ class Table:
     def put(self, at: float, content: Json) -> None:
         key = doc.key_of(content)
         seen = self.objects.get(key)
-        if seen is None or doc.uid_of(seen.newest) != doc.uid_of(content):
+        if (
+            seen is None
+            or doc.uid_of(seen.newest) != doc.uid_of(content)
+            or _is_undone(seen, content)
+        ):
             seen = self.objects[key] = Seen()
         seen.versions.append((at, content))
         if self._present is not None:
@@ -71,6 +78,13 @@ class Table:
     def advance(self, version: int) -> None:
         if self._present is None:
             self.version = max(self.version, version)
+
+
+def _is_undone(seen: Seen, content: Json) -> bool:
+    """Whether what was shown before is of a history that was undone by a restored storage."""
+    was, is_now = (int(c["metadata"]["resourceVersion"]) for c in (seen.newest, content))
+    lost_its_node = "containers" in content.get("spec", {}) and doc.node_of(seen.newest)
+    return is_now < was or bool(lost_its_node and not doc.node_of(content))
 
 
 class View:
@@ -120,6 +134,8 @@ class View:
         """Take a page of a list."""
         table = self.tables.get(call.request.path)
         if table is None or call.page is None:
+            return
+        if call.request.query.get("limit") in _NO_KNOWLEDGE:
             return
         first, items, version, last = call.page
         if first:

@@ -100,6 +100,15 @@ kind: KubeSchedulerConfiguration
             )
         ],
     ),
+    "more reasons than anybody reads": (
+        (
+            f"{HEADER}---\napiVersion: k8s-scheduler.io/v1alpha1\nkind: SchedulerExtras\n"
+            "reasons: {maxPerSecond: 1001}\n"
+        ),
+        [
+            "config.yaml:6: reasons.maxPerSecond: Invalid value: 1001: must be between 0 and 1000",
+        ],
+    ),
     "extras of another version, and wrong on both sides": (
         (
             f"kind: SchedulerExtras\nbatch: {{maxPods: 0, maxMilliseconds: 21, maxPod: 3}}\n---\n"
@@ -113,6 +122,16 @@ kind: KubeSchedulerConfiguration
             (
                 "config.yaml:6: parallelism: Invalid value: 0: should be an integer value greater "
                 "than zero"
+            ),
+        ],
+    ),
+    "a limit on victims that is none": (
+        (f"{EXTRAS}preemption: {{maxVictimsPerMinute: -1, maxVictims: 3}}\n---\n{HEADER}"),
+        [
+            'config.yaml:3: preemption.maxVictims: unknown field "maxVictims"',
+            (
+                "config.yaml:3: preemption.maxVictimsPerMinute: Invalid value: -1: must be between "
+                "0 and 1000000"
             ),
         ],
     ),

@@ -24,6 +24,7 @@ SECTIONS = (
     config.ExtenderTLSConfig,
     extras.SchedulerExtras,
     extras.Batch,
+    extras.Preemption,
     extras.NodeOwnership,
 )
 ARGUMENTS = [(name, arguments.kind) for name, arguments in PLUGIN_ARGUMENTS.items()]

@@ -10,7 +10,7 @@ from k8s_scheduler.api.config_load import (
     default_configuration,
     load_configuration,
 )
-from k8s_scheduler.api.extras import Batch, SchedulerExtras
+from k8s_scheduler.api.extras import Batch, Reasons, SchedulerExtras
 from k8s_scheduler.api.field_errors import ConfigurationError
 from tests.unit.api.config_cases import EXTRAS, HEADER, KNOWN, load_text, messages_of
 
@@ -305,9 +305,10 @@ class TestWarnings:
 
 
 def test_extras_stand_beside_the_configuration_in_any_order(tmp_path):
-    extras = f"{EXTRAS}batch: {{maxPods: 3, maxMilliseconds: 5}}\n"
+    extras = f"{EXTRAS}batch: {{maxPods: 3, maxMilliseconds: 5}}\nreasons: {{maxPerSecond: 0}}\n"
     for text in (f"{HEADER}---\n{extras}", f"{extras}---\n{HEADER}"):
         loaded = load_text(tmp_path, text)
         assert loaded.extras.batch == Batch(max_pods=3, max_milliseconds=5)
+        assert loaded.extras.reasons == Reasons(max_per_second=0)
         assert loaded.profiles == default_configuration(KNOWN).profiles
     assert load_text(tmp_path, HEADER).extras == SchedulerExtras()

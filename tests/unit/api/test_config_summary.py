@@ -12,11 +12,12 @@ def test_the_defaults():
         "leader election: lease kube-system/kube-scheduler, 15s long, renewed within 10s, tried "
         "every 2s"
     )
-    assert lines[1:8] == [
+    assert lines[1:9] == [
         "API server: credentials of the pod, no limit",
         "backoff of pods: 1s to 10s",
         "calls at once: 16",
         "decisions in a row: 16, for 10ms at most",
+        "reasons renewed without an attempt: 20 pods per second at most",
         "",
         "profile default-scheduler",
         "  nodes to score: all",

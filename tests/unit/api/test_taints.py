@@ -2,7 +2,7 @@
 
 import pytest
 
-from k8s_scheduler.api.taints import Taint, Toleration, tolerates_all
+from k8s_scheduler.api.taints import Taint, Toleration, Tolerations, tolerates_all
 
 TAINT = Taint(key="k", value="v", effect="NoSchedule")
 
@@ -28,6 +28,6 @@ def test_covers(toleration, covers):
 def test_all_taints_need_a_toleration():
     other = Taint(key="o", effect="NoExecute")
     exists = Toleration(key="k", operator="Exists")
-    assert tolerates_all([exists], [TAINT])
-    assert not tolerates_all([exists], [TAINT, other])
-    assert tolerates_all([], [])
+    assert tolerates_all(Tolerations([exists]), [TAINT])
+    assert not tolerates_all(Tolerations([exists]), [TAINT, other])
+    assert tolerates_all(Tolerations([]), [])

@@ -18,8 +18,8 @@ class Informer:
         self.log.append(f"{self.name} start")
         await asyncio.Event().wait()
 
-    async def catch_up(self, version):
-        self.log.append(f"{self.name} catch up to {version}")
+    async def catch_up(self):
+        self.log.append(f"{self.name} catch up")
         await self.caught_up.wait()
 
 
@@ -27,7 +27,9 @@ class Elector:
     def __init__(self, log):
         self.log = log
         self.acquired, self.lost = asyncio.Event(), asyncio.Event()
-        self.is_leading = False
+        self.is_leading = self.is_newborn = False
+        self.lease = None
+        self.others_stopped = asyncio.Event()
 
     @property
     def may_hold(self):
@@ -36,7 +38,10 @@ class Elector:
     async def acquire(self):
         await self.acquired.wait()
         self.is_leading = True
-        return "42"
+
+    async def let_others_stop(self):
+        self.log.append("let others stop")
+        await self.others_stopped.wait()
 
     async def hold(self):
         try:
@@ -57,6 +62,9 @@ class Pump:
 
     def forbid(self):
         self.log.append("forbid")
+
+    def quarantine(self, deaths):
+        assert deaths == {}
 
     async def run(self):
         await asyncio.Event().wait()
@@ -110,9 +118,14 @@ class Scene:
             rejections=Writer(self.log, "rejections"),
             reader=Writer(self.log, "reader"),
             check=Writer(self.log, "check"),
+            restored=Writer(self.log, "restored"),
+            rebuilding=Writer(self.log, "rebuilding"),
+            memory=Writer(self.log, "memory"),
             recording=None,
             reload=SimpleNamespace(keeper=Writer(self.log, "last good", unkept)),
             elector=self.elector,
+            marks=None,
+            sentinel=None,
         )
         settings = SimpleNamespace(delay_cache_until_active=delay)
         configuration = SimpleNamespace(settings=settings)

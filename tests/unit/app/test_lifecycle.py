@@ -82,8 +82,8 @@ async def test_a_new_leader_catches_up_with_what_schedulers_write_and_with_nothi
     scene.elector.acquired.set()
     await scene.turn()
     assert sorted(line for line in scene.log if "catch up" in line) == [
-        "nodes catch up to 42",
-        "pods catch up to 42",
+        "nodes catch up",
+        "pods catch up",
     ]
     scene.stop.set()
     await scene.running
@@ -108,7 +108,7 @@ async def test_a_standby_fills_its_caches_and_a_new_leader_catches_up_before_it_
     assert scene.log == ["nodes start", "pods start"]
     scene.elector.acquired.set()
     await scene.turn()
-    assert scene.log[2:] == ["nodes catch up to 42", "pods catch up to 42"]
+    assert scene.log[2:] == ["nodes catch up", "pods catch up"]
     scene.nodes.caught_up.set()
     await scene.turn()
     assert "allow" not in scene.log

@@ -12,8 +12,9 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.storage import PersistentVolumeClaim
 from k8s_scheduler.api.workloads import ReplicaSet
 from k8s_scheduler.app.carrier import Carrier
+from k8s_scheduler.app.marks import Marks
 from k8s_scheduler.app.pump import Pump
-from k8s_scheduler.core.messages.incoming import ObjectChanged
+from k8s_scheduler.core.messages.incoming import ObjectChanged, Tick
 from k8s_scheduler.core.scheduler import Scheduler, Setup
 from k8s_scheduler.kube.binding import BindFailure, BindOutcome
 from k8s_scheduler.lib.slices import SliceMeter, silent_meter
@@ -45,7 +46,9 @@ class Desk:
 
 @asynccontextmanager
 async def pumping(desk, batch=None, meter=None, **parts):
-    core = Scheduler(Setup(profiles=(profile(),)))
+    marks = parts.get("marks")
+    witness = None if marks is None else marks.begin
+    core = Scheduler(Setup(profiles=(profile(),)), witness=witness)
     meter = meter or silent_meter()
     pump = Pump(core, clock=lambda: 1000.0, meter=meter, batch=batch, **parts)
     pump.connect(Carrier(desk, desk, desk, desk), None)
@@ -64,7 +67,8 @@ async def pumping(desk, batch=None, meter=None, **parts):
         (Batch(max_pods=6, max_milliseconds=20), 0, [6, 1]),
         (Batch(max_pods=100, max_milliseconds=20), 0, [7]),
         (Batch(max_pods=100, max_milliseconds=2), 1, [7]),
-        (Batch(max_pods=100, max_milliseconds=2), 3, [4, 3]),
+        # Decisions that take long are made one by one from then on.
+        (Batch(max_pods=100, max_milliseconds=2), 3, [4, 1, 1, 1]),
     ],
 )
 async def test_others_get_their_turn_after_so_many_decisions_or_so_much_time(
@@ -152,6 +156,37 @@ async def test_few_places_are_used_if_nothing_is_under_way():
             end_one(pump, desk)
             await turn()
             assert [b.name for b in desk.binds] == left
+
+
+async def test_a_namespace_that_is_held_back_leaves_the_room_to_others():
+    desk = Desk(room=8)
+    async with pumping(desk) as pump:
+        pump.allow()
+        pump.node_changed(None, make_node("n1").obj())
+        pump.hold_back(("sick",))
+        for i in range(8):
+            pump.pod_changed(None, make_pod(f"s{i}").namespace("sick").priority(9).obj())
+        for i in range(3):
+            pump.pod_changed(None, make_pod(f"w{i}").namespace("well").obj())
+        await turn()
+        assert [b.name for b in desk.binds] == ["w0", "w1", "w2"]
+        pump.hold_back(())
+        await turn()
+        assert len(desk.binds) == 7
+
+
+async def test_room_that_is_made_without_an_end_is_used():
+    desk = Desk(room=0)
+    async with pumping(desk) as pump:
+        pump.allow()
+        pump.node_changed(None, make_node("n1").obj())
+        pump.pod_changed(None, make_pod("p").obj())
+        await turn()
+        assert desk.binds == []
+        desk.room = 10
+        pump.room_made()
+        await turn()
+        assert [b.name for b in desk.binds] == ["p"]
 
 
 def end_one(pump, desk):
@@ -292,3 +327,41 @@ async def test_volumes_and_claims_are_told_in_every_version_because_they_are_wri
     pump.object_changed(Kind.PERSISTENT_VOLUME_CLAIM, claim("1"), claim("2"))
     (message,) = core.told
     assert message.object.metadata.resource_version == "2"
+
+
+async def test_a_pod_in_quarantine_is_tried_after_all_others_once_its_mark_is_written():
+    desk, marks = Desk(), Marks("me", lambda: 0.0)
+    async with pumping(desk, marks=marks) as pump:
+        pump.node_changed(None, make_node("n1").obj())
+        pump.pod_changed(None, make_pod("deadly").uid("deadly").priority(9).obj())
+        pump.pod_changed(None, make_pod("a").obj())
+        pump.quarantine(marks.take_over('{"deadly": {"by": "dead"}}'))
+        pump._tell(Tick(1000.0))
+        pump.allow()
+        await turn()
+        assert [b.name for b in desk.binds] == ["a"]
+        # Nobody waits for the mark but the pod itself.
+        pump.pod_changed(None, make_pod("b").obj())
+        await turn()
+        assert [b.name for b in desk.binds] == ["a", "b"]
+        marks.written = marks.wanted()
+        pump._tell(Tick(1001.0))
+        await turn()
+        assert [b.name for b in desk.binds] == ["a", "b", "deadly"]
+        assert marks.wanted() == {}
+
+
+async def test_a_parked_pod_is_woken_while_one_in_quarantine_waits_for_its_mark():
+    desk, marks = Desk(), Marks("me", lambda: 0.0)
+    async with pumping(desk, marks=marks) as pump:
+        pump.node_changed(None, make_node("n1").offers(cpu="1", pods="9").obj())
+        pump.pod_changed(None, make_pod("deadly").uid("deadly").obj())
+        pump.pod_changed(None, make_pod("parked").request(cpu="2").obj())
+        pump.quarantine(marks.take_over('{"deadly": {"by": "dead"}}'))
+        pump._tell(Tick(1000.0))
+        pump.allow()
+        await turn()
+        assert desk.binds == []
+        pump.node_changed(None, make_node("n2").offers(cpu="4", pods="9").obj())
+        await turn()
+        assert [b.name for b in desk.binds] == ["parked"]

@@ -6,7 +6,6 @@ import logging
 
 import pytest
 
-from k8s_scheduler.api.extras import Batch
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.resources import pod_requests
@@ -329,7 +328,7 @@ class TestCore:
     async def test_pods_that_a_reload_is_about_to_tell_of_are_no_difference(self, scene):
         setup = scene.core.setup
         other = dataclasses.replace(profile(), scheduler_name="another")
-        new = scene.pump.reconfigure((*setup.profiles, other), settings_of(setup.queue), Batch())
+        new = scene.pump.reconfigure((*setup.profiles, other), settings_of(setup.queue))
         assert new == {"another"}
         assert await settled(scene) == {}
         await scene.pump.introduce(new, scene.pods.store)

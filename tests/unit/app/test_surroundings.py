@@ -73,7 +73,13 @@ async def test_the_daemon_asks_its_surroundings_to_watch_it_and_to_keep_its_memo
         asked.append("watchdog")
         await asyncio.Event().wait()
 
-    mine = around(sleep=asyncio.sleep, keep_memory=remembered.set, watchdog=watchdog)
+    async def sentinel(work, kubeconfig):
+        asked.append(("sentinel", work, kubeconfig))
+        await asyncio.Event().wait()
+
+    mine = around(
+        sleep=asyncio.sleep, keep_memory=remembered.set, watchdog=watchdog, sentinel=sentinel
+    )
     api = FakeApi()
     graph = wire(options(), api, Metrics(), surroundings=mine)
     stop = asyncio.Event()
@@ -81,5 +87,5 @@ async def test_the_daemon_asks_its_surroundings_to_watch_it_and_to_keep_its_memo
     await remembered.wait()
     stop.set()
     assert await running == 0
-    assert asked == ["watchdog"]
+    assert asked == ["watchdog", ("sentinel", graph.sentinel.run, "")]
     assert "here_me" in str(api.asked("POST", "*/leases")[0].body)

@@ -19,4 +19,5 @@ def test_pods_are_placed_and_rejected(monkeypatch):
     warming.warm_up(Setup(profiles=(profile("any"),)))
     kinds = [type(instruction) for instruction in out]
     assert kinds.count(Bind) == 6
-    assert kinds.count(RecordEvent) == kinds.count(PatchCondition) == 6
+    # Each is told when it is rejected, and again when a node has gone.
+    assert kinds.count(RecordEvent) == kinds.count(PatchCondition) == 12

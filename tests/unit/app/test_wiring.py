@@ -17,6 +17,7 @@ from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import ObjectChanged
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.kube.resources import OTHERS
+from k8s_scheduler.kube.set_back import SetBack, Source
 from k8s_scheduler.kube.throttle import unlimited
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_pod
@@ -47,9 +48,18 @@ async def test_without_election_writes_are_always_allowed():
 
 async def test_with_election_only_the_leader_may_write():
     graph = wire(options(), FakeApi(), Metrics())
-    assert graph.dispatcher._may_write == graph.elector.may_write
-    assert graph.dispatcher._conditions._may_write == graph.elector.may_write
+    asked = (graph.dispatcher._may_write, graph.dispatcher._conditions._may_write)
+    assert not any(may_write() for may_write in asked)
+    await graph.elector.acquire()
+    assert all(may_write() for may_write in asked)
+
+
+async def test_no_binding_is_sent_while_what_is_known_is_of_a_storage_that_is_no_more():
+    graph = wire(options(leader_election=NO_ELECTION), FakeApi(), Metrics())
+    graph.restored.notice(SetBack("leases", Source.LEASE, known="907", seen="803"))
     assert not graph.dispatcher._may_write()
+    await graph.pump.trust({})
+    assert graph.dispatcher._may_write()
 
 
 @pytest.mark.parametrize(("lease", "renew"), [(15, 10), (4, 3), (30, 5)])
@@ -79,7 +89,7 @@ async def test_the_rate_limit_holds_for_every_write_about_pods():
     }
     assert len(admits) == 1
     assert unlimited not in admits
-    free = wire(options(), FakeApi(), Metrics())
+    free = wire(options(leader_election=NO_ELECTION), FakeApi(), Metrics())
     assert free.dispatcher._admit is unlimited
 
 

@@ -8,14 +8,19 @@ import pytest
 from k8s_scheduler.console import gate as gates
 from k8s_scheduler.console.gate import (
     CACHE_SIZE,
-    REVIEWS_AT_ONCE,
-    WAITING_MOST,
     GateTimes,
     HealthOnly,
     Knock,
     ReviewingGate,
 )
 from k8s_scheduler.console.open_paths import OpenPaths
+from k8s_scheduler.console.turns import (
+    PER_ADDRESS_BURST,
+    PER_ADDRESS_PER_SECOND,
+    REVIEWS_AT_ONCE,
+    STRANGERS_PER_SECOND,
+    WAITING_MOST,
+)
 from k8s_scheduler.kube.errors import Forbidden, NotSent
 from k8s_scheduler.kube.reviews import NOBODY, Permission, User
 from tests.fakes.clock import FakeClock
@@ -61,8 +66,8 @@ def make(reviews=None, clock=None, paths=None, **times):
     )
 
 
-def bearing(token, path="/metrics", method="GET"):
-    return Knock(method, path, f"Bearer {token}")
+def bearing(token, path="/metrics", method="GET", address=""):
+    return Knock(method, path, f"Bearer {token}", address=address)
 
 
 class TestWho:
@@ -213,13 +218,13 @@ class TestFailures:
         reviews, clock = Reviews(), FakeClock()
         reviews.failure = NotSent("refused")
         door = make(reviews, clock)
-        for _ in range(50):
-            await door.admit(bearing("good"))
+        for number in range(20):
+            await door.admit(bearing("good", address=f"a{number}"))
         assert len(caplog.records) == 1
         assert caplog.records[0].levelno == logging.WARNING
         clock.advance(60)
         await door.admit(bearing("good"))
-        assert "49 more" in caplog.text
+        assert "19 more" in caplog.text
 
 
 class TestMemory:
@@ -266,8 +271,10 @@ class TestMemory:
         assert len(reviews.questions) == 2
 
     async def test_made_up_tokens_and_paths_do_not_fill_the_memory(self):
-        door = make()
+        clock = FakeClock()
+        door = make(clock=clock, token_seconds=1e9, allowed_seconds=1e9, denied_seconds=1e9)
         for number in range(3 * CACHE_SIZE):
+            clock.advance(1.0)
             await door.admit(bearing(f"made-up-{number}"))
             await door.admit(bearing("good", f"/made-up/{number}"))
         assert len(door._users) == len(door._rights) == CACHE_SIZE
@@ -282,33 +289,77 @@ class TestMemory:
 
 
 class TestLoad:
-    """Whoever can reach the port cannot make us ask without end."""
+    """Clients that can reach the port neither keep us asking nor keep scrapers out."""
 
     async def test_few_reviews_are_under_way_at_a_time(self):
         reviews = Reviews()
         door = make(reviews)
-        await asyncio.gather(*(door.admit(bearing(f"t{n}")) for n in range(WAITING_MOST)))
+        await asyncio.gather(*strangers(door, WAITING_MOST))
         assert reviews.most_at_once == REVIEWS_AT_ONCE
         assert len(reviews.tokens) == WAITING_MOST
 
     async def test_more_than_can_wait_are_turned_away(self, caplog):
-        reviews = Reviews()
-        door = make(reviews)
-        knocks = [door.admit(bearing(f"t{n}")) for n in range(WAITING_MOST + 10)]
-        refusals = await asyncio.gather(*knocks, door.admit(Knock("GET", "/livez")))
-        assert [r.status for r in refusals[:-1]].count(429) == 10
+        clock = FakeClock()
+        door = make(Reviews(), clock)
+        asked = asyncio.gather(
+            *strangers(door, WAITING_MOST + 8), door.admit(Knock("GET", "/livez"))
+        )
+        refusals = await asked
+        assert [r.status for r in refusals[:-1]].count(429) == 8
         assert refusals[-1] is None
         assert "turned away" in caplog.text
-        assert await door.admit(bearing("good")) is None
+        clock.advance(1.0)
+        assert await door.admit(bearing("good", address="new")) is None
 
-    async def test_whoever_is_known_is_not_turned_away_for_strangers(self):
+    async def test_an_address_is_asked_about_at_a_rate(self):
+        clock = FakeClock()
+        door = make(Reviews(), clock)
+        told = [await door.admit(bearing(f"t{n}", address="one")) for n in range(30)]
+        assert [r.status for r in told] == [401] * int(PER_ADDRESS_BURST) + [429] * 10
+        clock.advance(1.0)
+        told = [await door.admit(bearing(f"u{n}", address="one")) for n in range(10)]
+        assert [r.status for r in told].count(401) == PER_ADDRESS_PER_SECOND
+
+    async def test_all_addresses_together_are_asked_about_at_a_rate(self):
+        clock = FakeClock()
         reviews = Reviews()
-        door = make(reviews)
-        assert await door.admit(bearing("good")) is None
-        knocks = [door.admit(bearing(f"t{n}")) for n in range(WAITING_MOST)]
-        refusals = await asyncio.gather(*knocks, door.admit(bearing("good")))
-        assert [r.status for r in refusals[:-1]] == [401] * WAITING_MOST
-        assert refusals[-1] is None
+        door = make(reviews, clock)
+        for second in range(10):
+            for n in range(200):
+                await door.admit(bearing(f"{second}-{n}", address=f"10.0.{second}.{n}"))
+            clock.advance(1.0)
+        assert len(reviews.tokens) <= STRANGERS_PER_SECOND * (10 + 2)
+
+    @pytest.mark.parametrize(
+        ("token", "address"),
+        [("good", "shared"), ("replaced", "scraper")],
+        ids=["token", "address"],
+    )
+    async def test_scrapers_come_through_however_many_strangers_ask(self, token, address):
+        """A scraper is known by its token, and after a rotation by its address."""
+        clock = FakeClock()
+        users = {name: User("prometheus") for name in ("good", "replaced")}
+        door = make(Reviews(users, {("prometheus", "get", "/metrics")}), clock)
+        assert await door.admit(bearing("good", address="scraper")) is None
+        for second in range(60):
+            clock.advance(1.0)
+            await asyncio.gather(
+                *(door.admit(bearing(f"{second}-{n}", address=f"a{n}")) for n in range(60)),
+                *(door.admit(bearing(f"{second}+{n}", address="shared")) for n in range(60)),
+            )
+            if second % 15 == 14:
+                assert await door.admit(bearing(token, address=address)) is None
+
+    async def test_a_token_without_the_right_makes_nobody_known(self):
+        door = make(Reviews({"valid": User("pod")}, set()))
+        await door.admit(bearing("valid", address="pod"))
+        told = [await door.admit(bearing(f"t{n}", address="pod")) for n in range(30)]
+        assert [r.status for r in told].count(429) > 0
+        assert door._turns._addresses.get("pod") is None
+
+
+def strangers(door, count):
+    return [door.admit(bearing(f"t{n}", address=f"10.0.0.{n}")) for n in range(count)]
 
 
 def test_the_defaults_are_kube_schedulers():

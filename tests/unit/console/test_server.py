@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import errno
 import socket
 import ssl
 import threading
@@ -64,17 +63,6 @@ async def connected():
         writer.transport.abort()
     finally:
         await server.close()
-
-
-def full_once(monkeypatch):
-    """Let the next copy of a socket find no file descriptor."""
-    copy = socket.socket.dup
-
-    def dup(_self):
-        monkeypatch.setattr(socket.socket, "dup", copy)
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    monkeypatch.setattr(socket.socket, "dup", dup)
 
 
 async def ask_for_ever(writer):
@@ -258,7 +246,6 @@ class TestRest:
 
     def test_a_renewed_certificate_is_shown_to_whoever_comes_then(self, tmp_path, monkeypatch):
         monkeypatch.setattr("k8s_scheduler.console.certificates._LOOK_SECONDS", 0.05)
-        monkeypatch.setattr("k8s_scheduler.console.server._RENEW_AGAIN_SECONDS", 0.05)
         old, new = make_pair(), make_pair(rsa.generate_private_key(65537, 2048))
         files = Issued(*old).write(tmp_path, "tls")
 
@@ -277,7 +264,6 @@ class TestRest:
             try:
                 before = await come(server.port, old[0])
                 await ask(*before)
-                full_once(monkeypatch)
                 for path, content in zip(files, new, strict=True):
                     path.with_suffix(".new").write_bytes(content)
                     path.with_suffix(".new").rename(path)
@@ -297,7 +283,7 @@ class TestRest:
             with pytest.raises(ConnectionRefusedError):
                 await come(server.port, new[0])
 
-        # The daemon's loop. asyncio's own forgets whom it has accepted just when a site stops.
+        # The daemon's loop.
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(renew())
 

@@ -56,6 +56,25 @@ class TestMaxAttempts:
         h.tick(400)
         assert only(Bind, h.schedule())
 
+    def test_an_odd_quantity_does_not_end_the_process_at_the_next_event(self):
+        """What the pod asks for can't be read: nothing but another version of it helps."""
+        policy = QueuePolicy(
+            BackoffPolicy(maximum_seconds=0), max_attempts=1, renewals_per_second=20
+        )
+        h = Harness(Setup(profiles=(profile(),), queue=policy))
+        h.node(make_node("n").obj())
+        h.pod(make_pod("odd").request(cpu="1e2000").obj())
+        told = only(RecordEvent, h.schedule())
+        assert [e.reason for e in told] == ["FailedScheduling", "MaxAttemptsReached"]
+        for number in range(3):
+            h.node(make_node(f"n{number}").obj())
+            h.tick(1)
+            assert h.schedule() == []
+        h.pod(make_pod("plain").obj())
+        assert [bind.name for bind in only(Bind, h.schedule())] == ["plain"]
+        h.pod(make_pod("odd").request(cpu="1").version(2).obj())
+        assert [bind.name for bind in only(Bind, h.schedule())] == ["odd"]
+
     def test_the_library_has_a_limit(self):
         assert Setup(profiles=(profile(),)).queue.max_attempts == LIBRARY_MAX_ATTEMPTS == 8
 

@@ -147,7 +147,7 @@ async def test_catching_up_does_not_wait_for_what_is_not_there() -> None:
     api.absent = ANSWERS[0]
     async with watched(api, CLASSES) as running:
         before = len(api.asked(WATCH))
-        await asyncio.wait_for(running.informer.catch_up("5"), 60)
+        await asyncio.wait_for(running.informer.catch_up(), 60)
         assert len(api.asked(WATCH)) == before + 1
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from k8s_scheduler.kube.auth import load_credentials
+from k8s_scheduler.kube.auth import Credentials, load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
+from k8s_scheduler.kube.incluster import SERVICE_ACCOUNT
 from tests.fakes.certificates import Authority
 
 IN_CLUSTER = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
@@ -76,12 +77,38 @@ class TestOrder:
             clusters=[{"name": "c", "cluster": {"server": "https://other"}}],
         )
         environ = {"HOME": str(tmp_path)}
-        found = await load_credentials(None, environ=environ, service_account=tmp_path / "no")
+        found = await looked_for(environ, tmp_path / "no")
         assert found.server == "https://from-kubeconfig:6443"
         # Files that do not exist are passed over, as kubectl does; the first that exists wins.
         environ["KUBECONFIG"] = os.pathsep.join(map(str, (tmp_path / "no", other, home)))
-        found = await load_credentials(None, environ=environ, service_account=tmp_path / "no")
+        found = await looked_for(environ, tmp_path / "no")
         assert found.server == "https://other"
+
+
+class TestNamedOnly:
+    """A daemon that writes takes no kubeconfig that it was not given."""
+
+    @pytest.mark.parametrize("named", ["KUBECONFIG", "HOME"])
+    async def test_a_kubeconfig_that_lies_about_is_not_taken(
+        self, tmp_path: Path, named: str
+    ) -> None:
+        file = write_kubeconfig(tmp_path / ".kube" / "config")
+        environ = {named: str(file if named == "KUBECONFIG" else tmp_path)}
+        with pytest.raises(CredentialsError) as caught:
+            await load_credentials(None, environ=environ, service_account=tmp_path / "no")
+        message = str(caught.value)
+        assert "give --kubeconfig FILE or clientConnection.kubeconfig" in message
+        assert f"({file} is not used unless it is named)" in message
+
+    async def test_without_one_there_is_no_word_of_it(self, tmp_path: Path) -> None:
+        with pytest.raises(CredentialsError) as caught:
+            await load_credentials(None, environ={"HOME": str(tmp_path)})
+        assert "not used" not in str(caught.value)
+
+
+async def looked_for(environ: dict[str, str], account: Path = SERVICE_ACCOUNT) -> Credentials:
+    """Find what a command finds that writes nothing."""
+    return await load_credentials(None, ambient=True, environ=environ, service_account=account)
 
 
 class TestNothingFound:
@@ -89,7 +116,7 @@ class TestNothingFound:
 
     async def test_outside_a_cluster_without_a_kubeconfig(self, tmp_path: Path) -> None:
         with pytest.raises(CredentialsError) as caught:
-            await load_credentials(None, environ={"HOME": str(tmp_path)})
+            await looked_for({"HOME": str(tmp_path)})
         message = str(caught.value)
         assert "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT not set" in message
         assert f"KUBECONFIG is not set and {tmp_path}/.kube/config does not exist" in message
@@ -98,7 +125,7 @@ class TestNothingFound:
     async def test_in_a_cluster_without_a_token(self, tmp_path: Path) -> None:
         environ = IN_CLUSTER | {"KUBECONFIG": "/no/such/file"}
         with pytest.raises(CredentialsError) as caught:
-            await load_credentials(None, environ=environ, service_account=tmp_path)
+            await looked_for(environ, tmp_path)
         message = str(caught.value)
         assert f"token {tmp_path}/token: No such file or directory" in message
         assert "KUBECONFIG is set, but /no/such/file does not exist" in message
@@ -127,7 +154,7 @@ class TestNothingFound:
         monkeypatch.delenv("HOME", raising=False)
         monkeypatch.setattr("pwd.getpwuid", lambda _: {}[0])
         with pytest.raises(CredentialsError, match=r"~/\.kube/config does not exist"):
-            await load_credentials(None, environ={})
+            await looked_for({})
 
     async def test_an_explicit_file_that_is_not_there_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(CredentialsError, match=f"{tmp_path}/none: No such file"):

@@ -59,7 +59,21 @@ class TestEvents:
         item = ObjectDecoder(PODS).object(encode(content))
         assert isinstance(item, Pod)
         for found in (event.object, item):
-            assert found.metadata.annotations == {APPLIED: "", "a": "b"}
+            assert found.metadata.annotations == {APPLIED: ""}
+
+    def test_of_annotations_only_those_that_are_read_are_kept(self) -> None:
+        content = pod("p")
+        content["metadata"]["annotations"] = {
+            "a": "b" * 1000,
+            "kubernetes.io/config.mirror": "x",
+            "volume.kubernetes.io/selected-node": "n",
+        }
+        item = ObjectDecoder(PODS).object(encode(content))
+        assert isinstance(item, Pod)
+        assert item.metadata.annotations == {
+            "kubernetes.io/config.mirror": "x",
+            "volume.kubernetes.io/selected-node": "n",
+        }
 
     def test_fields_that_are_not_read_may_be_anything(self) -> None:
         content = pod("p") | {"kind": 5, "apiVersion": None, "extra": [1, {"a": None}]}

@@ -21,7 +21,7 @@ from tests.fakes.harness import (
     pod_path,
     watched,
 )
-from tests.fakes.transport import WATCH
+from tests.fakes.transport import WATCH, status
 from tests.fakes.watch import line
 
 
@@ -168,7 +168,7 @@ class TestUndecodable:
             api.create(PODS_PATH, pod("p", node="n1"))
             async with watched(api, PODS) as running:
                 api.update(pod_path("p"), bad_pod("p"))
-                await running.informer.catch_up(str(api.version + 1))
+                await running.informer.catch_up()
                 assert running.told() == ["add a/p"]
 
         case()
@@ -194,7 +194,7 @@ class TestUndecodable:
             api.create(PODS_PATH, bad_pod("p"))
             await settle()
             api.stalled = False
-            await running.informer.catch_up(str(api.version + 1))
+            await running.informer.catch_up()
             assert running.told() == ["add a/p", "delete a/p"]
 
 
@@ -206,7 +206,7 @@ class TestCatchUp:
         api = FakeApi()
         api.create(PODS_PATH, pod("p"))
         async with watched(api, PODS) as running:
-            await running.informer.catch_up(str(api.version))
+            await running.informer.catch_up()
             assert len(api.asked(WATCH)) == 1
 
     @virtual_time
@@ -216,7 +216,7 @@ class TestCatchUp:
             api.create(NODES_PATH, node("n1"))
             api.send_bookmarks()
             await settle()
-            await running.informer.catch_up(str(api.version))
+            await running.informer.catch_up()
             assert len(api.asked(WATCH)) == 1
 
     @pytest.mark.parametrize("streaming", [True, False], ids=["streamed", "paged"])
@@ -233,27 +233,42 @@ class TestCatchUp:
                 assert running.told() == ["add a/gone"]
                 api.stalled = False
                 before = asyncio.get_running_loop().time()
-                await running.informer.catch_up(str(api.version))
-                assert asyncio.get_running_loop().time() == before
+                await running.informer.catch_up()
+                assert asyncio.get_running_loop().time() < before + 0.001
                 assert running.told() == ["add a/gone", "add a/new", "delete a/gone"]
                 assert has_reached(running.informer.resource_version, str(api.version))
 
         case()
 
     @virtual_time
-    async def test_versions_that_cannot_be_compared_are_met_by_a_fresh_list(self) -> None:
+    async def test_what_the_watch_shows_within_the_time_of_a_list_is_not_listed(self) -> None:
+        api = FakeApi()
+        for i in range(400):
+            api.create(PODS_PATH, pod(f"p{i}"))
+        async with watched(api, PODS) as running:
+            api.create(NODES_PATH, node("n1"))
+            barrier = asyncio.create_task(running.informer.catch_up())
+            await asyncio.sleep(0.015)
+            assert not barrier.done()
+            api.create(PODS_PATH, pod("after"))
+            await barrier
+            assert running.told()[-1] == "add a/after"
+            assert len(api.asked(WATCH)) == 1
+
+    @virtual_time
+    async def test_a_server_that_does_not_say_how_far_it_is_is_listed(self) -> None:
         api = FakeApi()
         async with watched(api, PODS) as running:
-            await running.informer.catch_up("99999999999")
-            await running.informer.catch_up("not-a-number")
-            assert len(api.asked(WATCH)) == 3
+            api.script("GET", PODS_PATH, status(503, "ServiceUnavailable"))
+            await running.informer.catch_up()
+            assert len(api.asked(WATCH)) == 2
 
     @virtual_time
     async def test_it_waits_for_the_first_list(self) -> None:
         api = FakeApi()
         api.refusing = True
         async with watched(api, PODS, wait=False) as running:
-            barrier = asyncio.create_task(running.informer.catch_up("1"))
+            barrier = asyncio.create_task(running.informer.catch_up())
             await settle()
             assert not barrier.done()
             api.refusing = False
@@ -269,7 +284,7 @@ class TestCatchUp:
             await settle()
             api.stalled = False
             api.refusing = True
-            barrier = asyncio.create_task(running.informer.catch_up(str(api.version)))
+            barrier = asyncio.create_task(running.informer.catch_up())
             await asyncio.sleep(5)
             assert not barrier.done()
             api.refusing = False
@@ -280,8 +295,8 @@ class TestCatchUp:
     async def test_two_at_a_time_are_served_by_one_list(self) -> None:
         api = FakeApi()
         async with watched(api, PODS) as running:
-            wanted = str(api.version + 1)
-            await asyncio.gather(*(running.informer.catch_up(wanted) for _ in range(5)))
+            api.create(NODES_PATH, node("n1"))
+            await asyncio.gather(*(running.informer.catch_up() for _ in range(5)))
             assert len(api.asked(WATCH)) == 2
 
 

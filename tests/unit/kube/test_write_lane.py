@@ -10,7 +10,8 @@ from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
 from k8s_scheduler.kube.http import Response
 from k8s_scheduler.kube.resources import OTHERS
-from k8s_scheduler.kube.write_lane import TRIES, WriteLane
+from k8s_scheduler.kube.write_lane import WriteLane
+from k8s_scheduler.kube.write_machine import TRIES
 from k8s_scheduler.kube.write_requests import (
     WriteOutcome,
     WriteRequest,
@@ -437,12 +438,12 @@ class TestSize:
         gate = asyncio.Event()
         busy = []
 
-        async def slow(_call):
+        async def slow(*_call, **_parts):
             busy.append(1)
             await gate.wait()
-            return OK, False
+            return OK
 
-        desk.lane._call = slow
+        desk.api.request = slow
         async with running(desk.lane.run()):
             await settle()
             desk.lane.resize(after)

@@ -65,8 +65,12 @@ def condition(name: str = "p", message: str = "no node") -> ConditionPatch:
 class Desk:
     """A dispatcher on a fake API server, with everything it reports kept."""
 
-    def __init__(self, **config: Any) -> None:
-        self.api = FakeApi()
+    def __init__(self, *, api: FakeApi | None = None, **config: Any) -> None:
+        self.api = api or FakeApi()
+        # What was held back from when on, and how many outcomes there were by then.
+        self.held: list[tuple[str, ...]] = []
+        self.held_at: list[int] = []
+        self.rooms: list[int] = []
         self.leading = True
         self.outcomes: list[BindOutcome] = []
         self.registry = CollectorRegistry()
@@ -75,14 +79,20 @@ class Desk:
             metrics=KubeMetrics(self.registry),
             on_bind_outcome=self.outcomes.append,
             may_write=lambda: self.leading,
+            on_held_back=self._hold,
+            on_room=lambda: self.rooms.append(self.dispatcher.bind_room()),
             config=DispatcherConfig(**config),
             clock=loop_clock(),
             wall_clock_ns=lambda: WALL_NS,
             uniform=lambda: 0.5,
         )
 
-    def add_pod(self, name: str = "p", **spec: Any) -> None:
-        metadata = {"namespace": "a", "name": name, "uid": f"uid-{name}"}
+    def _hold(self, namespaces: tuple[str, ...]) -> None:
+        self.held.append(namespaces)
+        self.held_at.append(len(self.outcomes))
+
+    def add_pod(self, name: str = "p", *, namespace: str = "a", **spec: Any) -> None:
+        metadata = {"namespace": namespace, "name": name, "uid": f"uid-{name}"}
         self.api.create(PODS, {"metadata": metadata, "spec": spec})
 
     def node_of(self, name: str = "p") -> str:

@@ -211,6 +211,12 @@ class TestWrongScenarios:
         assert "parallelism" in answer["error"]
         assert "profiles[0].plugins.filter.enabled[0].name" in answer["error"]
 
+    def test_a_pod_past_a_limit_is_answered_with_it(self):
+        large = pod("large", tolerations=[{"key": f"k{i}"} for i in range(1001)])
+        answers = scenario(node(), large, pod(), pending=["default/large", "default/p"])
+        assert "podLimits.tolerations" in answers[0]["error"]
+        assert answers[1]["feasible"] == ["n"]
+
     def test_a_cycle_that_fails_leaves_the_other_pods_alone(self):
         answers = scenario(node(), pod("bad", "two"), pod(), pending=["default/bad", "default/p"])
         assert "'two' is not a quantity" in answers[0]["error"]

@@ -7,6 +7,7 @@ sum of its own and of its group's.
 
 from collections import Counter
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from k8s_scheduler.core.engine.shapes.group_part import GroupPart
 from k8s_scheduler.core.engine.shapes.highest import first_highest
 from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column, caught_up
 from k8s_scheduler.core.engine.shapes.row_parts import RowParts
+from k8s_scheduler.core.engine.shapes.sizes import size_of
 from k8s_scheduler.core.engine.shapes.validity import Inputs
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Term
@@ -26,6 +28,9 @@ from k8s_scheduler.core.framework.runtime import Filtered, PreFiltered, Runtime,
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
+
+# After as many uses it is measured again.
+_DUE: Final = frozenset({4, 64, 1024, 16384})
 
 
 class Evaluation:
@@ -61,6 +66,9 @@ class Evaluation:
         row_filters, group_filters = _sorted(profile, self._terms)
         with pod.asking(questions):
             row_scores, group_scores = self._sort_scores(profile, pod)
+        # How often it was used, and how many rows there were when it was last measured.
+        self.uses = 0
+        self._rows_counted = 0
         self._rows = row_parts.get(profile, row_filters, row_scores)
         # As of when it was last looked at.
         self._rows_version = self._rows.version
@@ -182,10 +190,22 @@ class Evaluation:
         """What the filters prepared: the state of an attempt that begins."""
         return CycleState(self._terms, self._asked)
 
-    @property
-    def nbytes(self) -> int:
-        """How much memory it takes, besides what it may share."""
-        return 0 if self._groups is None else self._groups.nbytes
+    def measure(self, row_parts: RowParts) -> int:
+        """Return how much memory it takes, besides what it may share; have that counted anew."""
+        self._rows_counted = self._state.nodes.row_count
+        if self.uses:
+            row_parts.measure(self._rows)
+        return size_of(self, apart_from=self._rows.terms)
+
+    def is_used(self) -> bool:
+        """Count one more use; return whether its size may have become another since the last look.
+
+        What it prepares is made with the first uses; then it grows
+        with the cluster, and a little with the variety of what is asked.
+        """
+        self.uses += 1
+        rows = self._state.nodes.row_count
+        return 4 * rows > 5 * self._rows_counted or self.uses in _DUE
 
     def totals(self, profile: Profile) -> Column:
         """Return the total of each row; negative where the pod can't go. Do not write to it."""

@@ -367,11 +367,6 @@ class GroupPart:
             found.append((index, by_group.take(groups)))
         return found
 
-    @property
-    def nbytes(self) -> int:
-        """How much memory the columns take."""
-        return self._groups.nbytes
-
 
 def _looks(reads: Reads) -> bool:
     """Return whether rows, or pods on them, were looked at."""

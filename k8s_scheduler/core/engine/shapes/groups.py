@@ -66,6 +66,9 @@ class _Key:
         # Counts in few domains are told apart as the domains are.
         self.name: NarrowRead = read
         if isinstance(read, str):
+            if read.endswith("/"):
+                # Of so many columns that they were not named.
+                raise NotKeptError("many_columns")
             self.facts = fact_of(read)
             return
         self.counter, self.topology = read
@@ -263,11 +266,6 @@ class Groups:
     def __len__(self) -> int:
         return len(self.counts)
 
-    @property
-    def nbytes(self) -> int:
-        """How much memory the columns take."""
-        return 2 * int(self.of_row.nbytes)
-
     def is_told_apart(self, read: NarrowRead) -> bool:
         """Return whether rows with different counts are in different groups."""
         return self._told_apart[read]
@@ -297,7 +295,8 @@ class Groups:
                 key.cursor = key.counter.version
         mixed = np.zeros(len(present), dtype=np.int64)
         for column in columns:
-            values = column + 1
+            # Absent labels are -1, and weights may be anything.
+            values = column - min(int(column.min(initial=0)), -1)
             size = int(values.max(initial=0)) + 1
             mixed = _dense(mixed) * size + values
         ids = _dense(mixed)

@@ -3,7 +3,8 @@
 Kin are pods that differ in what they request, or in the nodes they demand or prefer, and in nothing
 else: pods of all sizes, or a DaemonSet's, each made for one node. No two of them are of one shape,
 so nothing is won by keeping what is said of one. But most plugins never ask for what they differ
-in: what these say is kept, row by row, as if they were the whole profile.
+in: what these say is kept, row by row, as if they were the whole profile. Their labels may differ
+too, as those of Jobs do: what is kept is for those that answer these plugins alike.
 """
 
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.row_part import NEVER, RowPart
 from k8s_scheduler.core.engine.shapes.row_parts import RowParts
+from k8s_scheduler.core.engine.shapes.sizes import size_of, size_of_questions
 from k8s_scheduler.core.engine.shapes.validity import Inputs
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Same, Skip, Term
 from k8s_scheduler.core.framework.pod_view import PodView, Questions
@@ -53,16 +55,22 @@ class Kin:
         runtime: Runtime,
         profile: Profile,
         pod: PodView,
+        questions: Questions,
         *,
+        labels: bytes,
         row_parts: RowParts,
     ) -> None:
-        """Ask all plugins about one of them; NotKeptError if what they say can't be kept."""
+        """Ask all plugins about one of them; NotKeptError if what they say can't be kept.
+
+        What those ask that say the same of all kin is taken down in `questions`, now and later.
+        """
         self._state = state
         self._runtime = runtime
         # What the log of facts had said when this was last right.
         self.cursor = state.facts.position
-        # What plugins ask that say the same of all kin.
-        self._questions = Questions()
+        # Of the pod that it was made for: see `Evaluation.labels`.
+        self.labels = labels
+        self._questions = questions
         self._inputs = Inputs(state, self._questions)
         self.asked = Asked([], [], [])
         # How many pods come before the best row is chosen first again, and only then asked.
@@ -78,6 +86,8 @@ class Kin:
         self._known = (_NO_VERSION, self._feasible)
         # Of these rows, by the places of scores.
         self._wide_views: dict[int, tuple[RowsView, Reads]] = {}
+        # How much memory it takes besides what it may share, as far as it is known yet.
+        self.nbytes = size_of(self, apart_from=self.rows.terms) + size_of_questions(self._questions)
 
     # Building
 
@@ -92,6 +102,7 @@ class Kin:
                 continue
             if isinstance(prepared, Reject | Narrow | Verdict):
                 raise NotKeptError("pre_filter")
+            self._questions.include(questions)
             self._inputs.add(index, prepared, reads)
             if prepared is not SKIP:
                 self.terms[step.name] = prepared
@@ -127,6 +138,7 @@ class Kin:
             ):
                 self.asked.scores.append((index, step))
                 continue
+            self._questions.include(questions)
             self._inputs.add(len(profile.pre_filters) + index, term, reads)
             kept.append((index, term))
         return kept

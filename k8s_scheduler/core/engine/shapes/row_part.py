@@ -17,10 +17,10 @@ from k8s_scheduler.core.engine.shapes.validity import Surroundings
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.plugin import Same, Skip, Term
 from k8s_scheduler.core.framework.profile import Profile, ScoreStep
-from k8s_scheduler.core.framework.reads import Reads
+from k8s_scheduler.core.framework.reads import NarrowRead, Reads
 from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.framework.watch import Watch
-from k8s_scheduler.core.state.amounts import is_amount
+from k8s_scheduler.core.state.amount_names import is_amount, resources_of
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.facts import LIVELY, NODE, OBJECTS, FactLog
@@ -123,10 +123,11 @@ class RowPart:
         # Those of the former that pods change; and the columns of all that pods change.
         self._lively: list[_Score] = []
         self._lively_columns: list[AnyColumn] = []
-        # What was said of rows with certain amounts, where it follows from amounts alone: the code,
-        # the weighted sum of the scores that pods change, and each of these. None where it does
-        # not.
-        self._said: dict[bytes, tuple[int, int, tuple[int, ...]]] | None = None
+        # What was said of rows with certain amounts, where it follows from amounts of a few
+        # resources alone: the code, the weighted sum of the scores that pods change, and each of
+        # these. None where it does not. And of which resources.
+        self._said: dict[object, tuple[int, int, tuple[int, ...]]] | None = None
+        self._said_of: tuple[str, ...] = ()
         self._news = -1
         # Whether a plugin was asked since its reads were last looked at.
         self._has_judged = True
@@ -261,17 +262,18 @@ class RowPart:
         self,
         profile: Profile,
         rows: list[int],
-        said: dict[bytes, tuple[int, int, tuple[int, ...]]],
+        said: dict[object, tuple[int, int, tuple[int, ...]]],
     ) -> None:
         """Take over what was said of rows with the same amounts; judge the others, and remember."""
         amounts, codes, base = self._state.nodes.amounts, self.codes, self.base
         others: list[int] = []
+        resources = self._said_of
         for row in rows:
             known = int(codes[row])
             if known and (known == ABSENT or self._stages[known] < self._lively_from):
                 # Pods don't change that.
                 continue
-            found = said.get(amounts.at(row))
+            found = said.get(amounts.key(NodeRow(row), resources))
             if found is None or (known and not found[0]):
                 # The latter: what only nodes change was never worked out.
                 others.append(row)
@@ -291,7 +293,7 @@ class RowPart:
             self._remember(others, said)
 
     def _remember(
-        self, rows: list[int], said: dict[bytes, tuple[int, int, tuple[int, ...]]]
+        self, rows: list[int], said: dict[object, tuple[int, int, tuple[int, ...]]]
     ) -> None:
         if len(said) >= _REMEMBERED:
             said.clear()
@@ -301,7 +303,7 @@ class RowPart:
             weights = (score.weight for score in self._lively)
             # Those that are normalised come last, and are not part of the sum.
             total = sum(w * value for w, value in zip(weights, values, strict=False))
-            said[amounts.at(row)] = int(self.codes[row]), total, values
+            said[amounts.key(NodeRow(row), self._said_of)] = int(self.codes[row]), total, values
 
     def _judge(self, profile: Profile, rows: Column, *, start: int, anew: bool) -> None:
         passed: npt.NDArray[np.intp] | None = None
@@ -407,16 +409,20 @@ class RowPart:
             *self._filter_reads[self._lively_from :],
             *(score.reads for score in lively),
         )
-        follows = all(
-            isinstance(read, str) and is_amount(read) for reads in repeated for read in reads.narrow
-        )
-        self._said = {} if follows else None
+        self._follow_amounts([read for reads in repeated for read in reads.narrow])
         every = (*self._filter_reads, *scores)
         for reads in every:
             if reads.counters or reads.presences or reads.wide_facts:
                 raise NotKeptError("wide")
             self._facts |= reads.facts
             self._surroundings.see(reads)
+
+    def _follow_amounts(self, reads: Sequence[NarrowRead]) -> None:
+        """Find out whether all that pods change follows from amounts of a few resources."""
+        columns = [read for read in reads if isinstance(read, str) and is_amount(read)]
+        resources = resources_of(columns) if len(columns) == len(reads) else None
+        self._said = None if not resources else {}
+        self._said_of = resources or ()
 
     def _grow(self) -> None:
         """Make room for rows that are new."""
@@ -452,11 +458,10 @@ class RowPart:
         yield from self.normalized(profile, feasible)
 
     @property
-    def nbytes(self) -> int:
-        """How much memory the columns take."""
-        scores = (*self._scores, *self._raw_scores)
-        columns: list[AnyColumn] = [self.codes, self.base, self._calm]
-        return sum(column.nbytes for column in (*columns, *(score.column for score in scores)))
+    def terms(self) -> Iterator[Term]:
+        """What it was made from, as plugins said it at PreFilter and PreScore."""
+        yield from (term for _, term in self._filters)
+        yield from (score.term for score in (*self._scores, *self._raw_scores))
 
 
 def _sorted(

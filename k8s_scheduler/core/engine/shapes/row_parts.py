@@ -7,10 +7,11 @@ PreScore tells: equal terms on equal places make equal columns.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.row_part import RowPart
+from k8s_scheduler.core.engine.shapes.sizes import size_of
 from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import Runtime
@@ -24,6 +25,10 @@ class RowParts:
         self._state = state
         self._runtime = runtime
         self._parts: WeakValueDictionary[object, RowPart] = WeakValueDictionary()
+        # What each takes; those whose terms can't be compared with others are here as well.
+        self._counted: dict[ref[RowPart], int] = {}
+        # How much memory all of them take.
+        self.nbytes = 0
 
     def get(
         self,
@@ -37,20 +42,30 @@ class RowParts:
             known = self._parts.get(key)
         except TypeError:
             # A term that is no value can't be compared with others.
-            return RowPart(self._state, self._runtime, profile, filters, scores)
+            made = RowPart(self._state, self._runtime, profile, filters, scores)
+            self.measure(made)
+            return made
         if known is not None and not known.is_lost:
             # One that can't catch up is lost from then on.
             with suppress(NotKeptError):
                 known.catch_up(profile, None)
                 return known
         made = self._parts[key] = RowPart(self._state, self._runtime, profile, filters, scores)
+        self.measure(made)
         return made
+
+    def measure(self, part: RowPart) -> None:
+        """Count what a part takes now."""
+        known = ref(part)
+        before = self._counted.get(known)
+        if before is None:
+            known, before = ref(part, self._went), 0
+        self._counted[known] = now = size_of(part)
+        self.nbytes += now - before
+
+    def _went(self, part: ref[RowPart]) -> None:
+        self.nbytes -= self._counted.pop(part)
 
     def clear(self) -> None:
         """Share nothing any more with those that are there."""
         self._parts.clear()
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory they take."""
-        return sum(part.nbytes for part in self._parts.values())

@@ -5,29 +5,38 @@ memory, and one that can't be kept is not tried again for a while. Whatever goes
 made or caught up, the plain evaluation decides: it knows better, or fails in the right words.
 """
 
+from collections import OrderedDict
 from typing import Final, TypeAlias
 
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError, count_error
 from k8s_scheduler.core.engine.shapes.evaluation import Evaluation
-from k8s_scheduler.core.engine.shapes.families import Answers, Family
+from k8s_scheduler.core.engine.shapes.families import Family
 from k8s_scheduler.core.engine.shapes.kin_cache import KinCache
 from k8s_scheduler.core.engine.shapes.one_off import OneOff
 from k8s_scheduler.core.engine.shapes.row_parts import RowParts
+from k8s_scheduler.core.engine.shapes.sizes import size_of, size_of_questions
 from k8s_scheduler.core.engine.shapes.tally import Tally
+from k8s_scheduler.core.framework.answers import Answers
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.framework.watch import Watch
+from k8s_scheduler.core.messages.incoming import LimitCaches
+from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
 
 DEFAULT_BYTES: Final = 128 * 1024 * 1024
 # Specs that were seen once are remembered up to this number.
 _SEEN: Final = 4096
+# An entry of these: the key is a digest or shorter.
+_SEEN_BYTES: Final = 320
 # Families without a kept shape are forgotten when there are so many.
 _FAMILIES: Final = 4096
+# Each time that so many more answers of a family were seen, it is measured.
+_MEASURED_EACH: Final = 256
 # Pods that plugins narrow to so few nodes are not worth it.
 _FEW: Final = 64
 # Pods of a shape that can't be kept come and go before it is tried again.
@@ -54,13 +63,19 @@ class ShapeCache:
         self._verdicts = verdicts
         self._max_bytes = max_bytes
         self._families: dict[_FamilyKey, Family] = {}
-        # In the order of their last use.
-        self._order: dict[tuple[_FamilyKey, Answers], int] = {}
+        # Those without a kept shape, in the order in which they lost it.
+        self._childless: dict[_FamilyKey, None] = {}
+        # In the order of their last use, with the bytes they take; and by family.
+        self._order: OrderedDict[tuple[_FamilyKey, Answers], int] = OrderedDict()
+        self._filed: dict[_FamilyKey, dict[Answers, None]] = {}
+        # What families take, and what all of these take together.
+        self._family_bytes: dict[_FamilyKey, int] = {}
         self._bytes = 0
         self._row_parts = RowParts(state, runtime)
         # Specs that were seen once; True for those that are not worth it.
         self._seen: dict[_FamilyKey, bool] = {}
         self._epoch = verdicts.epoch
+        self._label_epoch = state.nodes.labels.epoch
         self.tally = Tally()
         self._kins = KinCache(state, runtime, self._row_parts, self.tally)
 
@@ -69,13 +84,38 @@ class ShapeCache:
 
     @property
     def nbytes(self) -> int:
-        """How much memory the evaluations take."""
-        return self._bytes + self._row_parts.nbytes
+        """How much memory the evaluations take, with all that is kept to find them."""
+        seen = _SEEN_BYTES * len(self._seen)
+        return self._bytes + self._row_parts.nbytes + self._kins.nbytes + seen
+
+    def sizes(self) -> dict[str, tuple[int, int]]:
+        """Return what is kept of shapes, and of what was said of them: bytes, and what had to go.
+
+        Evaluations hold codes, which stand for verdicts.
+        """
+        verdicts = self._verdicts
+        return {
+            "evaluations": (self.nbytes, self.tally.dropped),
+            "verdicts": (verdicts.nbytes, verdicts.dropped),
+        }
+
+    def take_limit(self, message: LimitCaches) -> tuple[Instruction, ...]:
+        """Take another limit."""
+        self.limit(message.max_bytes)
+        return ()
+
+    def limit(self, max_bytes: int) -> None:
+        """Take no more memory than this from now on, whatever has to go."""
+        self._max_bytes = max_bytes
+        self._make_room()
 
     def clear(self) -> None:
         """Forget everything."""
         self._families.clear()
+        self._childless.clear()
         self._order.clear()
+        self._filed.clear()
+        self._family_bytes.clear()
         self._seen.clear()
         self._kins.clear()
         self._row_parts.clear()
@@ -96,10 +136,11 @@ class ShapeCache:
     def find(self, profile: Profile, queued: QueuedPod, watch: Watch | None = None) -> Known | None:
         """Return what is known of a pod, up to date; None if it has to be judged from scratch."""
         self._verdicts.forget()
-        if self._verdicts.epoch != self._epoch:
-            # Codes have got another meaning.
+        labels = self._state.nodes.labels
+        if self._verdicts.epoch != self._epoch or labels.epoch != self._label_epoch:
+            # Codes, or the ids of label values, have got another meaning.
             self.clear()
-            self._epoch = self._verdicts.epoch
+            self._epoch, self._label_epoch = self._verdicts.epoch, labels.epoch
         key = (profile.scheduler_name, queued.shape.spec)
         family = self._families.get(key) or self._found(key)
         if family is None:
@@ -123,7 +164,10 @@ class ShapeCache:
             self._file(key, family, known, queued)
             return known
         place = (key, answers)
-        self._order[place] = self._order.pop(place)
+        self._order.move_to_end(place)
+        if known.is_used():
+            self._measure(key, family, place, known)
+            self._make_room()
         return known
 
     def _of_kin(
@@ -143,9 +187,9 @@ class ShapeCache:
         if is_not_worth_it is not False:
             return None
         del self._seen[key]
-        if len(self._families) >= _FAMILIES:
-            self._families = {k: family for k, family in self._families.items() if family.members}
         family = self._families[key] = Family()
+        self._measure_family(key, family)
+        self._leave(key)
         return family
 
     def pass_over(
@@ -183,6 +227,9 @@ class ShapeCache:
             if len(family.seen) >= _SEEN:
                 family.seen.clear()
             family.seen[answers] = 0 if waiting is None else waiting - 1
+            if waiting is None and not len(family.seen) % _MEASURED_EACH:
+                self._measure_family(key, family)
+                self._make_room()
             return None
         return self._make(key, family, profile, queued)
 
@@ -212,28 +259,76 @@ class ShapeCache:
         """Keep an evaluation under what the pod answers; whom the family has forgotten is gone."""
         answers = family.answers(self._state, queued)
         family.members[answers] = made
-        self._order = {
-            place: size
-            for place, size in self._order.items()
-            if place[0] != key or place[1] in family.members
-        }
-        self._order.pop((key, answers), None)
-        self._order[key, answers] = made.nbytes
-        self._bytes = sum(self._order.values())
+        # It may have been dropped meanwhile for want of shapes.
+        self._families[key] = family
+        self._childless.pop(key, None)
+        filed = self._filed.setdefault(key, {})
+        filed[answers] = None
+        if len(filed) != len(family.members):
+            # All that were made before the last new question.
+            for gone in [each for each in filed if each not in family.members]:
+                self._bytes -= self._order.pop((key, gone), 0)
+                del filed[gone]
+        place = (key, answers)
+        self._order[place] = self._order.pop(place, 0)
+        self._measure(key, family, place, made)
+
+    # Bytes
+
+    def _measure(
+        self,
+        key: _FamilyKey,
+        family: Family,
+        place: tuple[_FamilyKey, Answers],
+        made: Evaluation,
+    ) -> None:
+        """Count what an evaluation and its family take now."""
+        now = made.measure(self._row_parts)
+        self._bytes += now - self._order[place]
+        self._order[place] = now
+        self._measure_family(key, family)
+
+    def _measure_family(self, key: _FamilyKey, family: Family) -> None:
+        now = size_of(family) + size_of_questions(family.questions)
+        self._bytes += now - self._family_bytes.get(key, 0)
+        self._family_bytes[key] = now
 
     def _make_room(self) -> None:
-        while self.nbytes > self._max_bytes and (self._kins or len(self._order) > 1):
+        while self.nbytes > self._max_bytes:
             if self._kins.drop_oldest():
                 continue
-            key, answers = next(iter(self._order))
-            self._forget(key, answers)
-            self.tally.dropped += 1
+            if self._childless:
+                self._forget_family(next(iter(self._childless)))
+            elif len(self._order) > 1:
+                key, answers = next(iter(self._order))
+                self._forget(key, answers)
+                self.tally.dropped += 1
+            else:
+                return
 
     def _forget(self, key: _FamilyKey, answers: Answers) -> None:
         self._bytes -= self._order.pop((key, answers), 0)
+        filed = self._filed.get(key)
+        if filed is not None:
+            filed.pop(answers, None)
+            if not filed:
+                del self._filed[key]
         family = self._families.get(key)
         if family is not None:
             family.members.pop(answers, None)
+            if not family.members:
+                self._leave(key)
+
+    def _leave(self, key: _FamilyKey) -> None:
+        """Remember a family without a kept shape for a while: what was asked, what is no use."""
+        self._childless[key] = None
+        if len(self._childless) > _FAMILIES:
+            self._forget_family(next(iter(self._childless)))
+
+    def _forget_family(self, key: _FamilyKey) -> None:
+        del self._childless[key]
+        del self._families[key]
+        self._bytes -= self._family_bytes.pop(key)
 
 
 def _is_few(names: frozenset[NodeName] | None) -> bool:

@@ -159,7 +159,7 @@ def _scalar(state: Cache, name: str) -> int:
         case "held_terms":
             return state.pods.held_terms.version
         case "label_values":
-            return state.nodes.labels.value_count
+            return state.nodes.labels.generation
         case "node_count":
             return len(state.nodes)
     family, _, image = name.partition("/")
@@ -178,7 +178,7 @@ def _stamp_of(state: Cache) -> tuple[int, int, int]:
     """Return numbers that change with most of what is not noted as a fact."""
     return (
         state.pods.held_terms.version,
-        state.nodes.labels.value_count,
+        state.nodes.labels.generation,
         state.nodes.images.generation,
     )
 
@@ -194,6 +194,15 @@ def _may_be_another(step: FilterStep | ScoreStep, before: Term, after: Term) -> 
     """Return whether a term can take the place of another while everything else stays."""
     plain = not any(isinstance(t, Skip | Reject | Narrow | Verdict) for t in (before, after))
     return isinstance(step, FilterStep) and step.by_group and plain
+
+
+def are_equal(some: Mapping[str, Term], others: Mapping[str, Term]) -> bool:
+    """Return whether the same steps have equal terms; those that can't be compared are not."""
+    if some is others:
+        return True
+    return some.keys() == others.keys() and all(
+        term is others[name] or _equal(term, others[name]) for name, term in some.items()
+    )
 
 
 def _equal(one: Term, other: Term) -> bool:

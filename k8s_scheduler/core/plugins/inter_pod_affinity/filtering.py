@@ -19,8 +19,8 @@ from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
     counter_of,
     selections,
 )
-from k8s_scheduler.core.state.counters import Holding
 from k8s_scheduler.core.state.held_terms import TermKind
+from k8s_scheduler.core.state.picked_terms import Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class RequiredTerm:
             far=DomainCounts.of(
                 (term.topology_key, counter_of((term,), rows)) for term in anti_affinity
             ),
-            refusing=_refusing(newcomer, rows),
+            refusing=DomainCounts.of(newcomer.held_for(Purpose.REFUSING, rows)),
         )
 
     def rejects_nothing(self, rows: RowsView) -> bool:
@@ -122,14 +122,6 @@ def _near(affinity: tuple[Selection, ...], rows: RowsView) -> DomainCounts:
         return NO_COUNTS
     counter = counter_of(affinity, rows)
     return DomainCounts.of((term.topology_key, counter) for term in affinity)
-
-
-def _refusing(newcomer: Newcomer, rows: RowsView) -> DomainCounts:
-    return DomainCounts.of(
-        (term.topology_key, rows.counter(Holding(term)))
-        for term in newcomer.terms_picking_it(rows)
-        if term.kind is TermKind.REQUIRED_ANTI_AFFINITY
-    )
 
 
 def _any_counted(counts: DomainCounts, rows: RowsView) -> Mask | None:

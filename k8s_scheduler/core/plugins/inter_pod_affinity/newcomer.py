@@ -6,15 +6,16 @@ known, however its selector reads. The terms of placed pods ask for the labels o
 namespace instead, and take a namespace that is not known for one without labels.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.label_selectors import EVERYTHING, NOTHING, Requirements, matches
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.views import RowsView
-from k8s_scheduler.core.state.counters import Counter, Matching
+from k8s_scheduler.core.state.counters import Counter, Holding, Matching
 from k8s_scheduler.core.state.held_terms import PodTerm, TermKind
+from k8s_scheduler.core.state.picked_terms import PickedTerms, Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,15 @@ class Newcomer:
             return False
         return self.pod.is_selected_by(term.labels)
 
-    def terms_picking_it(self, rows: RowsView) -> list[PodTerm]:
+    def terms_picking_it(self, rows: RowsView) -> PickedTerms:
         """Return the terms of placed pods that pick this pod."""
         return rows.terms_picking(self.pod, self.namespace_labels)
+
+    def held_for(self, purpose: Purpose, rows: RowsView) -> Iterator[tuple[str, Counter]]:
+        """Yield what adds up terms of placed pods that pick this pod, by topology key."""
+        picked = self.terms_picking_it(rows)
+        for key in picked.keys.get(purpose, ()):
+            yield key, rows.counter(Holding(picked, purpose, key))
 
 
 def selections(terms: tuple[PodTerm, ...], kind: TermKind, rows: RowsView) -> tuple[Selection, ...]:

@@ -20,8 +20,9 @@ from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
     counter_of,
     selections,
 )
-from k8s_scheduler.core.state.counters import Counter, Holding
+from k8s_scheduler.core.state.counters import Counter
 from k8s_scheduler.core.state.held_terms import PodTerm, TermKind
+from k8s_scheduler.core.state.picked_terms import Purpose
 
 # How a preferred term's weight counts.
 _SIGNS = {TermKind.PREFERRED_AFFINITY: 1, TermKind.PREFERRED_ANTI_AFFINITY: -1}
@@ -29,7 +30,7 @@ _SIGNS = {TermKind.PREFERRED_AFFINITY: 1, TermKind.PREFERRED_ANTI_AFFINITY: -1}
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """So much for each of the counted pods in a node's domain."""
+    """So much for each that is counted in a node's domain."""
 
     topology_key: str
     counter: Counter
@@ -65,14 +66,16 @@ def _wishes_of_newcomer(pod: PodView, rows: RowsView) -> Iterator[Wish]:
 def _wishes_of_placed(
     pod: PodView, rows: RowsView, hard_pod_affinity_weight: int
 ) -> Iterator[Wish]:
-    for term in Newcomer.of(pod, rows).terms_picking_it(rows):
-        if term.kind in _SIGNS:
-            weight = _SIGNS[term.kind] * term.weight
-        elif term.kind is TermKind.REQUIRED_AFFINITY and hard_pod_affinity_weight:
-            weight = hard_pod_affinity_weight
-        else:
-            continue
-        yield Wish(term.topology_key, rows.counter(Holding(term)), weight)
+    newcomer = Newcomer.of(pod, rows)
+    for purpose, weight in (
+        # The weights of these are in the counts.
+        (Purpose.ATTRACTING, 1),
+        (Purpose.REPELLING, -1),
+        (Purpose.NEEDING, hard_pod_affinity_weight),
+    ):
+        if weight:
+            for key, counter in newcomer.held_for(purpose, rows):
+                yield Wish(key, counter, weight)
 
 
 def row_scores(found: tuple[Wish, ...], rows: RowsView) -> Scores:

@@ -5,9 +5,8 @@ a pod's volumes are told in at most two ways. Claims without a volume count as o
 class's driver will make; its handle is made up, and the same for all pods with that claim.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from collections.abc import Iterable
+from typing import Final, Protocol, TypeAlias
 
 from k8s_scheduler.api.csi_translation import (
     IN_TREE_BY_NAME,
@@ -38,13 +37,22 @@ class MissingClaimError(Exception):
     """A claim that the pod can't do without is not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The pod whose volumes are asked about; `controls` tells its own claims from others."""
+class Owner(Protocol):
+    """The pod whose volumes are asked about; its name is asked for only if a claim has it."""
 
-    namespace: str
-    name: str
-    controls: Callable[[ObjectMeta], bool]
+    @property
+    def namespace(self) -> str:
+        """Where it lives."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    def controls(self, metadata: ObjectMeta) -> bool:
+        """Return whether it is the controlling owner of a claim."""
+        ...
 
 
 def attachable(
@@ -62,7 +70,7 @@ def attachable(
     """
     found: Attachable = {}
     for volume in volumes:
-        used = claim_of(volume, owner.name)
+        used = claim_of(volume, owner)
         if used is None:
             found.update(_in_tree_disk(volume, on_csi_node=on_csi_node))
             continue

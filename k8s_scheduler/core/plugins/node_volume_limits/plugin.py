@@ -19,7 +19,6 @@ import numpy as np
 
 from k8s_scheduler.api.csi_translation import in_tree_plugin
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.meta import ObjectMeta, PodUid
 from k8s_scheduler.api.storage import CsiDriver
 from k8s_scheduler.core.framework.csi_nodes import CsiColumn, CsiFacts, CsiNodes
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
@@ -31,7 +30,6 @@ from k8s_scheduler.core.framework.views import Codes, Mask, RowsView
 from k8s_scheduler.core.plugins.node_volume_limits.attachable import (
     Attachable,
     MissingClaimError,
-    Owner,
     attachable,
 )
 from k8s_scheduler.core.plugins.node_volume_limits.attachments import (
@@ -169,9 +167,8 @@ def _exceeded(term: LimitsTerm, suspects: Mask, rows: RowsView) -> list[int]:
 
 
 def _demand(pod: PodView, rows: RowsView, *, on_csi_node: bool) -> Demand:
-    owner = Owner(pod.namespace, pod.name, pod.controls)
     try:
-        volumes = attachable(pod.volumes, owner, rows, on_csi_node=on_csi_node, must_exist=True)
+        volumes = attachable(pod.volumes, pod, rows, on_csi_node=on_csi_node, must_exist=True)
     except MissingClaimError as error:
         return Demand({}, rejection=missing_claim(str(error)))
     except StatusError as error:
@@ -195,17 +192,9 @@ def _counts(
     """Return, by driver, how many volumes would be new on a row and how many are there."""
     used: Attachable = {}
     for user in rows.volume_users(row).values():
-        owner = Owner(user.namespace, user.name, _controlled_by(user.uid))
-        used |= attachable(user.volumes, owner, rows, on_csi_node=True, must_exist=False)
+        used |= attachable(user.volumes, user, rows, on_csi_node=True, must_exist=False)
     others = attached(index, rows.name_of(row), rows)
     held = Counter(used.values())
     held.update(driver for name, driver in others.items() if name not in used)
     new = Counter(driver for name, driver in demand.volumes.items() if name not in used)
     return new, held
-
-
-def _controlled_by(uid: PodUid) -> Callable[[ObjectMeta], bool]:
-    def controls(metadata: ObjectMeta) -> bool:
-        return any(o.controller and o.uid == uid for o in metadata.owner_references or ())
-
-    return controls

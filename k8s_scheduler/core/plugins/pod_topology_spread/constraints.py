@@ -75,6 +75,4 @@ def _selector(constraint: TopologySpreadConstraint, pod: PodView) -> Requirement
     selector = requirements_of(constraint.label_selector)
     if selector is NOTHING or not constraint.match_label_keys:
         return selector
-    labels = pod.labels
-    same = {key: labels[key] for key in constraint.match_label_keys if key in labels}
-    return (*pairs_of(same), *selector)
+    return (*pairs_of(pod.labels_of(constraint.match_label_keys)), *selector)

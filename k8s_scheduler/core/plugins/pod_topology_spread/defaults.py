@@ -34,12 +34,6 @@ _SYSTEM_CONSTRAINTS: Final = (
     TopologySpreadConstraint(3, HOSTNAME, SCHEDULE_ANYWAY),
     TopologySpreadConstraint(5, ZONE, SCHEDULE_ANYWAY),
 )
-# Owners whose selector counts, by (apiVersion, kind); the API server knows no other version.
-_CONTROLLERS: Final[Mapping[tuple[str, str], Kind]] = {
-    ("v1", "ReplicationController"): Kind.REPLICATION_CONTROLLER,
-    ("apps/v1", "ReplicaSet"): Kind.REPLICA_SET,
-    ("apps/v1", "StatefulSet"): Kind.STATEFUL_SET,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +65,12 @@ def default_selector(pod: PodView, rows: RowsView) -> Requirements:
     """Return what selects the pod: its services and its owner. Empty if nothing does."""
     pairs = _pairs_of_services(pod, rows)
     owner = pod.controller
-    kind = None if owner is None else _CONTROLLERS.get((owner.api_version, owner.kind))
-    if owner is None or kind is None:
+    if owner is None:
         return pairs_of(pairs)
-    found = rows.object(kind, pod.namespace, owner.name)
+    found = rows.object(owner.kind, pod.namespace, owner.name)
     if found is None:
         return pairs_of(pairs)
-    if kind is Kind.REPLICATION_CONTROLLER:
+    if owner.kind is Kind.REPLICATION_CONTROLLER:
         # Of two values for one key the owner's counts, as if the services had never had it.
         return pairs_of({**pairs, **(found.spec.selector or {})})
     try:

@@ -94,7 +94,8 @@ class Census:
             size = rows.label_value_count + 1
             return np.bincount(included.ids, counts, minlength=size).astype(np.int64)
 
-        return self._sums.get((rows.count_version(self.counter),), sums)
+        # Nodes that do not count are looked up, too, in domains that may be new.
+        return self._sums.get((rows.count_version(self.counter), rows.label_generation), sums)
 
     def domains(self, rows: RowsView) -> Ids:
         """Return the ids of the domains that counting nodes are in."""

@@ -10,6 +10,7 @@ built-in default constraints ignore nobody; a node without one of their keys is 
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import add
 from typing import Final
@@ -93,6 +94,7 @@ class SoftTerm:
     ) -> "SoftTerm":
         """Weigh the constraints by the feasible nodes, and find out which nodes count."""
         nodes = _Nodes.of(pod, constraints, feasible, needs_all_keys=needs_all_keys)
+        included = nodes.included(constraints, feasible)
         spreads = []
         for constraint in constraints:
             counter = counter_of(constraint, pod.namespace, feasible)
@@ -101,7 +103,7 @@ class SoftTerm:
                 spreads.append(SoftSpread(constraint, _weight(size), counter))
                 continue
             size = nodes.domain_count(constraint, feasible)
-            census = Census(constraint.key, counter, nodes.included(constraint, feasible))
+            census = Census(constraint.key, counter, next(included))
             spreads.append(SoftSpread(constraint, _weight(size), census))
         return cls(tuple(spreads), needs_all_keys, not nodes.is_key_missing)
 
@@ -193,14 +195,34 @@ class _Nodes:
         empty = feasible.label_id("")
         return found + (empty < 0 or not np.count_nonzero(ids == empty))
 
-    def included(self, constraint: Constraint, feasible: RowsView) -> Included | None:
-        """Return the nodes, feasible or not, whose pods count; None if simply all do."""
+    def included(
+        self, constraints: tuple[Constraint, ...], feasible: RowsView
+    ) -> Iterator[Included | None]:
+        """Yield the nodes, feasible or not, whose pods count; None if simply all do.
+
+        For each constraint but those by hostname, of which all nodes count. What is the same for
+        several is looked up once: there may be thousands.
+        """
+        by_domain = tuple(c for c in constraints if c.key != HOSTNAME)
+        if not by_domain:
+            return
         everywhere = feasible.all_nodes
-        (mask,) = self.inclusion.masks((constraint,), everywhere)
-        if not self.is_key_missing:
-            return mask if mask is None else Included.of(mask, everywhere.label(constraint.key))
-        if self.needs_all_keys:
-            mask = both(mask, mask_of_keys(self.keys, everywhere))
+        has_keys: Mask | None = None
+        if self.is_key_missing and self.needs_all_keys:
+            has_keys = mask_of_keys(self.keys, everywhere)
+        masks = self.inclusion.masks(by_domain, everywhere)
+        for constraint, mask in zip(by_domain, masks, strict=True):
+            yield self._included(constraint, mask, has_keys, everywhere)
+
+    def _included(
+        self,
+        constraint: Constraint,
+        mask: Mask | None,
+        has_keys: Mask | None,
+        everywhere: RowsView,
+    ) -> Included | None:
+        if self.needs_all_keys or not self.is_key_missing:
+            mask = both(mask, has_keys)
             return mask if mask is None else Included.of(mask, everywhere.label(constraint.key))
         ids = everywhere.label(constraint.key)
         empty = everywhere.label_id("")

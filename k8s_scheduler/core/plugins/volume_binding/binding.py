@@ -6,11 +6,12 @@ be provisioned on the node.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
 
+from k8s_scheduler.api.annotations import BOUND_BY_CONTROLLER
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.storage import (
     ClaimReference,
@@ -25,8 +26,6 @@ from k8s_scheduler.core.framework.plugin import ObjectPatch
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views import RowsView
 from k8s_scheduler.core.plugins.volume_binding.findings import PodVolumes
-
-BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def claims_of(pod: PodView, rows: RowsView) -> PodClaims | Reason | None:
     """
     claims = []
     for volume in pod.volumes:
-        used = claim_of(volume, pod.name)
+        used = claim_of(volume, pod)
         if used is None:
             continue
         claim: PersistentVolumeClaim | None = rows.object(

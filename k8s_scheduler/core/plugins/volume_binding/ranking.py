@@ -156,12 +156,12 @@ class Ranking:
         # asked for all labels here, no new id means that the same values have the same ids.
         for key in self._pins:
             rows.label(key)
-        layout, count = rows.layout, rows.label_value_count
+        layout, generation = rows.layout, rows.label_generation
         known = self._inputs
-        anew = known is None or known[0] is not layout or known[1] != count
+        anew = known is None or known[0] is not layout or known[1] != generation
         for pins in self._pins.values():
             pins.look_up(rows, anew=anew)
-        self._inputs = (layout, count)
+        self._inputs = (layout, generation)
 
 
 def _present(ranks: Ranks) -> Ranks:

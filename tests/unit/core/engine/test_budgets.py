@@ -6,6 +6,7 @@ import pytest
 from k8s_scheduler.api.ports import host_ports
 from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.api.workloads import PodDisruptionBudget
+from k8s_scheduler.core.engine import victims
 from k8s_scheduler.core.engine.victims import Budgets
 from k8s_scheduler.core.state.delta import PlacedPod
 from tests.builders import make_pod
@@ -32,8 +33,19 @@ def placed(name, **labels):
     return PlacedPod(pod, pod_requests(pod), host_ports(pod))
 
 
+def listing(budgets):
+    """Return what lists these budgets by namespace, always the same tuples."""
+    by_namespace = {}
+    for found in budgets:
+        by_namespace[found.metadata.namespace] = (
+            *by_namespace.get(found.metadata.namespace, ()),
+            found,
+        )
+    return lambda namespace: by_namespace.get(namespace, ())
+
+
 def forbidden(budgets, *pods):
-    violating, harmless = Budgets(budgets).divide(pods)
+    violating, harmless = Budgets().divide(pods, listing(budgets))
     assert sorted(p.uid for p in (*violating, *harmless)) == sorted(p.uid for p in pods)
     return [p.pod.metadata.name for p in violating]
 
@@ -47,9 +59,9 @@ def test_a_budget_is_used_up_in_the_order_of_the_pods():
 
 
 def test_each_division_starts_with_full_budgets():
-    budgets = Budgets([budget(1)])
+    budgets, listed = Budgets(), listing([budget(1)])
     for _ in range(2):
-        violating, _ = budgets.divide([placed("a", app="x")])
+        violating, _ = budgets.divide([placed("a", app="x")], listed)
         assert violating == []
 
 
@@ -88,3 +100,38 @@ def test_several_budgets_count_up_to_the_first_that_is_exceeded():
     # The other way round it takes from the first before it exceeds the second.
     assert forbidden([of_tier, budget(1)], *pods) == ["b", "c"]
     assert forbidden([budget(2), of_tier], *pods) == ["c"]
+
+
+def test_other_budgets_of_a_namespace_are_read_when_they_have_changed():
+    budgets = Budgets()
+    pods = [placed("a", app="x")]
+    assert budgets.divide(pods, listing([budget(1)])) == ([], pods)
+    assert budgets.divide(pods, listing([budget(0)])) == (pods, [])
+
+
+def test_budgets_of_other_namespaces_and_labels_are_not_looked_at(monkeypatch):
+    looked = []
+    monkeypatch.setattr(victims, "matches", lambda *args: looked.append(args) or True)
+    asked = []
+    many = [
+        budget(0, {"matchLabels": {"app": f"y{i}"}}, namespace=f"ns{i % 2}") for i in range(200)
+    ]
+    listed = listing([*many, budget(0, {"matchLabels": {"app": "y"}}), budget(0)])
+
+    def listing_asked(namespace):
+        asked.append(namespace)
+        return listed(namespace)
+
+    violating, _ = Budgets().divide([placed(n, app="x") for n in "abc"], listing_asked)
+    assert [p.pod.metadata.name for p in violating] == ["a", "b", "c"]
+    assert (asked, len(looked)) == (["default"], 3)
+
+
+def test_budgets_found_by_different_labels_count_in_the_order_of_their_names():
+    """The first one that forbids it ends the counting: the later ones keep what they have."""
+    both = {"app": "x", "tier": "t"}
+    first = budget(0, {"matchLabels": {"tier": "t"}})
+    second = budget(1, X)
+    pods = [placed("a", **both), placed("b", app="x"), placed("c", app="x")]
+    assert forbidden([first, second], *pods) == ["a", "c"]
+    assert forbidden([second, first], *pods) == ["a", "b", "c"]

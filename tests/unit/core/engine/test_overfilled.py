@@ -277,3 +277,68 @@ class TestNoRace:
         other.pod(bound("s", "1", by="three").obj())
         assert other.counted() == {}
         assert other.overfilled_nodes() == 1
+
+
+class TestOtherResources:
+    """What only some nodes have, or none: looked at when a pod or the node brings it up."""
+
+    GPU = "example.com/gpu"
+
+    def node(self, h, **more):
+        node = make_node("n").offers(cpu="4", memory="8Gi", pods="110")
+        node.raw["status"]["allocatable"] |= more
+        h.node(node.obj())
+
+    def taker(self, name, **amounts):
+        return bound(name, "1", scheduled=False).request(**amounts)
+
+    def test_a_node_that_offers_it_no_more(self, h):
+        self.node(h, **{self.GPU: "2"})
+        h.pod(self.taker("p", **{self.GPU: "2"}).obj())
+        assert h.overfilled_nodes() in (None, 0)
+        self.node(h)
+        assert h.counted() == {("allocatable", "other", "nobody"): 1}
+        self.node(h, **{self.GPU: "2"})
+        assert h.overfilled_nodes() == 0
+
+    def test_a_pod_that_took_it_leaves(self, h):
+        pod = self.taker("p", **{self.GPU: "2"}).obj()
+        h.pod(pod)
+        assert h.overfilled_nodes() == 1
+        h.pod(bound("q", "1", scheduled=False).obj())
+        assert h.counted() == {("direct", "other", "nobody"): 1}
+        h.drop_pod(pod)
+        assert h.overfilled_nodes() == 0
+
+    def test_a_pod_that_is_resized_takes_it_no_more(self, h):
+        h.pod(self.taker("p", **{self.GPU: "2"}).obj())
+        h.pod(bound("p", "1", scheduled=False).obj())
+        assert h.overfilled_nodes() == 0
+
+    def test_the_node_goes_and_comes(self, h):
+        h.pod(self.taker("p", **{self.GPU: "2"}).obj())
+        h.drop_node("n")
+        assert h.overfilled_nodes() == 0
+        self.node(h)
+        assert h.overfilled_nodes() == 1
+        assert h.counted() == {("direct", "other", "nobody"): 1, ("found", "other", "nobody"): 1}
+
+    def test_a_core_that_is_restored_knows_it(self, h):
+        h.pod(self.taker("p", **{self.GPU: "2"}).obj())
+        checkpoint = h.core.checkpoint()
+        h.metrics = Metrics()
+        h.core = Scheduler(Setup(profiles=(profile(),)), metrics=h.metrics.scheduler)
+        h.tell(Restore(h.now, checkpoint))
+        assert h.overfilled_nodes() == 1
+        assert h.counted() == {}
+        h.drop_pod(self.taker("p").obj())
+        assert h.overfilled_nodes() == 0
+
+    def test_the_log_names_a_few_of_many(self, h):
+        pod = bound("p", "1", scheduled=False)
+        requests = pod.raw["spec"]["containers"][0]["resources"]["requests"]
+        requests |= {f"example.com/{number}": "1" for number in range(300)}
+        h.pod(pod.obj())
+        (log,) = h.complaints()
+        assert log.fields["amounts"].endswith("1 of 0 and 284 more")
+        assert len(log.fields["amounts"]) < 500

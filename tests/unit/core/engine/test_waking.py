@@ -270,6 +270,81 @@ def test_a_promised_pod_that_is_relabelled_wakes(h):
     assert h.parked_in_vain() == []
 
 
+# Who could preempt
+
+
+def parked_pair(h, first):
+    """Park a more important pod that can't preempt, and one of its shape that could."""
+    h.node(zoned("n1").obj())
+    h.pod(make_pod("vip").request(cpu="4").priority(1000).on("n1").obj())
+    h.pod(first.obj())
+    h.pod(make_pod("b").request(cpu="4").priority(100).obj())
+    h.settle()
+    assert h.parked() == ["a", "b"]
+    assert only(Evict, h.out) == []
+
+
+def make_b_able_to_preempt(h):
+    h.pod(make_pod("low").request(cpu="4").priority(1).on("n2").obj())
+    h.node(zoned("n2").obj())
+    h.settle()
+    return [(evict.name, evict.victim.name) for evict in only(Evict, h.out)]
+
+
+def test_a_pod_that_could_preempt_is_woken_though_a_more_important_one_of_its_shape_never_does(h):
+    never = make_pod("a").request(cpu="4").priority(200)
+    never.raw["spec"]["preemptionPolicy"] = "Never"
+    parked_pair(h, never)
+    assert make_b_able_to_preempt(h) == [("b", "low")]
+    # The other one was not tried in vain.
+    assert h.core._queue.get("uid-a").attempts == 1
+
+
+def test_a_pod_that_could_preempt_is_woken_though_a_more_important_one_waits_for_victims(h):
+    h.node(zoned("n0").obj())
+    h.pod(make_pod("victim").request(cpu="4").priority(150).on("n0").obj())
+    h.pod(make_pod("a").request(cpu="4").priority(200).obj())
+    h.settle()
+    assert [evict.victim.name for evict in only(Evict, h.out)] == ["victim"]
+    h.out.clear()
+    h.pod(make_pod("b").request(cpu="4").priority(100).obj())
+    h.settle()
+    assert only(Evict, h.out) == []
+    assert make_b_able_to_preempt(h) == [("b", "low")]
+
+
+def test_a_pod_whose_promise_came_to_nothing_is_woken_to_preempt_again(h):
+    """Its victim is gone, and somebody more important has taken the room."""
+    h.node(zoned("n1").obj())
+    a = make_pod("a").request(cpu="4").priority(200)
+    h.pod(make_pod("vip").request(cpu="4").priority(1000).on("n1").obj())
+    h.pod(promised(a, "n1").obj())
+    h.core._cache.nominate(a.obj(), "n1")
+    h.settle()
+    h.core._cache.nominate(a.obj(), "n1")
+    h.pod(make_pod("low").request(cpu="4").priority(1).on("n2").obj())
+    h.node(zoned("n2").obj())
+    h.settle()
+    assert [(evict.name, evict.victim.name) for evict in only(Evict, h.out)] == [("a", "low")]
+
+
+def test_only_so_many_groups_of_a_shape_are_asked_at_an_event(h, monkeypatch):
+    monkeypatch.setattr(waking, "PEERS_ASKED", 2)
+    asked = []
+    h.node(zoned("n1", cpu="1").obj())
+    for priority in range(5):
+        h.pod(make_pod(f"p{priority}").request(cpu="4").priority(priority).obj())
+    h.settle()
+    waker = h.core._parked.waker
+    original = waker._could_make_room
+    monkeypatch.setattr(
+        waker, "_could_make_room", lambda *a: asked.append(a[1].uid) or original(*a)
+    )
+    h.node(zoned("n1", cpu="2").obj())
+    h.settle()
+    assert asked == ["uid-p4", "uid-p3"]
+
+
 # What costs nothing
 
 
@@ -278,7 +353,7 @@ class Spy:
 
     def __init__(self, h, monkeypatch):
         self.rows = []
-        runtime = h.core._waker._runtime
+        runtime = h.core._parked.waker._runtime
         original = runtime.run_filters
 
         def run_filters(profile, pod, rows, *rest):

@@ -3,15 +3,20 @@
 import numpy as np
 import pytest
 
+from k8s_scheduler.core.engine.shapes.errors import NotKeptError
+from k8s_scheduler.core.engine.shapes.groups import Groups
 from k8s_scheduler.core.framework.dependencies import Declarations, Row
 from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views import RowsView, UndeclaredReadError
-from k8s_scheduler.core.state.amounts import MANY, OFFERED_AND_TAKEN, TAKEN_IN_SCORES, Work
+from k8s_scheduler.core.state.amount_names import OFFERED_AND_TAKEN, TAKEN_IN_SCORES
+from k8s_scheduler.core.state.amounts import MANY
 from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.kept_amounts import Work
 from tests.builders import make_node, make_pod
 
 RESOURCES = ("cpu", "memory")
+FAMILIES = ("allocatable/", "requested/", "non_zero/")
 WORKS = [
     Work(
         families,
@@ -92,3 +97,33 @@ def test_nothing_is_kept_for_a_few_rows_or_as_they_would_be(cache):
     assert view(cache, *columns, rows=many).kept(WORKS[0], RESOURCES) is not None
     delta = cache.delta(1)
     assert view(cache, *columns, rows=many, delta=delta).kept(WORKS[0], RESOURCES) is None
+
+
+class TestManyResources:
+    """Pods may ask for any number: what is read of them is taken down by families of columns."""
+
+    MANY_NAMES = tuple(f"example.com/{number}" for number in range(30))
+
+    @pytest.mark.parametrize("families", [OFFERED_AND_TAKEN, TAKEN_IN_SCORES])
+    def test_reads_stay_few(self, families):
+        reads = Reads()
+        view(Cache(), *FAMILIES, reads=reads).block(families, self.MANY_NAMES)
+        assert set(reads.narrow) <= {*FAMILIES, "pod_count"}
+        assert set(families.names) <= set(reads.narrow)
+
+    def test_whoever_declared_families_may_read_any(self):
+        declared = Declarations(Row(name) for name in FAMILIES)
+        for families in (OFFERED_AND_TAKEN, TAKEN_IN_SCORES):
+            assert declared.cover_block(families, self.MANY_NAMES)
+            assert not declared.cover_block(families, ("pods", *self.MANY_NAMES))
+
+    def test_whoever_declared_columns_may_read_these(self):
+        declared = Declarations([Row("allocatable/cpu"), Row("requested/cpu")])
+        assert declared.cover_block(OFFERED_AND_TAKEN, ("cpu",))
+        assert not declared.cover_block(OFFERED_AND_TAKEN, ("cpu", "memory"))
+        with pytest.raises(UndeclaredReadError, match=r"requested/example\.com/0"):
+            view(Cache(), "allocatable/").block(OFFERED_AND_TAKEN, self.MANY_NAMES)
+
+    def test_rows_are_not_grouped_by_columns_that_have_no_name(self):
+        with pytest.raises(NotKeptError, match="many_columns"):
+            Groups(Cache()).add_keys({"allocatable/": None})

@@ -12,14 +12,14 @@ from k8s_scheduler.core.framework.views import RowsView, UndeclaredReadError
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counters import Holding, Matching
 from k8s_scheduler.core.state.facts import LABELS, PODS
-from k8s_scheduler.core.state.held_terms import terms_of
+from k8s_scheduler.core.state.picked_terms import NOT_PICKED, Purpose
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import away
 
 WEB = (("default",), pairs_of({"app": "web"}))
 LIVELY = Matching((WEB,), with_terminating=False)
 ALL = Matching((WEB,), with_terminating=True)
-HELD = Holding(terms_of(away(make_pod("p"), app="web").obj())[0])
+HELD_BY_NOBODY = Holding(NOT_PICKED, Purpose.REFUSING, "zone")
 
 
 @pytest.fixture
@@ -56,7 +56,10 @@ def test_counts_of_the_rows_in_view(cache, rows):
         counter = seen.counter(counted)
         assert seen.count_here(counter).tolist() == [by_row[row] for row in rows]
         assert seen.count_near(counter, "zone").tolist() == [near[counted][row] for row in rows]
-    held = seen.counter(HELD)
+    newcomer = PodView(make_pod("new").label(app="web").obj())
+    picked = seen.terms_picking(newcomer, {})
+    (key,) = picked.keys[Purpose.REFUSING]
+    held = seen.counter(Holding(picked, Purpose.REFUSING, key))
     assert seen.count_here(held).tolist() == [[0, 0, 1, 0][row] for row in rows]
     assert seen.has_label("zone").tolist() == [row != 3 for row in rows]
 
@@ -90,7 +93,7 @@ def test_nobody_writes_to_the_state_through_a_view(cache):
     [
         (ALL, ["pods/terminating", "pods/terms"], "pods/labels"),
         (LIVELY, ["pods/labels", "pods/terms"], "pods/terminating"),
-        (HELD, ["pods/labels", "pods/terminating"], "pods/terms"),
+        (HELD_BY_NOBODY, ["pods/labels", "pods/terminating"], "pods/terms"),
     ],
 )
 def test_counts_have_to_be_declared(cache, counted, columns, missing):

@@ -275,3 +275,13 @@ class TestUnplaced:
         cluster.bind("p", "a")
         self.look_for(cluster, 30)
         assert cluster.told().unplaced.feasible_for_us == 0
+
+
+def test_a_pod_that_we_would_not_try_is_a_finding_of_its_own():
+    cluster = two_nodes()
+    labels = {f"l{i}": "v" for i in range(1001)}
+    cluster.pod(make_pod("p").label(**labels).request(cpu="1").obj())
+    cluster.bind("p", "a")
+    told = cluster.told()
+    assert (told.agreed, told.results["failed"]) == (0, 1)
+    assert "podLimits.labels" in cluster.cases()[0].reason

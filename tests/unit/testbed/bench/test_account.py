@@ -48,6 +48,26 @@ def test_a_pod_comes_is_bound_and_has_its_event(tmp_path):
     assert account.requests == {"create pods": 1, "create pods/binding": 1, "create events": 1}
 
 
+def test_pods_are_in_the_order_in_which_their_bindings_came_in(tmp_path):
+    """Several are written at a time, and the last that came in may be written first."""
+
+    def binding(name, received, written_at):
+        at = f"2026-01-01T00:00:{received:09.6f}Z"
+        more = {"requestReceivedTimestamp": at}
+        return line("create", "pods", name, written_at, subresource="binding", **more)
+
+    reader = written(
+        tmp_path / "log",
+        binding("second", 1.2, 1.3),
+        binding("first", 1.1, 1.4),
+        event("first.1", 2),
+        event("second.1", 2),
+    )
+    account = reader.catch_up()
+    assert sorted(account.bound, key=account.bound.get) == ["second", "first"]
+    assert sorted(account.asked, key=account.asked.get) == ["first", "second"]
+
+
 def test_an_event_about_something_else_does_not_stop_the_clock(tmp_path):
     """It may be written late: after the Binding that came of the next attempt."""
     reader = written(

@@ -32,10 +32,10 @@ def planned(*arguments):
     return matches(_parser().parse_args(arguments), said.append), said
 
 
-def test_by_default_five_workloads_of_5000_nodes_with_enough_arrivals_for_a_p99():
+def test_by_default_six_workloads_of_5000_nodes_with_enough_arrivals_for_a_p99():
     plan, said = planned()
     assert [match.scenario.name for match in plan] == list(DEFAULT)
-    assert len(plan) == 5
+    assert len(plan) == 6
     assert {(m.counts.nodes, m.counts.pods) for m in plan} == {(5000, PODS)}
     assert all(m.contestants == (OURS, UPSTREAM, NULL) for m in plan)
     assert all(m.counts.arriving >= 500 for m in plan)

@@ -73,6 +73,14 @@ def test_a_placement_that_breaks_a_rule_is_in_the_table():
     assert ours.split()[-4:] == ["470.0", "90%", "0.50", "3"]
 
 
+def test_how_much_was_decided_from_what_is_kept_is_in_the_table_and_in_the_file():
+    found = outcomes()
+    found[0].kept = [0.5, 0.98, 0.99]
+    ours = next(line for line in table(found) if OURS in line and line.startswith("basic"))
+    assert ours.split()[-1] == "98%"
+    assert as_json(found, {}, {}, took=1.0)["outcomes"][0]["kept_shares"] == [0.5, 0.98, 0.99]
+
+
 def test_what_the_set_up_does_not_show_stands_below():
     text = "\n".join(table(outcomes()))
     assert "fsync" in text

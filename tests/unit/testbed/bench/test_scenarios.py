@@ -18,6 +18,7 @@ NAMES = [
     "anti",
     "aff",
     "prefanti",
+    "deployment",
     "mixed",
     "churn",
     "preemption",
@@ -195,17 +196,30 @@ def test_a_mixed_cluster_has_fifty_shapes():
     assert set(shapes.values()) == {3}
 
 
-def test_owners_of_a_mixed_cluster_exist():
-    scenario = SCENARIOS["mixed"]
+@pytest.mark.parametrize(("name", "count"), [("mixed", SHAPES // 7), ("deployment", 10)])
+def test_replica_sets_that_pods_belong_to_exist(name, count):
+    scenario = SCENARIOS[name]
     owners = {
         owner["name"]
         for pod in scenario.make_pods(SHAPES)
-        for owner in pod["metadata"].get("ownerReferences", ())
+        for owner in pod["metadata"]["ownerReferences"]
+        if owner["kind"] == "ReplicaSet"
     }
     sets = {o["metadata"]["name"] for o in scenario.make_objects(5, 50) if o["kind"] != "Service"}
     services = {o["spec"]["selector"]["app"] for o in scenario.make_objects(5, 50)[::2]}
     assert owners == sets == services
-    assert len(owners) == SHAPES // 7
+    assert len(owners) == count
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_pod_belongs_to_a_controller_as_in_a_real_cluster(name):
+    scenario = SCENARIOS[name]
+    for pod in (*scenario.make_pods(20), *scenario.make_init_pods(5, 5)):
+        (owner,) = pod["metadata"]["ownerReferences"]
+        assert owner["controller"] is True
+        labels = pod["metadata"]["labels"]
+        assert ("pod-template-hash" in labels) == (owner["kind"] == "ReplicaSet")
+        assert ("batch.kubernetes.io/job-name" in labels) == (owner["kind"] == "Job")
 
 
 def test_what_is_recreated_goes_before_the_next_one_comes():

@@ -192,10 +192,28 @@ class TestKin:
         assert "big" not in nodes
         assert len(set(nodes[:NODES])) == NODES
 
-    def test_other_labels_make_other_kin(self):
+    def test_labels_that_no_plugin_asks_for_make_no_other_kin(self):
+        """Jobs of all sizes: each has its own name among its labels."""
         found = harness()
         for number, app in enumerate(("a", "b", "c")):
             pod = make_pod(f"p{number}").uid(f"p{number}").label(app=app)
             found.pod(pod.request(cpu=f"{number + 1}00m").obj())
             assert found.binds()
-        assert found.core.tally.akin == 0
+        assert found.core.tally.akin == 2
+
+    def test_labels_that_a_held_term_picks_make_other_kin(self):
+        found = harness()
+        for number in range(NODES):
+            shy = make_pod(f"shy{number}").uid(f"shy{number}").on(f"n{number}")
+            term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "a"}}}
+            shy.raw["spec"]["affinity"] = {"podAntiAffinity": {REQUIRED: [term]}}
+            found.pod(shy.obj())
+        put_into_zones(found, ["z"] * NODES)
+        akin = []
+        for number, app in enumerate("abbab"):
+            name = f"p{number}"
+            found.pod(make_pod(name).uid(name).label(app=app).request(cpu=f"{number}00m").obj())
+            # Nobody puts up with these.
+            assert bool(found.binds()) is (app == "b")
+            akin.append(found.core.tally.akin)
+        assert akin == [0, 1, 2, 2, 3]

@@ -1,0 +1,133 @@
+"""Pods whose binding the API server knows nothing of any more.
+
+A pod that is bound stays bound until it is gone. Only where the storage was restored from an older
+snapshot is it shown without a node again, under the same uid:
+
+    shown unbound after bound ──▶ gone for the core, and come again: it waits, its room is free
+         │ a bind of it is under way: a request of ours may yet be carried out
+         ▼
+      held back ──the bind failed for certain──▶ gone, and come again
+         │ the bind succeeded: before the restore, or after it?
+         ▼
+       read ──unbound──▶ gone, and come again      ──bound──▶ told as it is      ──none──▶ gone
+
+The core alone can't tell: to it a version without a node may simply be an older one, of which the
+watch tells late. Those that it knows to be bound although the watch has never shown it (they were
+read) are read again as well (`suspect`).
+"""
+
+import itertools
+from collections.abc import Callable
+
+import msgspec
+
+from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.messages.outgoing import ReadPod
+from k8s_scheduler.kube.pod_reader import ReadOutcome
+
+
+class _Doubt(msgspec.Struct):
+    """A pod as it was last shown, and what its end waits for."""
+
+    pod: Pod
+    # The number of the reading that counts; 0 while a bind is under way.
+    token: int = 0
+
+
+class Undone:
+    """All of them, by pod."""
+
+    def __init__(
+        self,
+        *,
+        is_binding: Callable[[PodUid], bool],
+        read: Callable[[ReadPod], None],
+        tell: Callable[[PodUid, Pod | None], None],
+    ) -> None:
+        self._is_binding = is_binding
+        self._read = read
+        self._tell = tell
+        self._doubts: dict[PodUid, _Doubt] = {}
+        # Below zero: attempts of the core are counted above.
+        self._tokens = itertools.count(-1, -1)
+
+    def __contains__(self, uid: PodUid) -> bool:
+        return uid in self._doubts
+
+    def changed(self, old: Pod | None, new: Pod) -> bool:
+        """Take a pod that is there; return whether the core need not be told of it as it is."""
+        uid = PodUid(new.metadata.uid)
+        doubt = self._doubts.get(uid)
+        if new.spec.node_name:
+            if doubt is not None:
+                del self._doubts[uid]
+            return False
+        if doubt is not None:
+            doubt.pod = new
+            if doubt.token:
+                # What is being read may be older than this.
+                doubt.token = next(self._tokens)
+            return True
+        if old is None or not old.spec.node_name:
+            return False
+        if self._is_binding(uid):
+            self._doubts[uid] = _Doubt(new)
+        else:
+            self._come_again(new)
+        return True
+
+    def gone(self, uid: PodUid) -> None:
+        """Take note that a pod is gone."""
+        self._doubts.pop(uid, None)
+
+    def bind_ended(self, uid: PodUid, *, bound: bool) -> None:
+        """Take the end of a bind; after the core was told of it."""
+        doubt = self._doubts.get(uid)
+        if doubt is None or doubt.token:
+            return
+        if bound:
+            self._ask(doubt)
+        else:
+            del self._doubts[uid]
+            self._come_again(doubt.pod)
+
+    def suspect(self, pod: Pod) -> None:
+        """Read a pod that the core knows otherwise than the watch has shown it."""
+        uid = PodUid(pod.metadata.uid)
+        if uid not in self._doubts:
+            doubt = self._doubts[uid] = _Doubt(pod)
+            if not self._is_binding(uid):
+                self._ask(doubt)
+
+    def remind(self) -> None:
+        """Ask again about those of which a reading has come to nothing; now and then."""
+        for doubt in self._doubts.values():
+            if doubt.token:
+                self._ask(doubt)
+
+    def was_read(self, outcome: ReadOutcome) -> bool:
+        """Take a pod that was read; False if it was not for us."""
+        doubt = self._doubts.get(outcome.uid)
+        if doubt is None or not doubt.token or doubt.token != outcome.attempt:
+            return False
+        del self._doubts[outcome.uid]
+        if outcome.pod is not None and not outcome.pod.spec.node_name:
+            self._come_again(outcome.pod)
+        else:
+            self._tell(outcome.uid, outcome.pod)
+        return True
+
+    def _ask(self, doubt: _Doubt) -> None:
+        metadata = doubt.pod.metadata
+        if not doubt.token:
+            doubt.token = next(self._tokens)
+        uid = PodUid(metadata.uid)
+        self._read(
+            ReadPod(uid=uid, namespace=metadata.namespace, name=metadata.name, attempt=doubt.token)
+        )
+
+    def _come_again(self, pod: Pod) -> None:
+        uid = PodUid(pod.metadata.uid)
+        self._tell(uid, None)
+        self._tell(uid, pod)

@@ -1,0 +1,50 @@
+"""Takes in what the core is told of nodes."""
+
+from collections.abc import Iterator
+
+from k8s_scheduler.api.quantity import QuantityError
+from k8s_scheduler.core.engine.failure import unreadable
+from k8s_scheduler.core.engine.limiting import Limiting
+from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.overfilled import Overfilled
+from k8s_scheduler.core.messages.incoming import NodeChanged, Recount
+from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
+from k8s_scheduler.core.state.cache import Cache
+
+
+class NodeMessages:
+    """Handles the messages about nodes."""
+
+    def __init__(
+        self, cache: Cache, overfilled: Overfilled, limiting: Limiting, meter: Meter
+    ) -> None:
+        self._cache = cache
+        self._overfilled = overfilled
+        self._limiting = limiting
+        self._meter = meter
+
+    def changed(self, message: NodeChanged) -> Iterator[Instruction]:
+        """Take a node's new facts, or its end."""
+        if message.node is None:
+            self._limiting.node_left(message.name)
+            self._cache.remove_node(message.name)
+            self._overfilled.node_left(message.name)
+            return
+        row = self._cache.nodes.row_of(message.name)
+        before = None if row is None else self._cache.nodes.node_at(row)
+        node = self._limiting.node(message.node)
+        try:
+            self._cache.put_node(node)
+        except QuantityError as error:
+            yield unreadable("node", message.name, error)
+            return
+        yield from self._overfilled.node_seen(node, before)
+
+    def recount(self, message: Recount) -> Iterator[Instruction]:
+        """Add up anew what pods take on some nodes."""
+        table = self._cache.nodes
+        last = min(message.first + message.count, table.row_count)
+        for row, name in table.used_rows():
+            if message.first <= row < last and self._cache.recount(row):
+                self._meter.differs("amounts")
+                yield Log(Severity.ERROR, "what pods take was counted wrong", {"node": name})

@@ -1,0 +1,68 @@
+"""Puts pods into quarantine that were being tried when a process ended, and says so.
+
+Which pods these are is found by the shell (`app.marks`) in what the last leader left behind. One
+that ended a single process is tried as soon as nothing else can be; one that ended several has to
+wait before, ever longer: it costs all others a take-over each time.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.core.messages.incoming import Quarantine
+from k8s_scheduler.core.messages.outgoing import (
+    EventType,
+    Instruction,
+    Log,
+    RecordEvent,
+    Severity,
+)
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
+
+REASON: Final = "Quarantined"
+# The wait before a pod is tried that has ended two processes; twice as long for each one more.
+_FIRST_WAIT_SECONDS: Final = 60.0
+_LONGEST_WAIT_SECONDS: Final = 3600.0
+
+
+def wait_seconds(deaths: int) -> float:
+    """Return how long a pod has to wait that has ended so many processes."""
+    if deaths <= 1:
+        return 0.0
+    # Beyond this many the longest wait is reached by far.
+    doubled = 2.0 ** min(deaths - 2, 10)
+    return min(_FIRST_WAIT_SECONDS * doubled, _LONGEST_WAIT_SECONDS)
+
+
+def begin(message: Quarantine, queue: SchedulingQueue) -> Iterator[Instruction]:
+    """Put pods into quarantine and tell of it; those that do not wait any more are left alone."""
+    for uid, deaths in message.deaths.items():
+        seconds = wait_seconds(deaths)
+        queued = queue.isolate(uid, deaths=deaths, not_before=message.now + seconds)
+        if queued is not None:
+            yield from _tell(uid, queued, deaths, seconds)
+
+
+def _tell(uid: PodUid, queued: QueuedPod, deaths: int, seconds: float) -> Iterator[Instruction]:
+    metadata = queued.pod.metadata
+    times = "once" if deaths == 1 else f"{deaths} times"
+    wait = f", not before {seconds:.0f} s from now" if seconds else ""
+    yield RecordEvent(
+        uid=uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        attempt=queued.attempts,
+        scheduler_name=queued.pod.spec.scheduler_name,
+        type=EventType.WARNING,
+        reason=REASON,
+        action="Scheduling",
+        note=f"a scheduler process ended {times} while it tried this pod; it is tried when no "
+        f"other pod can be, and alone{wait}",
+    )
+    fields: dict[str, str | int] = {
+        "pod": f"{metadata.namespace}/{metadata.name}",
+        "deaths": deaths,
+        "wait_seconds": int(seconds),
+    }
+    yield Log(Severity.WARNING, "a process ended while it tried this pod, it is tried last", fields)

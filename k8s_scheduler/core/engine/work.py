@@ -1,0 +1,95 @@
+"""How much of a search for room is done in one message: counted, because the core has no clock.
+
+A unit is about a microsecond of CPU, as measured for the parts that a dry run consists of. The
+count depends on the state and on nothing else, so a replay stops where the original has stopped.
+"""
+
+from typing import Final
+
+from k8s_scheduler.api.pod import Affinity, Pod
+
+# What searches for room may do in one message, and what waking may do in one. Together with the
+# decisions of a message that stays below the 20 ms of a slice.
+SEARCH_WORK: Final = 10_000
+WAKING_WORK: Final = 4_000
+
+# To look up what came of a node before.
+RECALL: Final = 1
+# A dry run; each pod that is taken away in it; and, if the node would do, each that comes back. The
+# next ones of all nodes that are tried together come back at once, in rounds.
+_TRIAL: Final = 20
+_TAKE_AWAY: Final = 2
+_LET_BACK: Final = 4
+ROUND: Final = 60
+# Below this part of what there was, what is left is not worth another round.
+_REST: Final = 4
+# The same for each plugin whose term counts pods: terms are made anew, and rows judged one by one.
+_TRIAL_COUNTING: Final = 30
+_TAKE_AWAY_COUNTING: Final = 3
+_LET_BACK_COUNTING: Final = 70
+# So many terms of a pod's affinity make a count twice as dear.
+_TERMS: Final = 4
+
+
+class Work:
+    """What is left to do in one message."""
+
+    __slots__ = ("_rest", "left")
+
+    def __init__(self, units: int = 0) -> None:
+        self.renew(units)
+
+    def renew(self, units: int) -> None:
+        """Begin a message in which so much may be done."""
+        self.left = units
+        self._rest = units // _REST
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the rest has to wait."""
+        return self.left <= self._rest
+
+    def spend(self, units: int) -> None:
+        """Take note of what was done; it may be more than was left."""
+        self.left -= units
+
+
+class Price:
+    """What dry runs cost for one pod."""
+
+    __slots__ = ("_counting", "_weight")
+
+    def __init__(self, pod: Pod, *, counting: int) -> None:
+        """Know how many plugins count pods in their terms for this pod."""
+        self._counting = counting
+        spread = len(pod.spec.topology_spread_constraints or ())
+        self._weight = _TERMS + _term_count(pod) + spread
+
+    def take_away(self, pods: int, terms: int) -> int:
+        """Return what it costs to take so many pods, with so many terms in all, off a node."""
+        dear = self._counting * (pods * self._weight + terms) // _TERMS
+        base = _TRIAL + self._counting * _TRIAL_COUNTING * self._weight // _TERMS
+        return base + pods * _TAKE_AWAY + dear * _TAKE_AWAY_COUNTING
+
+    def let_back(self, pods: int, terms: int) -> int:
+        """Return what it costs to let them back in one by one."""
+        dear = self._counting * (pods * self._weight + terms) // _TERMS
+        return pods * _LET_BACK + dear * _LET_BACK_COUNTING
+
+
+def _term_count(pod: Pod) -> int:
+    affinity = pod.spec.affinity
+    return 0 if affinity is None else _terms_of(affinity)
+
+
+def _terms_of(affinity: Affinity) -> int:
+    found = 0
+    for part in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if part is not None:
+            found += len(part.required or ()) + len(part.preferred or ())
+    return found
+
+
+def terms_of(pods: list[Pod]) -> int:
+    """Return how many affinity terms some pods hold."""
+    return sum(_terms_of(pod.spec.affinity) for pod in pods if pod.spec.affinity is not None)
