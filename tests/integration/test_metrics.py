@@ -5,7 +5,7 @@ kube-scheduler shows has to be in one of the two lists: a metric that is new the
 went, makes these tests fail.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from zlib import crc32
@@ -89,13 +89,25 @@ def pages(stage: Stage) -> Pages:
         work(stage.sandbox, name)
     # What happens beside the decisions may end a little later, and what is only noted at first is
     # shown once a second.
-    eventually(lambda: is_complete(daemon.get("/metrics")[1]), 10, "all of ours")
-    eventually(lambda: is_complete(ask(bed, "/metrics")), 10, "all of theirs")
     daemon.get("/livez")
     return Pages(
-        theirs="".join(ask(bed, path) for path in ("/metrics", "/metrics/slis")),
-        ours="".join(daemon.get(path)[1] for path in ("/metrics", "/metrics/slis")),
+        theirs=complete_page(lambda path: ask(bed, path), "all of theirs"),
+        ours=complete_page(lambda path: daemon.get(path)[1], "all of ours"),
     )
+
+
+def complete_page(read: Callable[[str], str], what: str) -> str:
+    """Return everything that a scheduler shows, once it shows what the work leaves behind.
+
+    The very page that was looked at: a moment later a pod that waits may be on its way through
+    another attempt, and in no queue.
+    """
+
+    def page_with_all() -> str:
+        page = read("/metrics")
+        return page if is_complete(page) else ""
+
+    return eventually(page_with_all, 20, what) + read("/metrics/slis")
 
 
 def work(sandbox: Sandbox, scheduler: str) -> None:
@@ -113,11 +125,14 @@ def work(sandbox: Sandbox, scheduler: str) -> None:
     gated = make("gated")
     gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
     sandbox.create_pods([make("big", cpu="9"), gated])
-    # Akin to none of the pods before: the first of them is judged and scored from scratch.
-    unlike = {"tolerations": [{"key": "example.com/unlike", "operator": "Exists"}]}
+    # Akin to none of the pods before: the first of each kind is judged and scored from scratch.
+    unlike = [
+        {"tolerations": [{"key": f"example.com/unlike-{kind}", "operator": "Exists"}]}
+        for kind in range(5)
+    ]
     count = 0
     while not count or not any(is_timed(sandbox, f"{short}-small-{n}") for n in range(count)):
-        sandbox.create_pods([make(f"small-{n}", **unlike) for n in range(count, count + 10)])
+        sandbox.create_pods([make(f"small-{n}", **unlike[n % 5]) for n in range(count, count + 10)])
         count += 10
     eventually(lambda: bound(sandbox, f"{short}-small") == count, 20, "the small ones are bound")
     sandbox.create_pods([make("vip", cpu="3", priority_class="important")])
@@ -152,11 +167,16 @@ def preempted(sandbox: Sandbox, prefix: str) -> bool:
 
 def is_complete(page: str) -> bool:
     """Return whether a page shows what the work leaves behind last."""
-    scored = ("NodeResourcesFit", "Score")
+    scored = {("NodeResourcesFit", "Score"), ("TaintToleration", "Score")}
     asked = samples(page, "scheduler_plugin_evaluation_total", "plugin", "extension_point")
     timed = samples(page, "scheduler_plugin_execution_duration_seconds_count")
     evicted = samples(page, "scheduler_preemption_goroutines_execution_total")
-    return bool(scored in asked and timed and evicted)
+    parked = ("unschedulable",)
+    waiting = all(
+        parked in samples(page, name, "queue")
+        for name in ("scheduler_pending_pods", "scheduler_queued_entities")
+    )
+    return bool(scored <= asked and timed and evicted and waiting)
 
 
 def test_everything_kube_scheduler_shows_is_here_or_left_out_for_a_reason(pages):
