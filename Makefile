@@ -89,8 +89,8 @@ e2e: testbed ## Kubernetes' own specs for scheduling, with kube-scheduler and th
 chaos: testbed ## faults by a plan on a real control plane, and an auditor: MINUTES=n (3), SEED=n (1)
 	@$(BIN)/python -m testbed.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
-bench: testbed ## this scheduler, kube-scheduler and a null binder side by side: NODES, PODS, REPEATS, WORKLOADS, FULL=1, BATCH="1/10 64/10", OUT=file.json, PLOTS=docs/benchmarks
-	$(BIN)/python -m testbed.bench $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(REPEATS),--repeats $(REPEATS)) $(foreach name,$(WORKLOADS),--workload $(name)) $(foreach batch,$(BATCH),--batch $(batch)) $(if $(filter-out 0,$(FULL)),--full) $(if $(OUT),--out $(OUT)) $(if $(PLOTS),--plots $(PLOTS))
+bench: testbed ## this scheduler, kube-scheduler and a null binder side by side: NODES, PODS, REPEATS, WORKLOADS, CONTESTANTS="ours kube", FULL=1, BATCH="1/10 64/10", OUT=file.json, PLOTS=docs/benchmarks
+	$(BIN)/python -m testbed.bench $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(REPEATS),--repeats $(REPEATS)) $(foreach name,$(WORKLOADS),--workload $(name)) $(foreach name,$(CONTESTANTS),--only $(name)) $(foreach batch,$(BATCH),--batch $(batch)) $(if $(filter-out 0,$(FULL)),--full) $(if $(OUT),--out $(OUT)) $(if $(PLOTS),--plots $(PLOTS))
 
 bench-states: testbed ## many bound pods, many unschedulable ones, many nodes: STATES, NODES, PODS, REPEATS, MINUTES, OUT=file.json
 	$(BIN)/python -m testbed.bench.states $(foreach name,$(STATES),--state $(name)) $(if $(NODES),--nodes $(NODES)) $(if $(PODS),--pods $(PODS)) $(if $(REPEATS),--repeats $(REPEATS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(OUT),--out $(OUT))

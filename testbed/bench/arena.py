@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.bench.account import LogReader
 from testbed.bench.churning import churning
-from testbed.bench.contestants import Contestant, NullBinder, Ours, Upstream
+from testbed.bench.contestants import Contestant, NullBinder, Ours, Recorded, Upstream
 from testbed.bench.meter import SCHEDULER
 from testbed.bench.quality import SAMPLE, inspect, placements
-from testbed.bench.report import NULL, OURS, UPSTREAM, Outcome
+from testbed.bench.report import NULL, OURS, RECORDED, UPSTREAM, Outcome
 from testbed.bench.runs import ContestantError, Run, follow
 from testbed.bench.scenarios import Counts, Scenario
 from testbed.bench.steady import arrive
@@ -35,6 +35,7 @@ _MAKERS: dict[str, Callable[[World], Contestant]] = {
     OURS: Ours,
     UPSTREAM: Upstream,
     NULL: NullBinder,
+    RECORDED: Recorded,
 }
 
 
@@ -146,6 +147,10 @@ class Arena:
             # That somebody can't do it is a result; other runs count all the same.
             outcome.failures.append(str(error))
         if listed is not None:
+            if isinstance(contestant, Recorded):
+                measured = frozenset(pods)
+                decided = tuple(name for name in contestant.decided() if name in measured)
+                run = replace(run, order=decided)
             self._looking = self._inspectors.submit(self._look, outcome, run, listed, sample)
 
     def pids(self, contestant: Contestant) -> dict[str, int]:

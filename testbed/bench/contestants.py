@@ -6,7 +6,9 @@ per run.
 """
 
 import http.client
+import json
 import math
+import shutil
 import signal
 import ssl
 import subprocess
@@ -24,8 +26,8 @@ from testbed.bench.scenario_pods import BENCH_SCHEDULER, CHURN
 from testbed.bench.world import World
 from testbed.binaries import Toolset, find_tools
 from testbed.component import tail
-from testbed.daemon import READY_SECONDS, STOP_SECONDS, Daemon
-from testbed.errors import ComponentError
+from testbed.daemon import PROGRAM, READY_SECONDS, STOP_SECONDS, Daemon
+from testbed.errors import ComponentError, TestbedError
 from testbed.layout import Layout
 from testbed.options import SCHEDULER
 from testbed.ports import choose_ports
@@ -121,9 +123,14 @@ class Ours:
     """This scheduler, as a user would start it."""
 
     def __init__(
-        self, world: World, *, flags: Sequence[str] = (), batch: BatchChoice | None = None
+        self,
+        world: World,
+        *,
+        name: str = "k8s-scheduler",
+        flags: Sequence[str] = (),
+        batch: BatchChoice | None = None,
     ) -> None:
-        self.name = "k8s-scheduler" if batch is None else batch.contestant
+        self.name = name if batch is None else batch.contestant
         self._daemon = Daemon(
             world.bed,
             name=self.name.replace(" ", "-").replace("/", "-"),
@@ -168,6 +175,44 @@ class Ours:
         """End it; a bad end is a ComponentError."""
         if self.pid is not None and (code := self._daemon.stop()) != 0:
             raise ComponentError(f"{self.name} ended with {code}; {self._daemon.log_tail()}")
+
+
+class Recorded(Ours):
+    """This scheduler while it records, which tells the order in which it decided.
+
+    Many Bindings are under way at once, and the API server gets them in another order. Where the
+    pods of a workload count for each other, a placement can only be judged by the order of the
+    decisions.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._folder = world.bed.state_dir / "recording"
+        super().__init__(world, name="recorded", flags=("--record", str(self._tape)))
+
+    @property
+    def _tape(self) -> Path:
+        return self._folder / "tape"
+
+    def start(self) -> None:
+        """Start it with a new recording."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir()
+        super().start()
+
+    def decided(self) -> tuple[str, ...]:
+        """Return the pods in the order of their decisions; TestbedError if that can't be read.
+
+        After it has ended: the recording is not complete before.
+        """
+        records = self._folder / "decisions.jsonl"
+        options = ("--quiet", "--check", "--decisions", str(records))
+        command = [str(PROGRAM), "replay", *options, str(self._tape)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise TestbedError(f"the recording can't be replayed: {done.stderr or done.stdout}")
+        with records.open(encoding="utf-8") as lines:
+            decisions = [json.loads(line) for line in lines]
+        return tuple(decision["name"] for decision in decisions if decision["node"])
 
 
 class _Program:

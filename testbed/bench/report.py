@@ -15,6 +15,8 @@ from testbed.bench.scenarios import Counts
 from testbed.bench.steady import Latency
 
 OURS, UPSTREAM, NULL = "k8s-scheduler", "kube-scheduler", "null binder"
+# This scheduler, judged by the order of its decisions.
+RECORDED = "recorded"
 
 
 @dataclass(slots=True)
@@ -63,7 +65,7 @@ class Outcome:
         Others than this scheduler may give up and lose events; who places blindly may break rules.
         """
         placed = all(run.bound == run.pods for run in self.runs)
-        if self.contestant == OURS or self.batch is not None:
+        if self.contestant in {OURS, RECORDED} or self.batch is not None:
             told = all(run.told == run.pods for run in self.runs)
             placed = placed and told and not self.failures
         return placed and (self.contestant == NULL or not self.broken)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from testbed.bench.account import Account, LogReader
-from testbed.bench.contestants import Contestant, NullBinder, Ours, Upstream
+from testbed.bench.contestants import Contestant, NullBinder, Ours, Recorded, Upstream
 from testbed.bench.scenarios import BENCH_SCHEDULER
 from testbed.bench.world import World
 from testbed.client import Object
@@ -15,6 +15,7 @@ from testbed.workload import make_node, make_nodes, make_pod, make_pods
 NODES, PODS = 20, 40
 CONTESTANTS: dict[str, Callable[[World], Contestant]] = {
     "k8s-scheduler": lambda world: Ours(world, flags=("--verify-cache=1",)),
+    "recorded": Recorded,
     "kube-scheduler": Upstream,
     "null-binder": NullBinder,
 }
@@ -116,6 +117,8 @@ def test_each_contestant_places_all_that_waits_in_a_restored_world(world: World,
         for pod in measured
     }
     assert len(events) == PODS
+    if isinstance(contestant, Recorded):
+        assert sorted(contestant.decided()) == sorted(measured)
     if isinstance(contestant, NullBinder):
         assert contestant.bound() == PODS
         counts = [list(placed.values()).count(n["metadata"]["name"]) for n in make_nodes(NODES)]

@@ -7,7 +7,7 @@ import pytest
 
 from testbed.bench import cli
 from testbed.bench.cli import PODS, Bar, _parser, main, matches
-from testbed.bench.report import NULL, OURS, UPSTREAM
+from testbed.bench.report import NULL, OURS, RECORDED, UPSTREAM
 from testbed.bench.runs import Run
 from testbed.bench.scenarios import DEFAULT, SCENARIOS
 from testbed.errors import TestbedError
@@ -54,6 +54,11 @@ def test_who_only_binds_does_not_compete_where_pods_have_to_go():
     (match,), _ = planned("--workload", "preemptionbasic")
     assert match.contestants == (OURS, UPSTREAM)
     assert match.counts.arriving == 0
+
+
+def test_one_that_records_takes_part_only_if_it_is_named():
+    (match,), _ = planned("--workload", "deployment", "--only", "ours", "--only", "recorded")
+    assert match.contestants == (OURS, RECORDED)
 
 
 def test_pods_do_not_arrive_faster_than_claims_can_be_bound():
