@@ -15,6 +15,7 @@ from k8s_scheduler.core.engine.point_meter import PointMeter
 from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.pod_view import Questions
 from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
+from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.state.counters import Counter
 from k8s_scheduler.core.state.facts import FactLog
@@ -38,6 +39,7 @@ _SHARED: Final = (
     Questions,
     Runtime,
     ScoreStep,
+    VerdictTable,
     *TYPES.values(),
 )
 # By name, because these modules use this one: each is measured on its own.

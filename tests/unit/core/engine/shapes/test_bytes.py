@@ -92,6 +92,21 @@ def test_bytes_are_counted_within_a_quarter_of_what_python_allocates(nodes, make
     assert 0.75 < (shapes.nbytes - counted) / real < 1.25
 
 
+def test_what_was_said_of_other_pods_counts_for_no_shape():
+    found = cluster(10)
+    shapes = found.core._shapes
+    come_and_go(found, spread, range(1))
+    (before,) = shapes._order.values()
+    for number in range(200):
+        wanting = make_pod(f"wanting-{number}").request(**{f"example.com/r{number}": "1"})
+        found.pod(wanting.obj())
+        found.schedule()
+    assert shapes.sizes()["verdicts"][0] > before
+    come_and_go(found, spread, range(1, 2))
+    *_, after = shapes._order.values()
+    assert after < 1.1 * before
+
+
 def test_what_is_dropped_is_freed_without_the_garbage_collector():
     found = cluster(10)
     shapes = found.core._shapes
