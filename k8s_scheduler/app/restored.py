@@ -11,7 +11,7 @@ the storage before, so what was agreed to is read a second time after that.
 
 Where a resource was not heard of for a while, or this process was stopped for a while, and versions
 are not lower, they may have overtaken ours: the content is compared with a list of the server, and
-what still differs after `COMPARE_SECONDS` means the same as a lower version.
+what is wrong in a way that the watch can't mend any more means the same as a lower version.
 
 Further news while this goes on is acted on when it is over: a server that gives out versions at
 random must not make us list without end.
@@ -35,8 +35,12 @@ logger = logging.getLogger(__name__)
 
 # Longer than any write may take.
 SETTLE_SECONDS: Final = 5.0
-# So long the watch may take to show what a list has shown.
-COMPARE_SECONDS: Final = 2.0
+# A watch that shows nothing for so long, though a list does, may be of another history.
+COMPARE_SECONDS: Final = 4.0
+# Resources that come back within so long are compared together.
+_GATHER_SECONDS: Final = 1.0
+# Short beside `AWAY_SECONDS`: a loop that was merely busy was not away.
+_TICK_SECONDS: Final = 0.25
 # So often a comparison is tried that the server does not answer.
 _TRIES: Final = 3
 
@@ -122,7 +126,7 @@ class Restored:
         """Notice when this process was stopped for a while, and heard of nothing meanwhile."""
         while True:
             before = self._clock()
-            await self._sleep(AWAY_SECONDS / 2)
+            await self._sleep(_TICK_SECONDS)
             if self._clock() - before >= AWAY_SECONDS:
                 for informer in tuple(self._informers()):
                     self.returned(informer.resource.plural)
@@ -131,7 +135,7 @@ class Restored:
         while True:
             await self._came_back.wait()
             # All that come back at the same time are compared together.
-            await self._sleep(COMPARE_SECONDS / 2)
+            await self._sleep(_GATHER_SECONDS)
             self._came_back.clear()
             returned, self._returned = self._returned, {}
             for informer in tuple(self._informers()):

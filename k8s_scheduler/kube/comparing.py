@@ -129,27 +129,48 @@ class Comparer(Generic[T]):
     async def doubtful(self, settle_seconds: float) -> str:
         """Return the version of an object that makes it doubtful that the store is right.
 
-        Empty if nothing does. What differs is looked at again after `settle_seconds`: by then a
-        watch that works has shown it. A watch that is late makes the store look wrong, so this is
-        reason to list anew, but none to report a difference.
+        Empty if nothing does. What differs is judged when the watch has reached the list, or has
+        shown nothing for `settle_seconds`: after a restore it may be silent for long. What the
+        watch has yet to reach is no reason, nor is what has left since the list was made.
         """
         before = self._informer.resource_version
         listing = _Listing()
         version = await self._list(listing.take)
         if is_newer(before, version):
             return version
-        suspects = await self._suspects(listing.metadata, whole=listing.is_whole)
+        listed = listing.metadata
+        suspects = await self._suspects(listed, whole=listing.is_whole)
         if not suspects:
             return ""
-        await self._sleep(settle_seconds)
-        for key in suspects:
-            listed, held = listing.metadata.get(key), self._informer.store.get(key)
-            if listed is None and held is not None:
-                if has_reached(version, held.metadata.resource_version):
-                    return held.metadata.resource_version
-            elif listed is not None and (held is None or not self._is_ahead(held, listed, version)):
-                return listed.resource_version
-        return ""
+        await self._settle(version, settle_seconds)
+        doubts = {key: self._doubt(key, listed.get(key), version) for key in suspects}
+        found = {key: seen for key, seen in doubts.items() if seen}
+        present = await self._present({key: listed[key].uid for key in found if key in listed})
+        reasons = (seen for key, seen in found.items() if key not in listed or key in present)
+        return next(reasons, "")
+
+    async def _settle(self, version: str, settle_seconds: float) -> None:
+        """Wait for a watch that is on its way to a version; one that is silent may never come."""
+        quiet = waited = 0.0
+        seen = self._informer.resource_version
+        while not has_reached(seen, version) and quiet < settle_seconds and waited < REACH_SECONDS:
+            await self._sleep(_LOOK_SECONDS)
+            waited += _LOOK_SECONDS
+            before, seen = seen, self._informer.resource_version
+            quiet = quiet + _LOOK_SECONDS if seen == before else 0.0
+
+    def _doubt(self, key: str, listed: _Metadata | None, version: str) -> str:
+        """Return the version of an object that the watch will not mend; empty if it is right."""
+        held = self._informer.store.get(key)
+        if listed is None:
+            if held is None or not has_reached(version, held.metadata.resource_version):
+                return ""
+            return held.metadata.resource_version
+        if not has_reached(self._informer.resource_version, listed.resource_version):
+            return ""
+        if held is not None and self._is_ahead(held, listed, version):
+            return ""
+        return listed.resource_version
 
     def _is_ahead(self, held: KubeObject, listed: _Metadata, version: str) -> bool:
         """Return whether the store has what the list of `version` has, or what came after it."""

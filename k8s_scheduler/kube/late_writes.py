@@ -1,4 +1,4 @@
-"""Writes that meet the moment from which nobody may write.
+"""Writes that meet the moment from which none may begin: a lease's deadline, storage set back.
 
 None is sent after it. But what was sent before can't be called back: a process that is stopped for
 longer than its lease lasts has such requests under way when it goes on. The server refuses most of
@@ -28,7 +28,7 @@ class LateWrites:
         self._counter.labels(result=result).inc()
         if result != "withheld":
             log.warning(
-                "a write was under way when the lease's deadline passed",
+                "a write was under way when writing had to end",
                 extra={"fields": {"method": call.method, "path": call.target, "answer": ended}},
             )
 

@@ -121,7 +121,7 @@ def test_a_process_that_was_frozen_for_longer_than_its_lease_starts_no_write(san
     text = leader.log.read_text()
     assert "Leaderelection lost" in text
     after = [line for line in text.splitlines() if _time(line) > went_on_at]
-    late = [line for line in after if "under way when the lease's deadline passed" in line]
+    late = [line for line in after if "under way when writing had to end" in line]
     assert len(late) <= IN_FLIGHT
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -45,6 +47,19 @@ class Departure:
 
     def stream(self, path: str, *, query: Any = None) -> Any:
         return self._api.stream(path, query=query)
+
+
+@contextmanager
+def silent_watches(api: FakeApi) -> Iterator[None]:
+    """Have watches show what happens meanwhile only at the end of it."""
+    held_back: list[Any] = []
+    publish, api._publish = api._publish, held_back.append  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        api._publish = publish  # type: ignore[method-assign]
+        for change in held_back:
+            publish(change)
 
 
 @virtual_time
@@ -210,6 +225,47 @@ class TestLag:
             found = await comparer(api, running).compare()
             # p0 is not missed: it may be the one that can't be read.
             assert found == [Difference("a/p2", "it was not seen")]
+
+
+class TestDoubt:
+    """Whether content shows that storage was set back, where versions do not."""
+
+    @virtual_time
+    async def test_what_leaves_after_the_list_is_no_reason(self) -> None:
+        api = await world(5)
+        async with watched(api, PODS) as running:
+            departing = Departure(api, 4)
+            asking = Comparer(departing, running.informer, meter=silent_meter())
+            assert await asking.doubtful(2.0) == ""
+
+    @virtual_time
+    async def test_a_watch_that_is_late_is_no_reason(self) -> None:
+        api = await world()
+        async with watched(api, PODS) as running:
+            with silent_watches(api):
+                api.update(pod_path("p0"), pod("p0", phase="Running"))
+                api.delete(pod_path("p1"))
+                api.create(PODS_PATH, pod("new"))
+                asked = asyncio.create_task(comparer(api, running).doubtful(4.0))
+                await asyncio.sleep(3.0)
+            assert await asked == ""
+
+    @virtual_time
+    async def test_an_object_that_the_watch_has_passed_and_never_shown_is_one(self) -> None:
+        api = await world()
+        async with watched(api, PODS) as running:
+            del running.informer._store._objects["a/p1"]
+            version = api.objects(PODS_PATH)["a/p1"]["metadata"]["resourceVersion"]
+            assert await comparer(api, running).doubtful(2.0) == version
+
+    @virtual_time
+    async def test_a_ghost_is_one_though_the_watch_is_silent(self) -> None:
+        api = await world()
+        async with watched(api, PODS) as running:
+            held = running.informer.store["a/p1"]
+            with silent_watches(api):
+                api.delete(pod_path("p1"))
+                assert held.metadata.resource_version == await comparer(api, running).doubtful(2.0)
 
 
 @virtual_time
