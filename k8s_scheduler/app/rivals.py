@@ -104,6 +104,9 @@ class RivalWatch:
         await self._look_in_time()
         met = self._in_the_way()
         self._has_begun = not met
+        if met:
+            # To tell of it may take a request more, for which there is no time with a Lease taken.
+            self._asked.set()
         own = self._ourselves.lease
         if own and any(rival.lease.key < own for rival in met):
             self._give_way_until = self._clock() + GIVE_WAY_SECONDS
@@ -129,10 +132,11 @@ class RivalWatch:
                 await self._forget()
             else:
                 await self._look_in_time()
+                await self._tell()
             await wait_within(self._asked, self._pause_seconds(), sleep=self._sleep)
 
     async def _look_in_time(self) -> None:
-        """Look and tell; a look that takes too long has failed."""
+        """Look; one that takes too long has failed."""
         async with self._looking:
             try:
                 async with asyncio.timeout(self._call_seconds):
@@ -146,7 +150,6 @@ class RivalWatch:
                 self._leases = look.leases
                 self._pulses.look(look.leases)
             self._has_looked = True
-        await self._tell()
 
     async def _look(self) -> LeaseLook:
         settings = self._ourselves.settings()
