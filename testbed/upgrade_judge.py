@@ -5,8 +5,8 @@ Binding of the one before overfills a node; one that counts a pod twice leaves a
 node. The API server carries no second Binding out, so a pod that two leaders decided about is one
 whose second Binding was refused.
 
-A process that is killed leaves Bindings behind that the server carries out for nobody: the log has
-then no answer, or an error, and the pod has the node. Such a Binding counts if no other does.
+A process that is killed leaves Bindings behind that the server carries out after its end: the log
+has then no answer, or an error, and the pod has the node. Such a Binding counts if no other does.
 
 Each process logs in with a token of its own, and the audit log names the token. So it is known
 which of them bound each pod: their turns must not overlap, and each must have had one.
@@ -27,7 +27,7 @@ _CONFLICT: Final = 409
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One change of leaders: who gave way to whom, and which pods came meanwhile."""
+    """One change of leaders: the leader, its successor, and which pods came meanwhile."""
 
     number: int
     leader: str
@@ -71,7 +71,7 @@ class Account:
     def process_of(self, entry: AuditEntry) -> str:
         """Return whose token a request was made with."""
         shown = (entry.raw.get("user", {}).get("extra") or {}).get(_CREDENTIAL) or ["?"]
-        return self._processes.get(shown[0], f"somebody else ({shown[0]})")
+        return self._processes.get(shown[0], f"another process ({shown[0]})")
 
     def in_order(self) -> list[tuple[str, str, str]]:
         """Return (when it was received, process, pod) of each that was carried out."""

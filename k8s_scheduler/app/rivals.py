@@ -1,4 +1,4 @@
-"""Whether somebody else serves a schedulerName of ours under another Lease: a rival.
+"""Whether another process serves a schedulerName of ours under another Lease: a rival.
 
 Election keeps two replicas of one release apart, not two releases: each has a Lease of its own,
 both lead, and both decide about the same pods. So each holder says on its Lease which names it
@@ -81,7 +81,7 @@ class RivalWatch:
         self._pulses = Pulses(clock)
         self._leases: tuple[OtherLease, ...] = ()
         self._has_looked = False
-        # We lead, or have no Lease and decide: nobody is in the way any more.
+        # We lead, or have no Lease and decide: no rival is in the way any more.
         self._has_begun = False
         self._settled_by = clock() + SETTLING_SECONDS
         self._give_way_until = float("-inf")
@@ -113,7 +113,7 @@ class RivalWatch:
         return not met
 
     async def until_none(self) -> None:
-        """Wait until nobody is in the way: of a process without a Lease that it could not take."""
+        """Wait until no rival is in the way: of a process without a Lease to leave alone."""
         while not await self.may_decide():
             await self._sleep(SOON_SECONDS)
 

@@ -3,7 +3,7 @@
 The elector puts label and annotation there with its own writes (`kube/lease_metadata`): a change
 of the profiles is on the Lease with the next renewal. The label is what others find it by.
 
-The annotation names its writer. It outlives its holder, and whoever holds the Lease next may be of
+The annotation names its writer. It outlives its holder, and the next holder of the Lease may be of
 an older version that leaves it as it is: then it says nothing about what that one serves.
 """
 

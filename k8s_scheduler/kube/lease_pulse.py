@@ -4,7 +4,7 @@
                              │                               │                │ it changes
                              └── unchanged for the duration that it names ──▶ DEAD
 
-A Lease that names no holder is nobody's. No timestamp of a Lease is compared with a clock of ours:
+A Lease that names no holder is free. No timestamp of a Lease is compared with a clock of ours:
 what counts is how long ago, by our own clock, we first saw this version of it.
 """
 

@@ -103,10 +103,10 @@ class TestJudge:
         problems = judged([pod("a"), pod("b")], entries)
         assert "new-1 bound none of the pods of phase 1" in problems
 
-    def test_somebody_else_is_told(self):
+    def test_another_process_is_told(self):
         entries = [*WELL, binding("c", 3, token="JTI=9")]
         (problem,) = judged([pod("a"), pod("b"), pod("c")], entries, names=("a", "b", "c"))
-        assert "somebody else (JTI=9)" in problem
+        assert "another process (JTI=9)" in problem
 
 
 class TestGoneProcess:
