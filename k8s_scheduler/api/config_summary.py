@@ -13,7 +13,7 @@ from k8s_scheduler.api.config_defaults import WEIGHTED_POINTS
 from k8s_scheduler.api.config_encode import encode
 from k8s_scheduler.api.config_extenders import shown_address
 from k8s_scheduler.api.durations import format_duration
-from k8s_scheduler.api.extras import SchedulerExtras
+from k8s_scheduler.api.extras import IGNORE, Rivals, SchedulerExtras
 from k8s_scheduler.api.field_errors import render_value
 from k8s_scheduler.api.limits import NODE_LIMITS, POD_LIMITS
 
@@ -69,6 +69,10 @@ def _extras(extras: SchedulerExtras) -> Iterator[str]:
         for limit in fields:
             if (value := getattr(limits, limit.name)) != limit.default:
                 yield f"{limit.limit}: {value} {limit.what}, instead of {limit.default}"
+    if extras.rivals != Rivals():
+        where = ", ".join(extras.rivals.namespaces) or "all"
+        seen = "not looked for" if extras.rivals.action == IGNORE else f"looked for in {where}"
+        yield f"rivals: {extras.rivals.action}, {seen}"
     if extras.last_good.config_map:
         yield f"last good configuration: kept in ConfigMap {extras.last_good.config_map}"
 

@@ -10,10 +10,11 @@ import msgspec
 
 from k8s_scheduler.api.config_added_affinity import Selector
 from k8s_scheduler.api.config_maps import ConfigMapName
-from k8s_scheduler.api.config_rules import RULE, Int32, Range
+from k8s_scheduler.api.config_rules import RULE, Choice, Int32, Range
 from k8s_scheduler.api.config_struct import Configured
-from k8s_scheduler.api.field_errors import FieldError
+from k8s_scheduler.api.field_errors import FieldError, duplicate, invalid, required
 from k8s_scheduler.api.limits import NodeLimits, PodLimits
+from k8s_scheduler.api.names import is_namespace
 
 EXTRAS_API_VERSION = "k8s-scheduler.io/v1alpha1"
 EXTRAS_KIND = "SchedulerExtras"
@@ -24,6 +25,10 @@ _MAX_MILLISECONDS: Final = Range(1, 20, "must be between 1 and 20")
 _MAX_PER_SECOND: Final = Range(0, 1000, "must be between 0 and 1000")
 
 _MAX_VICTIMS: Final = Range(0, 1_000_000, "must be between 0 and 1000000")
+
+WARN, REFUSE, IGNORE = "Warn", "Refuse", "Ignore"
+_ACTIONS: Final = Choice((WARN, REFUSE, IGNORE))
+_MOST_NAMESPACES: Final = 32
 
 
 class Batch(Configured, frozen=True):
@@ -60,6 +65,18 @@ class LastGood(Configured, frozen=True):
     config_map: str = ""
 
 
+class Rivals(Configured, frozen=True):
+    """What to do about other Leases whose holders serve a schedulerName of ours.
+
+    A tenant who may write Leases in a namespace can make one that says so. Who refuses to lead
+    because of such a Lease therefore has to name the namespaces that it trusts.
+    """
+
+    action: Annotated[str, msgspec.Meta(extra={RULE: _ACTIONS})] = WARN
+    # Those that are looked into; all, if there are none.
+    namespaces: tuple[str, ...] = ()
+
+
 class SchedulerExtras(Configured, frozen=True):
     """The whole document."""
 
@@ -70,16 +87,45 @@ class SchedulerExtras(Configured, frozen=True):
     reasons: Reasons = Reasons()
     node_ownership: NodeOwnership = NodeOwnership()
     last_good: LastGood = LastGood()
+    rivals: Rivals = Rivals()
     pod_limits: PodLimits = PodLimits()
     node_limits: NodeLimits = NodeLimits()
 
 
 def extras_errors(extras: SchedulerExtras) -> list[FieldError]:
     """Return what is wrong with the values that types alone cannot judge."""
-    if not extras.last_good.config_map:
+    return [*_last_good_errors(extras.last_good), *_rivals_errors(extras.rivals)]
+
+
+def _last_good_errors(last_good: LastGood) -> list[FieldError]:
+    if not last_good.config_map:
         return []
     try:
-        ConfigMapName.parse(extras.last_good.config_map)
+        ConfigMapName.parse(last_good.config_map)
     except ValueError as error:
         return [FieldError(("lastGood", "configMap"), f"Invalid value: {error}")]
     return []
+
+
+def _rivals_errors(rivals: Rivals) -> list[FieldError]:
+    at = ("rivals", "namespaces")
+    errors: list[FieldError] = []
+    if not rivals.action:
+        errors.append(required(("rivals", "action")))
+    if rivals.action == REFUSE and not rivals.namespaces:
+        detail = (
+            "with action Refuse, because who may write Leases in a namespace could keep this "
+            "scheduler from leading"
+        )
+        errors.append(required(at, detail))
+    if len(rivals.namespaces) > _MOST_NAMESPACES:
+        detail = f"Too many: {len(rivals.namespaces)}: must have at most {_MOST_NAMESPACES} items"
+        return [*errors, FieldError(at, detail)]
+    first: dict[str, int] = {}
+    for i, name in enumerate(rivals.namespaces):
+        if not is_namespace(name):
+            errors.append(invalid((*at, i), name, "must be the name of a namespace"))
+        elif name in first:
+            errors.append(duplicate((*at, i), name, first=(*at, first[name])))
+        first.setdefault(name, i)
+    return errors

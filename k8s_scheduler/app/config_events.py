@@ -17,13 +17,13 @@ import msgspec
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.meta import ObjectReference
 from k8s_scheduler.app.offers import Offer, Refusal
+from k8s_scheduler.app.own_pod import OwnPod
 from k8s_scheduler.kube.config_maps import read_config_map
-from k8s_scheduler.kube.errors import UNREADABLE, KubeError
+from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.events import WARNING, EventNote
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.permissions import missing_permission
 from k8s_scheduler.kube.recorder import EventRecorder
-from k8s_scheduler.kube.resources import PODS
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +44,9 @@ class ConfigEvents:
         recorder: EventRecorder,
         *,
         file: Path | None,
-        pod: tuple[str, str] | None,
+        pod: OwnPod | None,
     ) -> None:
-        """`pod` is our own, as (namespace, name); `file` the configuration's, if it is one."""
+        """`pod` is our own, if it is known; `file` the configuration's, if it is one."""
         self._transport = transport
         self._recorder = recorder
         self._file = file
@@ -73,21 +73,15 @@ class ConfigEvents:
         """Return the ConfigMap that our file comes from, or our pod."""
         if self._pod is None:
             return None
-        namespace, name = self._pod
         try:
-            path = PODS.object_path(name, namespace=namespace)
-            response = await self._transport.request("GET", path, timeout_seconds=10.0)
-            if not response.ok:
-                raise response.error()
-            pod = msgspec.json.decode(response.body, type=dict[str, Any])
-        except (KubeError, *UNREADABLE) as error:
-            fields = {"pod": f"{namespace}/{name}", "error": str(error)}
+            pod = await self._pod.read()
+        except KubeError as error:
+            fields = {"pod": str(self._pod), "error": str(error)}
             logger.warning("Cannot tell which ConfigMap is meant", extra={"fields": fields})
             return None
         if self._file is not None and (found := mounted_config_map(pod, self._file)):
-            return await self._identified(ConfigMapName(found, namespace))
-        uid = pod.get("metadata", {}).get("uid", "")
-        return ObjectReference(kind="Pod", name=name, namespace=namespace, uid=uid)
+            return await self._identified(ConfigMapName(found, self._pod.namespace))
+        return self._pod.reference(pod)
 
     async def _identified(self, name: ConfigMapName) -> ObjectReference:
         """Return a ConfigMap with its uid, by which `kubectl describe` looks for Events."""

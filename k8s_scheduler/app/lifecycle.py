@@ -179,6 +179,7 @@ class Daemon:
         self._tasks.start("restored storage", graph.restored.run())
         self._tasks.start("rebuilding", graph.rebuilding.run())
         self._tasks.start("memory", graph.memory.run())
+        self._tasks.start("rivals", graph.rivals.run())
         self._tasks.start("dispatcher", graph.dispatcher.run())
         self._tasks.start("writes", graph.writes.run())
         self._tasks.start("recorder", graph.recorder.run())
@@ -193,26 +194,42 @@ class Daemon:
         elector = self._graph.elector
         if elector is None:
             await self._fill_caches()
+            await self._graph.rivals.until_none()
             self._decide()
             return
         if not self._delay_caches:
             self._tasks.start("caches", self._warm_up(), may_end=True)
-        await elector.acquire()
+        newborn = await self._acquire(elector)
         marked = self._marked(elector)
         async with asyncio.TaskGroup() as group:
             holding = group.create_task(elector.hold())
-            deciding = group.create_task(self._take_over(elector, marked))
+            deciding = group.create_task(self._take_over(elector, marked, newborn=newborn))
             await holding
             self._graph.pump.forbid()
             deciding.cancel()
         self._lease_lost.set()
+
+    async def _acquire(self, elector: Elector) -> bool:
+        """Come to lead; return whether that began by making a Lease where there was none.
+
+        A Lease that is given back because of a rival is no new one when it is taken again, but
+        who led before it was made may still be about.
+        """
+        await elector.acquire()
+        newborn = elector.is_newborn
+        while not await self._graph.rivals.may_decide():
+            await elector.release()
+            await elector.acquire()
+        return newborn or elector.is_newborn
 
     async def _warm_up(self) -> None:
         """Fill a standby's caches; looking for garbage in them is not left to the take-over."""
         await self._fill_caches()
         self._around.keep_memory()
 
-    async def _take_over(self, elector: Elector, marked: dict[PodUid, int]) -> None:
+    async def _take_over(
+        self, elector: Elector, marked: dict[PodUid, int], *, newborn: bool
+    ) -> None:
         """See all that the last leader did before deciding anything.
 
         Where there was no Lease, but pods that were bound in our name, there may be a leader whose
@@ -225,7 +242,7 @@ class Daemon:
         leader has at any moment, and lists of everything would hold up each take-over.
         """
         await self._fill_caches()
-        if elector.is_newborn and self._were_pods_bound():
+        if newborn and self._were_pods_bound():
             logger.warning("There was no Lease although pods were bound, waiting for its duration")
             await elector.let_others_stop()
         async with asyncio.TaskGroup() as group:

@@ -144,6 +144,7 @@ class Reload:
             await self._swap.to(in_force)
             log_warnings(in_force, self._flags)
             status.applied(in_force, offer.hash, restart_needed)
+            self._swap.has_taken_effect()
             logger.info("Configuration reloaded", extra={"fields": fields})
         if restart_needed:
             fields = {"fields_changed": ", ".join(restart_needed)}

@@ -10,6 +10,7 @@ from k8s_scheduler.app.config_status import ConfigStatus
 from k8s_scheduler.app.last_good import LastGoodKeeper
 from k8s_scheduler.app.offers import hash_of
 from k8s_scheduler.app.options import RunOptions
+from k8s_scheduler.app.own_pod import OwnPod
 from k8s_scheduler.kube.config_maps import one_config_map
 from k8s_scheduler.kube.http import Transport
 from k8s_scheduler.kube.informer import Informer
@@ -27,6 +28,14 @@ class ReloadParts:
     events: ConfigEvents
     origin: Origin | None
     informer: Informer[ConfigMap] | None
+
+
+def own_pod(options: RunOptions, transport: Transport) -> OwnPod | None:
+    """Return the pod that we run in, if we are told."""
+    flags = options.configuration_flags
+    if not flags.pod_name or not flags.pod_namespace:
+        return None
+    return OwnPod(transport, flags.pod_namespace, flags.pod_name)
 
 
 def reload_parts(
@@ -49,7 +58,6 @@ def reload_parts(
         origin = ConfigMapOrigin(flags.config_map, informer)
     elif flags.config_file is not None:
         origin = FileOrigin(flags.config_file)
-    known = bool(flags.pod_name and flags.pod_namespace)
     return ReloadParts(
         status=ConfigStatus(
             options.configuration,
@@ -67,7 +75,7 @@ def reload_parts(
             transport,
             recorder,
             file=flags.config_file,
-            pod=(flags.pod_namespace, flags.pod_name) if known else None,
+            pod=own_pod(options, transport),
         ),
         origin=origin,
         informer=informer,

@@ -16,6 +16,7 @@ from typing import Final
 
 from k8s_scheduler.api.config import SchedulerConfiguration
 from k8s_scheduler.api.config_maps import ConfigMapName
+from k8s_scheduler.api.extras import IGNORE
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.profile import compile_profile
@@ -49,6 +50,8 @@ class Needs:
     # The ConfigMaps that hold the configuration and the last good one, with their namespaces.
     config_map: ConfigMapName | None = None
     last_good: ConfigMapName | None = None
+    # The namespaces whose Leases are looked at for rivals: none means all; None that none is.
+    rivals: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +71,23 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role: for the whole cluster, or for one namespace, then with an ending to its name."""
+    """A role: for the whole cluster, or for one namespace, then with an ending to its name.
+
+    In a namespace that others share, its name has to tell us apart as one for the cluster does.
+    """
 
     rules: tuple[Rule, ...]
     namespace: str = ""
     ending: str = ""
+    is_among_others: bool = False
+
+
+_RIVALS: Final = Rule(
+    "coordination.k8s.io",
+    ("leases",),
+    ("list",),
+    "Whether the holder of another Lease serves a schedulerName of ours (rivals).",
+)
 
 
 def needs_of(
@@ -86,6 +101,7 @@ def needs_of(
     factories = {name: registration.factory for name, registration in BUILT_INS.items()}
     profiles = [compile_profile(profile, factories) for profile in configuration.profiles]
     election = configuration.settings.leader_election
+    rivals = configuration.extras.rivals
     return Needs(
         reads=tuple(sorted({kind for profile in profiles for kind in profile.kinds})),
         writes=tuple(sorted({kind for profile in profiles for kind in profile.writes})),
@@ -98,6 +114,7 @@ def needs_of(
         serves=serves,
         config_map=config_map,
         last_good=last_good,
+        rivals=None if rivals.action == IGNORE else rivals.namespaces,
     )
 
 
@@ -105,7 +122,7 @@ def roles_of(needs: Needs) -> tuple[Role, ...]:
     """Return the roles that allow just that."""
     cluster = Role(tuple(_cluster_rules(needs)))
     election = [] if needs.lease is None else [_leader_election(needs.lease)]
-    return (cluster, *election, *_configuration(needs))
+    return (cluster, *election, *_configuration(needs), *_rivals(needs))
 
 
 def _cluster_rules(needs: Needs) -> Iterator[Rule]:
@@ -136,6 +153,8 @@ def _cluster_rules(needs: Needs) -> Iterator[Rule]:
         ("create", "patch"),
         "Scheduled, FailedScheduling and the like; `patch` extends a series.",
     )
+    if needs.rivals == ():
+        yield _RIVALS
     if needs.serves:
         yield Rule(
             "authentication.k8s.io",
@@ -176,6 +195,12 @@ def _leader_election(lease: Lease) -> Role:
         ),
     )
     return Role(rules, namespace=lease.namespace, ending="-leader-election")
+
+
+def _rivals(needs: Needs) -> Iterator[Role]:
+    """Yield the right to look for rivals, where it is limited to some namespaces."""
+    for namespace in needs.rivals or ():
+        yield Role((_RIVALS,), namespace=namespace, ending="-rivals", is_among_others=True)
 
 
 def _configuration(needs: Needs) -> Iterator[Role]:

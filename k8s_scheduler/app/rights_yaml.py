@@ -28,8 +28,9 @@ _HEAD: Final = """\
 class Owner:
     """The service account that gets the rights; roles and bindings bear its name.
 
-    What belongs to no namespace may have another one: two accounts of one name in two namespaces
-    would otherwise share it, and the second to be applied would take it from the first.
+    What belongs to no namespace, or stands in one among others, may have another one: two accounts
+    of one name in two namespaces would otherwise share it, and the second to be applied would take
+    it from the first.
     """
 
     name: str
@@ -38,8 +39,8 @@ class Owner:
 
     def name_of(self, role: Role) -> str:
         """Return the name of a role and of its binding."""
-        in_cluster = not role.namespace and self.cluster_name
-        return (self.cluster_name if in_cluster else self.name) + role.ending
+        is_shared = not role.namespace or role.is_among_others
+        return (self.cluster_name if is_shared and self.cluster_name else self.name) + role.ending
 
 
 def rights_manifest(roles: Iterable[Role], owner: Owner) -> str:

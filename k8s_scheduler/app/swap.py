@@ -77,6 +77,10 @@ class Swap:
             await graph.pump.renew(graph.nodes.store, graph.pods.store)
         await self.tidy()
 
+    def has_taken_effect(self) -> None:
+        """Tell those who go by the configuration in force and not by the core."""
+        self._graph.rivals.look_soon()
+
     async def tidy(self) -> None:
         """Stop watching the kinds that nobody reads any more."""
         needed = self._graph.pump.kinds

@@ -19,8 +19,11 @@ from k8s_scheduler.app.rebuilding import Rebuilding
 from k8s_scheduler.app.recording import Recording
 from k8s_scheduler.app.reload_parts import ReloadParts, reload_parts
 from k8s_scheduler.app.restored import Restored
+from k8s_scheduler.app.rival_parts import rival_watch
+from k8s_scheduler.app.rivals import RivalWatch
 from k8s_scheduler.app.self_check import SelfCheck
 from k8s_scheduler.app.sentinel import Sentinel
+from k8s_scheduler.app.served_names import notes_of
 from k8s_scheduler.app.surroundings import Surroundings
 from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
@@ -71,6 +74,7 @@ class Graph:
     elector: Elector | None
     marks: Marks | None
     sentinel: Sentinel | None
+    rivals: RivalWatch
     check: SelfCheck
     reload: ReloadParts
     watch: Callable[[Kind], Informer[ClusterObject]]
@@ -151,7 +155,14 @@ def wire(
         graph.restored.returned(resource)
 
     signals = Signals(set_back, returned)
-    elector = None if lease is None else _elector(lease, transport, metrics, around, signals)
+    elector = _elector(
+        lease,
+        transport,
+        metrics=metrics,
+        around=around,
+        set_back=set_back,
+        graph=lambda: graph,
+    )
     may_write = _always if elector is None else elector.may_write
     if elector is not None:
         admit = gated(admit, elector.writes_may_begin)
@@ -258,6 +269,16 @@ def wire(
         sentinel=None
         if lease is None or marks is None
         else Sentinel(marks, lease, clock=around.clock, sleep=around.sleep),
+        rivals=rival_watch(
+            options,
+            transport,
+            lease=lease,
+            names=lambda: pump.core.scheduler_names,
+            reload=reload,
+            recorder=recorder,
+            metrics=metrics,
+            around=around,
+        ),
         check=check,
         reload=reload,
         watch=watch,
@@ -363,12 +384,21 @@ def _lease_config(options: RunOptions, around: Surroundings) -> LeaseConfig | No
 
 
 def _elector(
-    config: LeaseConfig,
+    config: LeaseConfig | None,
     transport: Transport,
+    *,
     metrics: Metrics,
     around: Surroundings,
-    signals: Signals,
-) -> Elector:
+    set_back: Callable[[SetBack], None],
+    graph: Callable[[], Graph],
+) -> Elector | None:
+    """Return the elector, if there is an election; it asks the graph, which is made later."""
+    if config is None:
+        return None
+
+    def may_lead() -> bool:
+        return graph().rivals.may_lead()
+
     return Elector(
         transport,
         config,
@@ -377,7 +407,10 @@ def _elector(
         wall_clock_ns=around.wall_clock_ns,
         sleep=around.sleep,
         uniform=around.rng.random,
-        set_back=signals.set_back,
+        set_back=set_back,
+        # Of the core that is driven then, by the profiles that are in force then.
+        notes=lambda: notes_of(graph().pump.core.scheduler_names, config.identity),
+        may_lead=may_lead,
     )
 
 

@@ -71,6 +71,7 @@ from k8s_scheduler.kube.lease import (
     held_by,
     released,
 )
+from k8s_scheduler.kube.lease_metadata import NO_NOTES, LeaseNotes
 from k8s_scheduler.kube.lease_sight import Sight
 from k8s_scheduler.kube.lease_watch import LeaseWatch
 from k8s_scheduler.kube.set_back import SetBack, Source
@@ -101,6 +102,7 @@ class _Try(Enum):
     HELD = auto()  # the lease is ours, for certain
     TAKEN = auto()  # it is somebody else's
     CHANGED = auto()  # somebody wrote in between
+    REFUSED = auto()  # it is free, and we are told not to take it
     FAILED = auto()
 
 
@@ -118,10 +120,18 @@ class Elector:
         sleep: Sleep = asyncio.sleep,
         uniform: Callable[[], float] = random.random,
         set_back: Callable[[SetBack], None] = lambda _: None,
+        notes: Callable[[], LeaseNotes] = lambda: NO_NOTES,
+        may_lead: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`set_back` is told when versions of the lease show that storage was set back."""
+        """`set_back` is told when versions of the lease show that storage was set back.
+
+        `notes` are put on the lease by each write that makes or keeps us its holder. `may_lead` is
+        asked before a free lease is taken; who leads already goes on.
+        """
         self._config = config
         self._set_back = set_back
+        self._notes = notes
+        self._may_lead = may_lead
         self._store = LeaseStore(transport, namespace=config.namespace, name=config.name)
         self._clock = clock
         self._wall_clock_ns = wall_clock_ns
@@ -331,7 +341,9 @@ class Elector:
             self._asked_over = None
         if not self._is_free(lease):
             return _Try.TAKEN
-        return await self._write(lease, give_up_at)
+        # Who leads is not asked any more.
+        may_take = self._leading or self._may_lead()
+        return await self._write(lease, give_up_at) if may_take else _Try.REFUSED
 
     async def _write(self, lease: Lease | None, give_up_at: float) -> _Try:
         self._ours = None
@@ -345,7 +357,9 @@ class Elector:
         spec = held_by(self._config, lease, wall_ns=self._wall_clock_ns())
         try:
             seconds = self._call_seconds(give_up_at - started_at)
-            written = await self._store.write(lease, spec, timeout_seconds=seconds)
+            written = await self._store.write(
+                lease, spec, timeout_seconds=seconds, notes=self._notes()
+            )
         except Conflict:
             return _Try.CHANGED
         except KubeError as error:
@@ -399,6 +413,8 @@ class Elector:
         if tried is _Try.FAILED:
             return retry_seconds * self._jitter()
         look_seconds = min(LOOK_SECONDS, retry_seconds) * (1.0 + _LOOK_JITTER * self._uniform())
+        if tried is _Try.REFUSED:
+            return look_seconds
         left_seconds = self._free_at - self._clock()
         return max(_SHORTEST_SECONDS, min(look_seconds, left_seconds))
 

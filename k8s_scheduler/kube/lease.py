@@ -2,7 +2,8 @@
 
 A write always carries the resourceVersion it was based on, so the server refuses it (409) when
 anybody else wrote in between; that is the whole mutual exclusion. Metadata goes back as it came:
-labels and owners that others put there are not ours to lose.
+labels and owners that others put there are not ours to lose. What a holder has to say of itself is
+added to it (`lease_metadata`).
 """
 
 import math
@@ -12,6 +13,7 @@ import msgspec
 
 from k8s_scheduler.kube.errors import NotFound, OutcomeUnknown
 from k8s_scheduler.kube.http import Response, Transport
+from k8s_scheduler.kube.lease_metadata import NO_NOTES, LeaseNotes, with_notes
 from k8s_scheduler.kube.timestamps import micro_time
 
 JITTER_FACTOR = 1.2
@@ -147,10 +149,18 @@ class LeaseStore:
         except NotFound:
             return None
 
-    async def write(self, lease: Lease | None, spec: LeaseSpec, *, timeout_seconds: float) -> Lease:
-        """Replace the lease as it was read, or create it when there was none."""
+    async def write(
+        self,
+        lease: Lease | None,
+        spec: LeaseSpec,
+        *,
+        timeout_seconds: float,
+        notes: LeaseNotes = NO_NOTES,
+    ) -> Lease:
+        """Replace the lease as it was read, or create it when there was none; with notes on it."""
         create = lease is None
-        metadata = self._identity if lease is None else lease.metadata
+        identity = msgspec.Raw(msgspec.json.encode(self._identity))
+        metadata = with_notes(identity if lease is None else lease.metadata, notes)
         body = msgspec.json.encode(
             {
                 "apiVersion": "coordination.k8s.io/v1",

@@ -142,6 +142,17 @@ class KubeMetrics:
             ["kind"],
             registry=registry,
         )
+        self.rivals = Gauge(
+            "k8s_scheduler_rivals",
+            "Other Leases whose living holders serve a schedulerName of ours, as last seen.",
+            registry=registry,
+        )
+        self.rival_looks = Counter(
+            "k8s_scheduler_rival_looks",
+            "Looks for such Leases: all seen, too many to see all, forbidden, or failed otherwise.",
+            ["result"],
+            registry=registry,
+        )
         self.events_dropped = Counter(
             "k8s_scheduler_events_dropped",
             "Events not written, by reason.",

@@ -158,6 +158,14 @@ CASES: Final[Mapping[str, Case]] = {
         {"extras": {"preemption": {"maxVictimsPerMinute": 60}}},
         says=("kind: SchedulerExtras", "maxVictimsPerMinute: 60"),
     ),
+    "rivals that are waited for": Case(
+        {"extras": {"rivals": {"action": "Refuse", "namespaces": ["scheduling"]}}},
+        adds=(
+            f"Role/k8s-scheduler{_ENDING}-rivals",
+            f"RoleBinding/k8s-scheduler{_ENDING}-rivals",
+        ),
+        says=("action: Refuse",),
+    ),
     "profiles of one's own": Case(
         {
             "config": {
@@ -225,6 +233,10 @@ ROLES: Final[Mapping[str, Values]] = {
     "no pods near each other": _profiles(
         _off("multiPoint", "InterPodAffinity", "PodTopologySpread", "DynamicResources")
     ),
+    "rivals in two namespaces": {
+        "extras": {"rivals": {"namespaces": ["scheduling", "kube-system"]}}
+    },
+    "rivals that are ignored": {"extras": {"rivals": {"action": "Ignore"}}},
     "one of two profiles": _profiles(_off("postFilter", "*"), {}),
     "few plugins": _profiles(
         {

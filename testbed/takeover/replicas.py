@@ -9,6 +9,7 @@ from datetime import datetime
 
 from testbed.bed import Bed
 from testbed.daemon import Daemon
+from testbed.errors import ComponentError
 from testbed.waiting import eventually
 
 _BOUND = 'k8s_scheduler_bind_attempts_total{result="success"}'
@@ -92,8 +93,8 @@ def take_over(leader: Daemon, standby: Daemon, *, crash: bool, limit_seconds: fl
         interval_seconds=_LOOK_SECONDS,
     )
     first = time.time()
-    if not crash:
-        leader.wait()
+    if not crash and (code := leader.wait()) != 0:
+        raise ComponentError(f"{leader.name} ended with {code}; {leader.log_tail()}")
     acquired = logged(standby, "successfully acquired lease")
     return TakeOver(first - before, acquired - before, first - acquired)
 

@@ -18,7 +18,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from k8s_scheduler.kube.http import Response
-from tests.fakes.objects import Location, conflict, copied, locate, matches, merge, not_found
+from tests.fakes.objects import (
+    Location,
+    conflict,
+    copied,
+    has_label,
+    locate,
+    matches,
+    merge,
+    not_found,
+)
 from tests.fakes.transport import FakeStream, FakeTransport, Json, Request, encode, status
 from tests.fakes.watch import Change, FakeWatch, gone_event, line
 
@@ -218,7 +227,12 @@ class FakeApi(FakeTransport):
         return status(201, "", "")
 
     def _list(self, request: Request, location: Location) -> Response:
-        selected = list(self._select(location, request.query.get("fieldSelector", "")))
+        label = request.query.get("labelSelector", "")
+        selected = [
+            stored
+            for stored in self._select(location, request.query.get("fieldSelector", ""))
+            if has_label(stored.content, label)
+        ]
         version, start = self.version, 0
         if token := request.query.get("continue", ""):
             version, start = (int(part) for part in token.split("."))

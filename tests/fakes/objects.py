@@ -61,6 +61,12 @@ def matches(content: Json, field_selector: str) -> bool:
     return True
 
 
+def has_label(content: Json, label_selector: str) -> bool:
+    """Return whether an object has a label, whatever it says; every object has none at all."""
+    labels = content.get("metadata", {}).get("labels") or {}
+    return not label_selector or label_selector in labels
+
+
 @functools.lru_cache(maxsize=256)
 def _clauses(field_selector: str) -> tuple[tuple[tuple[str, ...], str, bool], ...]:
     """Return path, value, and whether it has to be that value, of each clause."""

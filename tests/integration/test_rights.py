@@ -200,6 +200,7 @@ WRITE_TRIALS = [
     Trial("coordination.k8s.io", ("leases",), "get", elects=True),
     Trial("coordination.k8s.io", ("leases",), "update", elects=True),
     Trial("coordination.k8s.io", ("leases",), "watch", somebody_leads, elects=True),
+    Trial("coordination.k8s.io", ("leases",), "list"),
 ]
 CONFIGURATION_TRIALS = [
     Trial("", ("configmaps",), "get", config_map=OFFERED, starts=True),
@@ -364,7 +365,7 @@ def test_a_profile_with_fewer_plugins_runs_under_fewer_rights(corner, tmp_path):
     resources = {resource for rule in role.rules for resource in rule.resources}
     assert resources == {
         *("nodes", "pods", "pods/binding", "pods/status", "events"),
-        *("tokenreviews", "subjectaccessreviews"),
+        *("tokenreviews", "subjectaccessreviews", "leases"),
     }
     assert "delete" not in {verb for rule in role.rules for verb in rule.verbs}
     account = Account(corner, "reduced", [role])

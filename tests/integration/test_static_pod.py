@@ -25,7 +25,7 @@ def test_the_api_server_takes_the_manifest(sandbox):
 def test_kube_schedulers_own_login_and_lease_are_enough(sandbox, tmp_path):
     """The built-in roles of system:kube-scheduler allow all that the daemon does."""
     (pod,) = read(FOLDER / "k8s-scheduler.yaml")
-    configuration = yaml.safe_load((FOLDER / "config.yaml").read_text())
+    configuration, extras = yaml.safe_load_all((FOLDER / "config.yaml").read_text())
     assert [p["schedulerName"] for p in configuration["profiles"]] == [
         "default-scheduler",
         SCHEDULER,
@@ -42,7 +42,7 @@ def test_kube_schedulers_own_login_and_lease_are_enough(sandbox, tmp_path):
     stand_up(sandbox, make_node("static-1"))
     with running(
         sandbox.bed,
-        configuration=yaml.safe_dump(configuration),
+        configuration=yaml.safe_dump_all([configuration, extras]),
         kubeconfig=login,
         flags=flags,
     ) as daemon:

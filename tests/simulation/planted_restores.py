@@ -61,7 +61,7 @@ def equal_version_is_equal() -> Plant:
 def barrier_by_lease() -> Plant:
     """A new leader has seen enough when its caches have reached the version of its Lease."""
 
-    async def take_over(self: Any, elector: Any, marked: Any) -> None:
+    async def take_over(self: Any, elector: Any, marked: Any, **_newborn: Any) -> None:
         await self._fill_caches()
         for informer in (self._graph.nodes, self._graph.pods):
             if not has_reached(informer.resource_version, elector._sight.version):

@@ -21,6 +21,7 @@ import msgspec
 
 from k8s_scheduler.api.config import LeaderElection, SchedulerConfiguration
 from k8s_scheduler.api.config_load import DEFAULT_MULTI_POINT, default_configuration
+from k8s_scheduler.api.extras import IGNORE, Rivals
 from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.sentinel import Work
@@ -73,7 +74,9 @@ class Shared:
             retry_period_seconds=settings.retry_seconds,
         )
         changed = msgspec.structs.replace(base.settings, leader_election=election)
-        configuration: SchedulerConfiguration = replace(base, settings=changed)
+        # One release, so there are no rivals: looks for them would be requests and nothing else.
+        extras = msgspec.structs.replace(base.extras, rivals=Rivals(action=IGNORE))
+        configuration: SchedulerConfiguration = replace(base, settings=changed, extras=extras)
         return RunOptions(configuration=configuration)
 
 

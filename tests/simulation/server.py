@@ -14,7 +14,7 @@ import msgspec
 
 from k8s_scheduler.kube.http import Response
 from tests.fakes.api import FakeApi, _Stored
-from tests.fakes.objects import Location, conflict, locate, matches, not_found
+from tests.fakes.objects import Location, conflict, has_label, locate, matches, not_found
 from tests.fakes.transport import FakeStream, Json, Request, status
 from tests.fakes.watch import Change
 from tests.simulation.documents import GUARDED, merged, timestamp
@@ -254,7 +254,12 @@ class ModelServer(FakeApi):
                 return status(410, "Expired", "The provided continue parameter is too old.")
             left, version = self._pages.pop(token)
         else:
-            left = list(self._select(location, request.query.get("fieldSelector", "")))
+            label = request.query.get("labelSelector", "")
+            left = [
+                stored
+                for stored in self._select(location, request.query.get("fieldSelector", ""))
+                if has_label(stored.content, label)
+            ]
             version = self.version
         limit = int(request.query.get("limit", "0")) or len(left)
         page, left = left[:limit], left[limit:]

@@ -137,7 +137,7 @@ class TestChart:
         assert rules == find("ClusterRole", "k8s-scheduler-config-reader")["rules"]
         assert values["configReader"] == values["metricsReader"] == {"create": True, "subjects": []}
 
-    @pytest.mark.parametrize("name", ["clusterrole", "role", "configuration-role"])
+    @pytest.mark.parametrize("name", ["clusterrole", "role", "configuration-role", "rivals-role"])
     def test_roles_that_the_command_prints_are_left_out_when_told(self, name: str) -> None:
         """With `rbac.create: false` people apply what `k8s-scheduler rbac` prints."""
         first, *_, last = template(name).splitlines()
@@ -145,7 +145,9 @@ class TestChart:
         assert last == "{{- end }}"
 
     def test_every_role_of_the_daemon_is_in_one_of_those_files(self) -> None:
-        ours = {"clusterrole.yaml", "role.yaml", "configuration-role.yaml"}
+        ours = {
+            *("clusterrole.yaml", "role.yaml", "configuration-role.yaml", "rivals-role.yaml"),
+        }
         switches_of_their_own = {"metrics-reader.yaml", "config-reader.yaml", "shadow.yaml"}
         found = {
             file.name

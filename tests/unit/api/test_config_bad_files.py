@@ -135,6 +135,44 @@ kind: KubeSchedulerConfiguration
             ),
         ],
     ),
+    "rivals that are refused everywhere": (
+        f"{EXTRAS}rivals: {{action: Refuse}}\n---\n{HEADER}",
+        [
+            (
+                "config.yaml:3: rivals.namespaces: Required value: with action Refuse, because who "
+                "may write Leases in a namespace could keep this scheduler from leading"
+            ),
+        ],
+    ),
+    "rivals that are treated in another way": (
+        f'{EXTRAS}rivals: {{action: warn, namespaces: [a, A, "", a]}}\n---\n{HEADER}',
+        [
+            (
+                'config.yaml:3: rivals.action: Unsupported value: "warn": supported values: '
+                '"Ignore", "Refuse", "Warn"; did you mean "Warn"?'
+            ),
+            (
+                'config.yaml:3: rivals.namespaces[1]: Invalid value: "A": must be the name of a '
+                "namespace"
+            ),
+            (
+                'config.yaml:3: rivals.namespaces[2]: Invalid value: "": must be the name of a '
+                "namespace"
+            ),
+            (
+                'config.yaml:3: rivals.namespaces[3]: Duplicate value: "a": also at '
+                "rivals.namespaces[0]"
+            ),
+        ],
+    ),
+    "rivals without an action": (
+        f'{EXTRAS}rivals: {{action: ""}}\n---\n{HEADER}',
+        ["config.yaml:3: rivals.action: Required value"],
+    ),
+    "rivals in too many namespaces": (
+        f"{EXTRAS}rivals: {{namespaces: [{', '.join(f'n{i}' for i in range(33))}]}}\n---\n{HEADER}",
+        ["config.yaml:3: rivals.namespaces: Too many: 33: must have at most 32 items"],
+    ),
     "no apiVersion and no kind": (
         "parallelism: 4\n",
         [

@@ -2,7 +2,7 @@
 
 from k8s_scheduler.api.config_load import default_configuration
 from k8s_scheduler.api.config_summary import summary
-from tests.unit.api.config_cases import FEW, HEADER, KNOWN, load_text
+from tests.unit.api.config_cases import EXTRAS, FEW, HEADER, KNOWN, load_text
 from tests.unit.api.test_config_extenders import FULL
 
 
@@ -55,6 +55,17 @@ def test_settings_and_profiles_of_a_file(tmp_path):
         "profile b",
         "  nodes to score: all",
     ]
+
+
+def test_what_is_done_about_rivals_if_it_is_not_the_usual(tmp_path):
+    for given, shown in (
+        ("{action: Refuse, namespaces: [a, b]}", "rivals: Refuse, looked for in a, b"),
+        ("{namespaces: [a]}", "rivals: Warn, looked for in a"),
+        ("{action: Ignore}", "rivals: Ignore, not looked for"),
+    ):
+        loaded = load_text(tmp_path, f"{HEADER}---\n{EXTRAS}rivals: {given}\n")
+        assert shown in summary(loaded).splitlines()
+    assert "rivals" not in summary(default_configuration(KNOWN))
 
 
 def test_an_extenders_password_is_not_shown(tmp_path):

@@ -52,7 +52,7 @@ def nodes_of(api):
 
 
 @asynccontextmanager
-async def daemon(api, *, elect=False):
+async def daemon(api, *, elect=False, lease="kube-scheduler", extras=None, seed=1):
     """Run a daemon for the length of a block; yields its graph."""
     clock = asyncio.get_running_loop().time
     around = Surroundings(
@@ -60,16 +60,18 @@ async def daemon(api, *, elect=False):
         boot_clock=clock,
         wall_clock_ns=lambda: int(clock() * 1e9),
         cpu_clock=lambda: 0.0,
-        rng=random.Random(1),
+        rng=random.Random(seed),
+        hostname=lease,
         warm_up=lambda _setup: None,
         keep_memory=lambda: None,
         watchdog=_no_watchdog,
         sentinel=_no_sentinel,
     )
     base = default_configuration(known_plugins())
-    election = LeaderElection(leader_elect=elect)
+    election = LeaderElection(leader_elect=elect, resource_name=lease)
     settings = msgspec.structs.replace(base.settings, leader_election=election)
-    options = RunOptions(configuration=replace(base, settings=settings))
+    configuration = replace(base, settings=settings, extras=extras or base.extras)
+    options = RunOptions(configuration=configuration)
     graph = wire(options, api, Metrics(), surroundings=around)
     stop = asyncio.Event()
     running = asyncio.create_task(Daemon(graph, options, surroundings=around).run(stop))

@@ -89,6 +89,27 @@ class Writer:
         return self.left
 
 
+class Rivals:
+    """Others that are in the way as often as told."""
+
+    def __init__(self, log):
+        self.log = log
+        self.met = 0
+
+    async def run(self):
+        await asyncio.Event().wait()
+
+    async def may_decide(self):
+        self.met -= 1
+        if self.met >= 0:
+            self.log.append("a rival")
+        return self.met < 0
+
+    async def until_none(self):
+        while not await self.may_decide():
+            pass
+
+
 class Scene:
     def __init__(
         self,
@@ -126,6 +147,7 @@ class Scene:
             elector=self.elector,
             marks=None,
             sentinel=None,
+            rivals=Rivals(self.log),
         )
         settings = SimpleNamespace(delay_cache_until_active=delay)
         configuration = SimpleNamespace(settings=settings)

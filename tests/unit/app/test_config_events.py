@@ -8,6 +8,7 @@ import pytest
 from k8s_scheduler.api.meta import ObjectReference
 from k8s_scheduler.app.config_events import ConfigEvents, mounted_config_map, note_of
 from k8s_scheduler.app.offers import Offer, Refusal
+from k8s_scheduler.app.own_pod import OwnPod
 from k8s_scheduler.kube.http import Response
 from tests.fakes.transport import FakeTransport, status
 
@@ -99,20 +100,22 @@ class Recorder:
 
 
 class TestRegarding:
-    async def told(self, *, offer=None, pod_answer=None, map_answer=None, pod=("ns", "me")):
+    async def told(self, *, offer=None, pod_answer=None, map_answer=None, is_in_pod=True):
         api, recorder = FakeTransport(), Recorder()
         for path, answer in ((POD, pod_answer), (MAP, map_answer)):
             good = Response(200, json.dumps(answer).encode())
             words = f'cannot get resource "{path.split("/")[-2]}"'
             bad = status(403, "Forbidden", words)
             api.script("GET", path, good if answer is not None else bad)
-        events = ConfigEvents(api, recorder, file=Path(FILE), pod=pod)
+        events = ConfigEvents(
+            api, recorder, file=Path(FILE), pod=OwnPod(api, "ns", "me") if is_in_pod else None
+        )
         await events.refused(refusal("no"), offer, in_force="b")
         return [(n.regarding.kind, n.regarding.name, n.regarding.uid) for n in recorder.notes]
 
     async def test_a_watched_config_map_is_known(self):
         offer = Offer("s", regarding=ObjectReference(kind="ConfigMap", name="own", namespace="ns"))
-        assert await self.told(offer=offer, pod=None) == [("ConfigMap", "own", "")]
+        assert await self.told(offer=offer, is_in_pod=False) == [("ConfigMap", "own", "")]
 
     async def test_of_a_mounted_one_the_pod_knows_the_name(self):
         found = pod(("/etc/kubernetes/k8s-scheduler", "c"), c={"configMap": {"name": "m"}})
@@ -141,10 +144,10 @@ class TestRegarding:
     async def test_so_is_one_that_is_nested_beyond_all_measure(self, caplog):
         api, recorder = FakeTransport(), Recorder()
         api.script("GET", POD, Response(200, b'{"x":' + b"[" * 9999))
-        events = ConfigEvents(api, recorder, file=Path(FILE), pod=("ns", "me"))
+        events = ConfigEvents(api, recorder, file=Path(FILE), pod=OwnPod(api, "ns", "me"))
         await events.refused(refusal("no"), None, in_force="b")
         assert recorder.notes == []
         assert "Cannot tell which ConfigMap is meant" in caplog.text
 
     async def test_without_a_pod_there_is_nobody_to_tell_it_of(self):
-        assert await self.told(pod=None) == []
+        assert await self.told(is_in_pod=False) == []

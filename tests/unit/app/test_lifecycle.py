@@ -319,3 +319,27 @@ async def test_a_drain_that_fails_by_itself_is_not_hidden():
     scene.stop.set()
     with pytest.raises(RuntimeError, match="a bug in the drain"):
         await scene.running
+
+
+async def test_a_lease_is_given_back_for_as_long_as_a_rival_is_in_the_way():
+    scene = Scene(elect=True)
+    scene.graph.rivals.met = 2
+    await scene.lead()
+    assert [entry for entry in scene.log if entry in {"a rival", "release", "allow"}] == [
+        *("a rival", "release", "a rival", "release"),
+        "allow",
+    ]
+    scene.stop.set()
+    assert await scene.running == 0
+
+
+async def test_without_an_election_a_rival_is_waited_for_before_anything_is_decided():
+    scene = Scene(elect=False)
+    scene.graph.rivals.met = 2
+    await scene.sync()
+    assert [entry for entry in scene.log if entry in {"a rival", "allow"}] == [
+        *("a rival", "a rival"),
+        "allow",
+    ]
+    scene.stop.set()
+    assert await scene.running == 0

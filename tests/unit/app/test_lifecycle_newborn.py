@@ -46,3 +46,23 @@ async def test_it_waits_where_pods_were_bound_in_its_name_and_catches_up_after_t
     assert waited < scene.log.index("pods catch up") < scene.log.index("allow")
     scene.stop.set()
     assert await scene.running == 0
+
+
+async def test_also_where_it_gave_that_lease_back_because_of_a_rival_before():
+    scene = Scene(elect=True)
+    scene.graph.pump.core = SimpleNamespace(scheduler_names=frozenset({"default-scheduler"}))
+    scene.graph.rivals.met = 1
+    scene.elector.is_newborn = True
+    release = scene.elector.release
+
+    async def release_and_know_it():
+        scene.elector.is_newborn = False
+        await release()
+
+    scene.elector.release = release_and_know_it
+    scene.pods.store["p"] = make_pod("p").on("n1").obj()
+    await scene.lead()
+    await scene.turn()
+    assert scene.log[-1] == "let others stop"
+    scene.stop.set()
+    assert await scene.running == 0

@@ -1,5 +1,8 @@
 """What a configuration needs, and that less of it needs less."""
 
+from dataclasses import replace
+
+import pytest
 import yaml
 
 from k8s_scheduler.api.config_load import default_configuration, load_configuration
@@ -29,6 +32,7 @@ SERVING = {
     ("authorization.k8s.io", "subjectaccessreviews", "create"),
     ("", "/configz", "get"),
 }
+LEASES = ("coordination.k8s.io", "leases", "list")
 
 
 def granted(role):
@@ -83,6 +87,19 @@ class TestNeeds:
         text = "leaderElection:\n  leaderElect: false\n"
         assert needs_of(configured(tmp_path, text)).lease is None
 
+    @pytest.mark.parametrize(
+        ("rivals", "expected"),
+        [
+            ("{}", ()),
+            ("{namespaces: [a, b]}", ("a", "b")),
+            ("{action: Refuse, namespaces: [a]}", ("a",)),
+            ("{action: Ignore, namespaces: [a]}", None),
+        ],
+    )
+    def test_rivals_are_looked_for_where_the_extras_say(self, tmp_path, rivals, expected):
+        extras = "---\napiVersion: k8s-scheduler.io/v1alpha1\nkind: SchedulerExtras\n"
+        assert needs_of(configured(tmp_path, f"{extras}rivals: {rivals}\n")).rivals == expected
+
     def test_every_plugin_with_something_to_write_says_what(self):
         for registration in BUILT_INS.values():
             if issubclass(registration.kind, PreBindPlugin):
@@ -104,6 +121,7 @@ class TestRoles:
             ("", "pods", "delete"),
             ("", "persistentvolumes", "patch"),
             ("", "persistentvolumeclaims", "patch"),
+            LEASES,
         }
         assert (election.namespace, election.ending) == ("kube-system", "-leader-election")
 
@@ -118,6 +136,18 @@ class TestRoles:
     def test_only_who_serves_looks_people_up_and_is_asked_for_its_configuration(self):
         (role,) = roles_of(Needs(reads=(), writes=(), preempts=False, lease=None))
         assert granted(role) - ALWAYS == SERVING
+
+    def test_who_looks_for_rivals_everywhere_lists_the_leases_of_the_cluster(self):
+        (role,) = roles_of(replace(NOTHING, rivals=()))
+        assert granted(role) - ALWAYS == {LEASES}
+
+    def test_who_looks_into_some_namespaces_lists_the_leases_there(self):
+        cluster, *others = roles_of(replace(NOTHING, rivals=("a", "b")))
+        assert granted(cluster) == ALWAYS
+        assert [(role.namespace, granted(role)) for role in others] == [
+            ("a", {LEASES}),
+            ("b", {LEASES}),
+        ]
 
     def test_nothing_is_granted_by_a_star_and_everything_has_its_reason(self):
         for role in roles_of(needs_of(default_configuration(known_plugins()))):
@@ -144,6 +174,20 @@ class TestManifest:
             (subject,) = documents[kind]["subjects"]
             assert (subject["name"], subject["namespace"]) == ("mine", "scheduling")
         assert documents["RoleBinding"]["roleRef"]["name"] == "mine-leader-election"
+
+    def test_roles_in_namespaces_of_others_are_told_apart_by_the_clusters_name(self):
+        roles = roles_of(replace(NOTHING, rivals=("theirs",)))
+        text = rights_manifest(roles, Owner("mine", "scheduling", "mine.scheduling"))
+        documents = {d["kind"]: d for d in yaml.safe_load_all(text)}
+        for kind in ("Role", "RoleBinding"):
+            metadata = documents[kind]["metadata"]
+            assert (metadata["name"], metadata["namespace"]) == (
+                "mine.scheduling-rivals",
+                "theirs",
+            )
+        assert documents["RoleBinding"]["roleRef"]["name"] == "mine.scheduling-rivals"
+        (subject,) = documents["RoleBinding"]["subjects"]
+        assert (subject["name"], subject["namespace"]) == ("mine", "scheduling")
 
     def test_paths_stand_by_themselves(self):
         needs = Needs(reads=(), writes=(), preempts=False, lease=None)

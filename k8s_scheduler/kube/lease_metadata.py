@@ -1,0 +1,33 @@
+"""What a holder adds to the metadata of its Lease, with every write: labels and annotations.
+
+Everything else that is there stays as it came: it belongs to others.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseNotes:
+    """Labels by which a Lease is found, and annotations that say what it is about."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_NOTES: Final = LeaseNotes()
+
+
+def with_notes(metadata: msgspec.Raw, notes: LeaseNotes) -> msgspec.Raw:
+    """Return metadata with these labels and annotations in it; the very same if they are there."""
+    found: dict[str, Any] = msgspec.json.decode(metadata)
+    changed = False
+    for kind, wanted in (("labels", notes.labels), ("annotations", notes.annotations)):
+        there = found.get(kind) or {}
+        if not wanted.items() <= there.items():
+            found[kind] = {**there, **wanted}
+            changed = True
+    return msgspec.Raw(msgspec.json.encode(found)) if changed else metadata
