@@ -256,6 +256,7 @@ class Daemon:
         marks, lease = self._graph.marks, elector.lease
         if marks is None or lease is None:
             return {}
+        elector.on_write(lambda written: marks.seen(note_on(written, NOTE)))
         return marks.take_over(note_on(lease, NOTE))
 
     def _were_pods_bound(self) -> bool:

@@ -102,6 +102,15 @@ class Marks:
         mark = self.written.get(uid)
         return mark is not None and mark.by == self._identity
 
+    def seen(self, text: str) -> None:
+        """Take note of what the Lease says after a write of ours.
+
+        One that was deleted and made again says nothing: then the sentinel writes everything anew.
+        If this comes late, it writes once more than it would have to.
+        """
+        if not text and self.written:
+            self.written = {}
+
     def _forget(self, uid: PodUid) -> None:
         # Another dict: the sentinel may be reading this one.
         self._quarantined = {u: mark for u, mark in self._quarantined.items() if u != uid}

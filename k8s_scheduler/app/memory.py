@@ -4,12 +4,13 @@
       ▲                                                free memory is given back to the system
       └──── less than 75 % for a minute ────── the budget is doubled, up to what it was
 
+    once a minute, with or without a limit: if a tenth of the memory is free, it is given back
+
 What is kept only saves work, so decisions are the same with any budget. The core is told by a
 message like everything else: a recording has it.
 """
 
 import asyncio
-import ctypes
 import gc
 import logging
 import resource
@@ -17,6 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from k8s_scheduler.app.allocator import trim, used_bytes
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.obs.scheduler_metrics import SchedulerMetrics
 
@@ -29,6 +31,11 @@ _ROOMY: Final = 0.75
 _BETWEEN_SHRINKING: Final = 5
 _BETWEEN_GROWING: Final = 60
 LEAST_BUDGET_BYTES: Final = 4 * 1024 * 1024
+# Giving memory back stops everything for as long as it takes, a quarter of a millisecond for each
+# MiB: so seldom, and only if there is so much to give.
+_BETWEEN_TRIMS: Final = 60
+_WORTH_SHARE: Final = 0.1
+_WORTH_BYTES: Final = 8 * 1024 * 1024
 # Of the cgroup's limit: the interpreter, buffers and a burst of watch events need the rest.
 _SHARE_OF_CGROUP: Final = 0.8
 # A limit above this is none: version 1 of cgroups says so with a number.
@@ -54,6 +61,7 @@ class MemoryWatch:
         sizes: Callable[[], Mapping[str, CacheSize]],
         metrics: SchedulerMetrics,
         resident: Callable[[], int] | None = None,
+        used: Callable[[], int | None] = used_bytes,
         give_back: Callable[[], None] | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -65,9 +73,14 @@ class MemoryWatch:
         self._sizes = sizes
         self._metrics = metrics
         self._resident = resident or resident_bytes
+        self._used = used
         self._give_back = give_back or give_memory_back
         self._sleep = sleep
         self._looks_since = _BETWEEN_GROWING
+        self._looks_since_trim = 0
+        # What is resident and neither given out by the allocator nor given back when asked for:
+        # code, stacks, the rest of pages that are in use.
+        self._fixed_bytes = 0
         self._shown: dict[str, int] = {}
         metrics.memory_limit_bytes.set(limit_bytes)
         metrics.cache_budget_bytes.set(budget_bytes)
@@ -81,6 +94,9 @@ class MemoryWatch:
     def look(self) -> None:
         """Show what caches take, and make room or use it."""
         self._show()
+        self._looks_since_trim += 1
+        if self._looks_since_trim >= _BETWEEN_TRIMS:
+            self._trim()
         if not self._limit_bytes:
             return
         self._looks_since += 1
@@ -94,6 +110,22 @@ class MemoryWatch:
             and self._looks_since >= _BETWEEN_GROWING
         ):
             self._take(min(2 * self._budget_bytes, self._most_bytes))
+
+    def _trim(self) -> None:
+        """Give back what is free, if it is worth it."""
+        self._looks_since_trim = 0
+        used = self._used()
+        if used is None:
+            return
+        before = self._resident()
+        # The first time it is not known what is fixed: that is found out by trying.
+        if before - used - self._fixed_bytes < max(_WORTH_BYTES, _WORTH_SHARE * before):
+            return
+        self._give_back()
+        after = self._resident()
+        self._fixed_bytes = max(0, after - used)
+        fields = {"before_bytes": before, "after_bytes": after}
+        logger.info("Free memory was given back to the system", extra={"fields": fields})
 
     def _shrink(self, used: int) -> None:
         budget = max(self._budget_bytes // 2, min(LEAST_BUDGET_BYTES, self._most_bytes))
@@ -134,9 +166,7 @@ def resident_bytes() -> int:
 def give_memory_back() -> None:
     """Have the allocator return what is free; it keeps it for later otherwise."""
     gc.collect(1)
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    trim()
 
 
 def default_limit_bytes(root: Path = Path("/sys/fs/cgroup")) -> int:

@@ -41,7 +41,10 @@ from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 logger = logging.getLogger(__name__)
 
-DRAIN_SECONDS: Final = 30.0
+# Each write comes to an end of its own accord, one in doubt two minutes after the last request that
+# may have stored it. To end the process sooner would lose the answer: the next one lists the pod
+# unbound, gives its room away, and then the Binding lands.
+DRAIN_SECONDS: Final = 300.0
 # So many changes may fail before a core was filled to its end.
 MOST_FAILURES: Final = 20
 

@@ -129,6 +129,7 @@ class Elector:
         asked before a free lease is taken; who leads already goes on.
         """
         self._config = config
+        self._wrote: Callable[[Lease], None] = lambda _: None
         self._set_back = set_back
         self._notes = notes
         self._may_lead = may_lead
@@ -214,6 +215,10 @@ class Elector:
         somebody else may tell otherwise.
         """
         return not self._in_term or self._clock() < self._deadline
+
+    def on_write(self, wrote: Callable[[Lease], None]) -> None:
+        """Give `wrote` the lease as each write leaves it: one that was remade has no notes."""
+        self._wrote = wrote
 
     async def acquire(self) -> None:
         """Wait until we lead.
@@ -370,6 +375,7 @@ class Elector:
             return _Try.FAILED
         self._sight.look(written, asked_at=started_at)
         self._ours = written
+        self._wrote(written)
         if self._leading and self._clock() >= self._deadline:
             # Of the term before this write: it must not go on, see above.
             return _Try.FAILED

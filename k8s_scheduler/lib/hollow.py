@@ -7,9 +7,9 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 # Smaller ones are not worth a copy.
-_SMALL_BYTES: Final = 4096
+_SMALL_BYTES: Final = 1024
 # A dict that has only grown takes less than this for each of its entries.
-_BYTES_PER_ENTRY: Final = 512
+_BYTES_PER_ENTRY: Final = 256
 
 
 def compact(found: dict[Key, Value]) -> dict[Key, Value]:

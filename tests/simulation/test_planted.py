@@ -29,8 +29,9 @@ FOUND_BY = {
 }
 
 
-def test_every_planted_bug_has_its_seed():
+def test_every_planted_bug_has_its_seed_and_not_a_late_one():
     assert set(FOUND_BY) == set(PLANTS)
+    assert max(seed for seed, _ in FOUND_BY.values()) <= 120
 
 
 @pytest.mark.parametrize("bug", sorted(PLANTS))

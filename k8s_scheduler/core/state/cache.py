@@ -51,6 +51,7 @@ from k8s_scheduler.core.state.objects import ObjectStore
 from k8s_scheduler.core.state.overdrawn import Overdrawn
 from k8s_scheduler.core.state.pod_index import Placed, PodIndex
 from k8s_scheduler.core.state.volume_users import VolumeUsers
+from k8s_scheduler.lib.hollow import compact
 
 
 class Sighting(Enum):
@@ -339,6 +340,7 @@ class Cache:
     def _displace(self, uid: PodUid, placed: Placed, *, quietly: bool = False) -> None:
         row, facts = placed.row, ROOM | PODS
         del self._pods[uid]
+        self._pods = compact(self._pods)
         self._pods_versions[row] = self._pods_versions.get(row, 0) + 1
         self._assumed_count -= placed.assumed
         self.nodes.amounts.take(row, placed.requests, -1)
@@ -354,7 +356,9 @@ class Cache:
         self.facts.note(row, facts)
         if not quietly:
             self.changes.note(row, _DELETED)
-        if not here:
+        if here:
+            self._by_row[row] = compact(here)
+        else:
             del self._by_row[row]
             self.nodes.free_if_empty(row)
 

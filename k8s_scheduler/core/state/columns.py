@@ -12,6 +12,9 @@ import numpy.typing as npt
 AnyColumn = npt.NDArray[Any]
 
 _FIRST_CAPACITY = 64
+# Room for so many rows is kept in any case, and otherwise for so many times those that there are.
+_SPARED = 1024
+_ROOMY = 4
 
 
 class Columns:
@@ -54,4 +57,15 @@ class Columns:
             grown = np.full(capacity, self._fills[name], dtype=column.dtype)
             grown[: self.capacity] = column
             self._columns[name] = grown
+        self.capacity = capacity
+
+    def release(self, rows: int) -> None:
+        """Give back room, if no more than `rows` rows are used and that is a small part of it."""
+        if self.capacity <= _SPARED or rows * _ROOMY > self.capacity:
+            return
+        capacity = self.capacity
+        while capacity > _FIRST_CAPACITY and capacity >= rows * _ROOMY:
+            capacity //= 2
+        for name, column in self._columns.items():
+            self._columns[name] = column[:capacity].copy()
         self.capacity = capacity

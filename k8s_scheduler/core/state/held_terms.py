@@ -26,6 +26,7 @@ from k8s_scheduler.core.state.pod_terms import (
     terms_of,
 )
 from k8s_scheduler.core.state.term_table import TermTable
+from k8s_scheduler.lib.seats import Seats
 
 __all__ = ["NO_TERMS", "HeldTerms", "PodTerm", "TermKind", "readable_terms_of", "terms_of"]
 
@@ -54,7 +55,9 @@ class HeldTerms:
         self._holder_ids: dict[tuple[PodTerm, ...], int] = {(): NO_TERMS}
         self._holders: list[tuple[PodTerm, ...]] = [()]
         self._uses: list[int] = [0]
-        self._free: list[int] = []
+        self._seats = Seats()
+        # That of no terms.
+        self._seats.take()
         # Another number with every change in which terms are held, and in which of their topology
         # keys nodes have.
         self.version = 0
@@ -128,7 +131,9 @@ class HeldTerms:
         terms = self._holders[holder]
         del self._holder_ids[terms]
         self._holders[holder] = ()
-        self._free.append(holder)
+        self._seats.leave(holder)
+        size = len(self._seats)
+        del self._holders[size:], self._uses[size:]
         for spelling in self._spellings.pop(holder, ()):
             del self._by_spelling[spelling]
         self._pairs.remove(holder)
@@ -161,12 +166,11 @@ class HeldTerms:
 
     def _lay_out(self, terms: tuple[PodTerm, ...]) -> int:
         """Give an id to a holder and count its first pod."""
-        if self._free:
-            found = self._free.pop()
+        found = self._seats.take()
+        if found < len(self._holders):
             self._holders[found] = terms
             self._uses[found] = 1
         else:
-            found = len(self._holders)
             self._holders.append(terms)
             self._uses.append(1)
         self._holder_ids[terms] = found

@@ -1,5 +1,6 @@
 """Which holder has which terms, and how often, as columns: sums over all of them are one pass."""
 
+from array import array
 from collections.abc import Mapping
 from typing import Final
 
@@ -28,12 +29,14 @@ class HolderPairs:
         # 0 where there is no pair.
         self._times = np.zeros(capacity, dtype=np.int64)
         self._size = 0
-        self._free: list[int] = []
+        # Not a list, which would keep an object for each of them.
+        self._free = array("q")
 
     def add(self, holder: int, times: Mapping[int, int]) -> None:
         """Take in a holder: place of a term -> how often."""
         count = len(times)
-        reused, self._free = self._free[-count:], self._free[:-count]
+        reused = self._free[-count:]
+        del self._free[-count:]
         new = count - len(reused)
         self._reserve(self._size + new)
         entries = np.array([*reused, *range(self._size, self._size + new)], dtype=np.int64)
@@ -50,7 +53,7 @@ class HolderPairs:
         """Let a holder go."""
         entries = self._entries.pop(holder)
         self._times[entries] = 0
-        self._free += entries.tolist()
+        self._free.frombytes(entries.tobytes())
         if len(self._free) > max(_UNUSED, self._size // 2):
             self._make_anew()
 

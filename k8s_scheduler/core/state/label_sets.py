@@ -8,7 +8,6 @@ What only pods had that are gone is not kept: every Job may come with labels and
 own, and a daemon sees many of them.
 """
 
-import heapq
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
@@ -21,6 +20,8 @@ from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import Columns
 from k8s_scheduler.core.state.interning import Interner
 from k8s_scheduler.core.state.labels import LabelColumns
+from k8s_scheduler.lib.hollow import compact
+from k8s_scheduler.lib.seats import Seats
 
 Mask = npt.NDArray[np.bool_]
 # Told of a set with its first pod: (id, namespace, labels).
@@ -43,7 +44,7 @@ class LabelSets:
         self._ids: dict[_Key, int] = {}
         self._keys: list[_Key | None] = []
         self._uses: list[int] = []
-        self._free: list[int] = []
+        self._seats = Seats()
         # Used once by every set.
         self._namespaces = Interner(first="")
         self._born: Born | None = None
@@ -74,14 +75,22 @@ class LabelSets:
         if uses or key is None:
             return
         del self._ids[key]
+        self._ids = compact(self._ids)
         self._keys[set_id] = None
         spaces = self._columns[_NAMESPACE]
         self._namespaces.release(int(spaces[set_id]))
         spaces[set_id] = -1
         self._labels.put(NodeRow(set_id), None)
-        heapq.heappush(self._free, set_id)
+        self._give_back(set_id)
         if self._gone is not None:
             self._gone(set_id)
+
+    def _give_back(self, set_id: int) -> None:
+        """Free an id, and shorten what is kept by id if those at the end are free."""
+        self._seats.leave(set_id)
+        size = len(self._seats)
+        del self._keys[size:], self._uses[size:]
+        self._columns.release(size)
 
     def match(self, namespaces: Iterable[str] | None, requirements: Requirements | None) -> Mask:
         """Return, for each id, whether it is picked; `namespaces` of None are all of them."""
@@ -111,12 +120,11 @@ class LabelSets:
 
     def _lay_out(self, key: _Key, namespace: str, labels: Labels) -> int:
         """Give an id to a set and count its first pod."""
-        if self._free:
-            found = heapq.heappop(self._free)
+        found = self._seats.take()
+        if found < len(self._keys):
             self._keys[found] = key
             self._uses[found] = 1
         else:
-            found = len(self._keys)
             self._keys.append(key)
             self._uses.append(1)
             if found >= self._columns.capacity:

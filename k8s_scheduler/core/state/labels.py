@@ -24,6 +24,7 @@ import numpy.typing as npt
 from k8s_scheduler.api.meta import Labels
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
+from k8s_scheduler.lib.hollow import compact
 
 ABSENT = -1
 UNKNOWN = -2
@@ -89,6 +90,8 @@ class LabelColumns:
         labels = labels or _NO_LABELS
         if labels:
             self._labels[row] = labels
+        else:
+            self._labels = compact(self._labels)
         self._count_keys(known, labels)
         for key in self._keys:
             value = labels.get(key)

@@ -118,6 +118,10 @@ class PodIndex:
             self.counters.count(row, label_set, holder, terminating, -1)
         self.label_sets.release(label_set)
         self.held_terms.release(holder)
+        capacity = self._columns.capacity
+        self._columns.release(len(self._placed))
+        if self._columns.capacity != capacity:
+            self._keep_cells()
 
     def update(self, placed: Placed, pod: Pod) -> None:
         """Take a pod's new facts."""

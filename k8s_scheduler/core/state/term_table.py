@@ -5,6 +5,7 @@ used again, and become others when most of them are empty; who remembers a term 
 number.
 """
 
+from array import array
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -46,7 +47,8 @@ class TermTable:
     def _lay_out(self, capacity: int) -> None:
         self._places: dict[PodTerm, int] = {}
         self._terms: list[PodTerm | None] = []
-        self._free: list[int] = []
+        # Not a list, which would keep an object for each of them.
+        self._free = array("q")
         # By place: the number of the term, 0 where there is none; its group; its weight.
         self.number_at: Numbers = np.zeros(capacity, dtype=np.int64)
         self.group_at: Numbers = np.full(capacity, _NO_GROUP, dtype=np.int64)

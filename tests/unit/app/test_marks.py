@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from k8s_scheduler.app import sentinel
-from k8s_scheduler.app.marks import LONG_SECONDS, MOST_MARKS, Mark, Marks, encode
+from k8s_scheduler.app.marks import LONG_SECONDS, MOST_MARKS, NOTE, Mark, Marks, encode
 from k8s_scheduler.app.sentinel import TIDY_SECONDS, Sentinel
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.kube.lease import LeaseConfig, LeaseStore
@@ -173,6 +173,34 @@ class TestSentinel:
         }
         assert await other.sentinel.look(other.store)
         assert scene.note() == '{"a":{"pod":"default/a","deaths":1}}'
+
+    @pytest.mark.parametrize("answered", [True, False], ids=["answered", "without an answer"])
+    @virtual_time
+    async def test_marks_are_written_again_on_a_lease_that_was_deleted_and_remade(
+        self, clock, answered
+    ):
+        scene = Scene(clock)
+        elector = scene.seat.elector
+        elector.on_write(lambda lease: scene.marks.seen(note_on(lease, NOTE)))
+        await acquire(elector)
+        scene.try_for_long()
+        assert await scene.sentinel.look(scene.store)
+        written = scene.note()
+        assert (await elector._try(5.0)).name == "HELD"
+        scene.api.delete(LEASE)
+        if answered:
+            assert (await elector._try(5.0)).name == "HELD"
+        else:
+            # It is made, and nothing is known of it until the next renewal.
+            await scene.store.write(None, elector.lease.spec, timeout_seconds=1.0)
+            assert (await elector._try(5.0)).name == "HELD"
+        assert scene.note() is None
+        asked = len(scene.api.requests)
+        assert await scene.sentinel.look(scene.store)
+        assert scene.note() == written
+        assert await scene.sentinel.look(scene.store)
+        # Read and written once.
+        assert len(scene.api.requests) == asked + 2
 
     @virtual_time
     async def test_who_leads_no_more_writes_nothing(self, clock):

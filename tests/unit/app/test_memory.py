@@ -33,6 +33,8 @@ class Process:
         self.given_back = 0
         self.metrics = Metrics()
         self.sizes = {"requests": CacheSize(0, 0)}
+        # What the allocator has given out: all, unless a test says otherwise.
+        self.given_out = None
         self.watch = MemoryWatch(
             limit,
             budget_bytes=BUDGET,
@@ -40,6 +42,7 @@ class Process:
             sizes=lambda: self.sizes,
             metrics=self.metrics.scheduler,
             resident=lambda: self.used,
+            used=lambda: self.given_out,
             give_back=self.give_back,
         )
 
@@ -106,6 +109,55 @@ class TestGrowing:
         process.looks(1, 950 * MIB)
         process.looks(200, 800 * MIB)
         assert process.budgets == [BUDGET // 2]
+
+
+class TestGivingBack:
+    """What is free goes back to the system, seldom, and if it is worth it."""
+
+    class Freeing(Process):
+        """A process that gives back all that is free."""
+
+        def give_back(self):
+            super().give_back()
+            self.used = self.given_out + 20 * MIB
+
+    @pytest.fixture(params=[0, LIMIT], ids=["without a limit", "with a limit"])
+    def freeing(self, request):
+        process = self.Freeing(request.param)
+        process.given_out = 80 * MIB
+        # What is fixed is found out once.
+        process.looks(60, 100 * MIB)
+        assert (process.given_back, process.used) == (1, 100 * MIB)
+        return process
+
+    def test_what_became_free_is_given_back_within_a_minute_and_once(self, freeing):
+        freeing.given_out = 200 * MIB
+        freeing.looks(60, 220 * MIB)
+        assert freeing.given_back == 1
+        freeing.given_out = 80 * MIB
+        freeing.looks(59, 220 * MIB)
+        assert freeing.given_back == 1
+        freeing.looks(1, 220 * MIB)
+        assert (freeing.given_back, freeing.used) == (2, 100 * MIB)
+        freeing.looks(600, 100 * MIB)
+        assert freeing.given_back == 2
+
+    def test_less_than_a_tenth_is_not_worth_it(self, freeing):
+        freeing.looks(600, 107 * MIB)
+        freeing.given_out = 480 * MIB
+        freeing.looks(600, 540 * MIB)
+        assert freeing.given_back == 1
+
+    def test_what_can_not_be_given_back_is_not_asked_for_again(self, freeing):
+        calls = []
+        freeing.watch._give_back = lambda: calls.append(freeing.used)
+        freeing.looks(600, 150 * MIB)
+        assert calls == [150 * MIB]
+
+    def test_where_the_allocator_tells_nothing_nothing_is_done(self):
+        process = Process(limit=0)
+        process.looks(600, 500 * MIB)
+        assert process.given_back == 0
 
 
 def test_caches_are_shown_by_name(process):

@@ -16,6 +16,7 @@ from k8s_scheduler.core.state.node_table import NodeTable
 from k8s_scheduler.core.state.pod_index import PodIndex
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import virtual_time
+from tests.fakes.transport import status
 from tests.unit.app.daemon_scene import NODES, PODS, daemon, node, nodes_of, pod
 
 POISON = "poison"
@@ -243,3 +244,31 @@ async def test_a_core_that_fails_on_everything_ends_the_process():
             await asyncio.sleep(60)
             assert running.done()
             assert running.result() == 1
+
+
+@virtual_time
+async def test_a_bind_in_doubt_comes_to_its_end_before_anything_is_decided_anew():
+    """No answer of a bind is lost to a core that has failed, however long it takes."""
+    api = FakeApi()
+    api.create(NODES, node("n1", cpu="4"))
+    async with daemon(api) as (graph, running):
+        await asyncio.sleep(1)
+        for _ in range(8):
+            api.script(
+                "POST", "/api/v1/namespaces/a/pods/doubtful/binding", status(500, "InternalError")
+            )
+        api.create(PODS, pod("doubtful", cpu="3"))
+        await asyncio.sleep(5)
+        with planted(SchedulingQueue, "add"):
+            api.create(PODS, pod(POISON))
+            api.create(PODS, pod("next", cpu="3"))
+            await asyncio.sleep(60)
+            # It may still land: neither is its room given away, nor does the process end.
+            assert not running.done()
+            assert not graph.pump.is_whole
+            assert set(nodes_of(api).values()) == {""}
+            await asyncio.sleep(240)
+        assert not running.done()
+        assert graph.pump.is_whole
+        found = nodes_of(api)
+        assert sorted([found["doubtful"], found["next"]]) == ["", "n1"]

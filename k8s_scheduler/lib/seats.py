@@ -1,0 +1,45 @@
+"""Numbers that are given out and come back, the lowest free one first.
+
+A list of free numbers keeps an object for each of them, made when it came back: thousands of small
+objects, spread over memory that is otherwise free and can't be returned for them. Here each number
+takes a byte. Those at the end are forgotten as they come back, so that the tables that are
+numbered by them can become shorter.
+"""
+
+
+class Seats:
+    """Numbers from 0 on, without gaps but for those that are free."""
+
+    __slots__ = ("_free_count", "_is_free", "_lowest")
+
+    def __init__(self) -> None:
+        self._is_free = bytearray()
+        self._free_count = 0
+        # None below it is free.
+        self._lowest = 0
+
+    def __len__(self) -> int:
+        """Return one more than the highest number that is given out."""
+        return len(self._is_free)
+
+    def take(self) -> int:
+        """Give out the lowest free number; if there is none, a new one at the end."""
+        is_free = self._is_free
+        if not self._free_count:
+            is_free.append(False)
+            return len(is_free) - 1
+        found = is_free.index(True, self._lowest)
+        is_free[found] = False
+        self._free_count -= 1
+        self._lowest = found + 1
+        return found
+
+    def leave(self, number: int) -> None:
+        """Take a number back."""
+        is_free = self._is_free
+        is_free[number] = True
+        self._free_count += 1
+        self._lowest = min(self._lowest, number)
+        while is_free and is_free[-1]:
+            is_free.pop()
+            self._free_count -= 1
