@@ -12,7 +12,7 @@ import numpy as np
 
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.group_part import GroupPart
-from k8s_scheduler.core.engine.shapes.hidden import differences, withheld_from
+from k8s_scheduler.core.engine.shapes.hidden import differences, withheld_from, withhold
 from k8s_scheduler.core.engine.shapes.highest import first_highest
 from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column, caught_up
 from k8s_scheduler.core.engine.shapes.row_parts import RowParts
@@ -321,7 +321,8 @@ class Evaluation:
         groups = self._groups
         totals = base if groups is None or groups.is_idle else groups.add_to(base)
         if self._hidden is not None:
-            totals = withheld_from(totals, self._hidden)
+            totals = totals.copy() if totals is base else totals
+            withhold(totals, self._hidden)
         if self._rows.normalizes:
             totals = totals.copy() if totals is base else totals
             feasible = np.flatnonzero(totals >= 0)

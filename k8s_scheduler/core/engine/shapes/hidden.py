@@ -11,8 +11,13 @@ from k8s_scheduler.core.framework.view_base import Mask
 def withheld_from(totals: Column, hidden: Mask) -> Column:
     """Return totals as an array of its own, NEVER for rows that are hidden."""
     found: Column = totals.copy()
-    found[: len(hidden)][hidden] = NEVER
+    withhold(found, hidden)
     return found
+
+
+def withhold(totals: Column, hidden: Mask) -> None:
+    """Write NEVER into totals for rows that are hidden."""
+    np.copyto(totals[: len(hidden)], NEVER, where=hidden)
 
 
 def differences(

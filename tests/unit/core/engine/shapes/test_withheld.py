@@ -2,7 +2,9 @@
 
 import pytest
 
+from k8s_scheduler.core.engine.judging import Judge
 from k8s_scheduler.core.engine.nominated import Excepting
+from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.framework.trial import Trial
 from k8s_scheduler.core.state.nominations import Nominations
@@ -136,6 +138,38 @@ class TestWhatItCosts:
         assert sorted(found) == sorted(r for r in everybody if r != row)
         assert len(found) == 2
         assert row not in found
+
+
+class TestCounts:
+    """What counting plugins say with promised pods follows the counts, the labels and the terms."""
+
+    @pytest.mark.parametrize("key", ["zone", "host"])
+    @pytest.mark.parametrize("kind", [spread, away])
+    def test_every_decision_is_as_if_made_from_scratch(self, kind, key):
+        def demand(pod):
+            return kind(pod, key=key, app="x")
+
+        h = cluster(promises=0)
+        for number in range(0, NODES, 2):
+            h.pod(vip(number, "x", demand).obj())
+        state, verdicts = h.core._cache, VerdictTable()
+        plain = Judge(state, Runtime(state, verdicts), verdicts)
+        (profile,) = h.core._profiles.values()
+        # Otherwise promises look like others each time, and everything is tried anew.
+        h.core._judge._nominees = h.core._cycle._nominees
+        for number in range(12):
+            pod = replica(number, demand)
+            h.pod(pod)
+            judged = h.core.judge(pod), plain.judge(profile, pod)
+            assert judged[0] == judged[1]
+            h.binds()
+            if number % 4 == 3:
+                # A row with a promise moves to another zone, or is not in any.
+                node = zoned(f"n{number - 1}", ZONES[number // 4], cpu="400")
+                if number == 7:
+                    del node.raw["metadata"]["labels"][key]
+                h.node(node.obj())
+        assert h.core._shapes.tally.answered > 8
 
 
 class TestWhoIsAsked:
