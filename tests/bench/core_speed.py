@@ -249,6 +249,10 @@ def main() -> None:
     if not arguments.workload:
         for nodes in arguments.nodes:
             sys.stdout.write("\n".join(parked_lines(nodes)) + "\n")
+            # Here, because these use this module.
+            from tests.bench.promised_speed import promised_lines  # noqa: PLC0415
+
+            sys.stdout.write("\n".join(promised_lines(nodes)) + "\n")
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -13,6 +13,8 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.engine.checkpoints import _fill, take_checkpoint
 from k8s_scheduler.core.engine.judging import Judge, Judgement
+from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.shape_cache import Known
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.pod_view import PodView
@@ -44,6 +46,14 @@ class Answer:
     error: str = ""
 
 
+@dataclass(frozen=True)
+class Checked:
+    """Whether something was kept, and how many rows promises kept from the pod."""
+
+    is_kept: bool = False
+    rows_withheld: int = 0
+
+
 @functools.cache
 def profile_of(scheduler: str, *, preempts: bool) -> Profile:
     """Return a profile that no core uses."""
@@ -68,12 +78,13 @@ class Scratch:
         """Return what is said of a pod; whoever was promised room counts."""
         return asked(lambda: self._judge.judge(profile, pod))
 
-    def evaluate(self, profile: Profile, pod: Pod) -> Answer:
-        """Return what is said of a pod; promises do not count."""
+    def evaluate(self, profile: Profile, pod: Pod, *, promises: bool = True) -> Answer:
+        """Return what is said of a pod, without its message; with those who were promised room."""
         view, nodes = PodView(pod), self._state.nodes
         rows = nodes.present_rows()
+        nominated = nominated_for(self._state, pod) if promises else {}
         try:
-            filtered = self._runtime.run_filters(profile, view, rows)
+            filtered = self._runtime.run_filters(profile, view, rows, nominated)
             if filtered.pre_filter is not None:
                 return Answer(message=str(filtered.pre_filter))
             feasible = filtered.feasible
@@ -154,24 +165,37 @@ def check(
     preempts: bool,
     start: int,
     judges: bool = True,
-) -> bool:
-    """Raise StaleError if a core thinks what it should not; return whether it kept something.
+) -> Checked:
+    """Raise StaleError if a core thinks what it should not; return what it kept.
 
     Whatever is kept is looked at itself; the core's judgement, as far as it goes by that, only if
     it is asked to judge.
     """
     if not len(core._cache.nodes):
-        return False
+        return Checked()
     profile = core._profiles[pod.spec.scheduler_name]
     other = profile_of(pod.spec.scheduler_name, preempts=preempts)
-    kept = core._shapes.find(profile, QueuedPod(pod, timestamp=0.0))
+    nominated = core._cycle._nominees.counting_for(pod)
+    kept = core._shapes.find(profile, QueuedPod(pod, timestamp=0.0), None, nominated)
+    withheld = 0
     if kept is not None:
         fresh = scratch.evaluate(other, pod)
-        _same("evaluation", told(core, profile, kept), fresh)
-        _same_choice(core, kept, fresh, profile, start)
+        if nominated:
+            alone = scratch.evaluate(other, pod, promises=False)
+            withheld = len(alone.scores) - len(fresh.scores)
+        # Who chooses first may know less than who is told everything.
+        try:
+            if start % 2:
+                _same_choice(core, kept, fresh, profile, start)
+            said = told(core, profile, kept)
+        except NotKeptError:
+            kept = None
+        else:
+            _same("evaluation", said, fresh)
+            _same_choice(core, kept, fresh, profile, start)
     if judges or kept is None:
         _same("judgement", asked(lambda: core.judge(pod)), scratch.judge(other, pod))
-    return kept is not None
+    return Checked(is_kept=kept is not None, rows_withheld=withheld)
 
 
 def _same_choice(core: Scheduler, kept: Known, fresh: Answer, profile: Profile, start: int) -> None:

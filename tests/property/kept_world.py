@@ -74,10 +74,13 @@ class History:
         verified_share: float = 0.0,
         max_bytes: int | None = None,
         has_kin: bool = False,
+        has_promises: bool = False,
     ) -> None:
         self.rng = random.Random(seed)
         # Whether most pods are like no other, but akin to many.
         self.has_kin = has_kin
+        # Whether many pods are promised room, of all priorities, and stay so.
+        self.has_promises = has_promises
         self.steps = steps
         self.volumes = volumes
         self.preempts = preempts
@@ -100,6 +103,8 @@ class History:
         # How often something was asked, and how often it was answered from what is kept.
         self.checks = 0
         self.kept = 0
+        # Of these, how often promised pods kept rows from the pod that otherwise take it.
+        self.withheld = 0
         self.log: list[str] = []
         self.tally: Tally[str] = Tally()
         self.reasons: Tally[str] = Tally()
@@ -128,6 +133,8 @@ class History:
             self.create(template)
         self.look()
         steps = {**STEPS, **(VOLUME_STEPS if self.volumes else {})}
+        if self.has_promises:
+            steps |= PROMISE_STEPS
         for _ in range(self.steps):
             (step,) = self.rng.choices(list(steps), list(steps.values()))
             self.log.append(step.__name__)
@@ -171,16 +178,24 @@ class History:
         scratch = Scratch(self.core)
         for template in self.rng.sample(self.templates, k=2):
             number = self.rng.randint(0, 2)
-            pod = self.replica_of(template, f"probe-{number}", number)
-            self.checks += 1
-            self.kept += check(
-                self.core,
-                scratch,
-                msgspec.convert(pod, Pod),
-                preempts=self.preempts,
-                start=self.rng.randint(0, 9),
-                judges=self.preempts or self.rng.random() < 0.2,
-            )
+            self.probe(scratch, self.replica_of(template, f"probe-{number}", number))
+        if self.has_promises:
+            promised = [pod for pod in self.server.pods.values() if is_promised(pod)]
+            if promised:
+                self.probe(scratch, self.rng.choice(promised))
+
+    def probe(self, scratch: Scratch, pod: Raw) -> None:
+        self.checks += 1
+        found = check(
+            self.core,
+            scratch,
+            msgspec.convert(pod, Pod),
+            preempts=self.preempts,
+            start=self.rng.randint(0, 9),
+            judges=self.preempts or self.rng.random() < 0.2,
+        )
+        self.kept += found.is_kept
+        self.withheld += found.is_kept and found.rows_withheld > 0
 
     # Pods
 
@@ -190,7 +205,7 @@ class History:
             name,
             number,
             scheduler=self.rng.choice(self.schedulers),
-            priority=self.rng.choice([0, 0, 1]),
+            priority=self.rng.choice([0, 1, 2] if self.has_promises else [0, 0, 1]),
         )
         if self.has_kin and self.rng.random() < 0.8:
             self.varied += 1
@@ -265,6 +280,34 @@ class History:
         for pod in list(self.server.pods.values()):
             if pod["status"].pop("nominatedNodeName", None):
                 self.server.put_pod(pod)
+
+    def promise_many(self) -> None:
+        """Promise room to pods that nothing lets go there."""
+        template = self.rng.choice(self.templates)
+        for _ in range(self.rng.randint(1, 3)):
+            pod = self.create(template)
+            self.server.watch.pop()
+            pod["spec"]["schedulingGates"] = [{"name": "wait"}]
+            pod["status"]["nominatedNodeName"] = self.some_node() or self.rng.choice(NODES)
+            self.server.put_pod(pod)
+
+    def change_promise(self) -> None:
+        """Break a promise, make it for another node, or let the pod be another one."""
+        promised = [pod for pod in self.server.pods.values() if is_promised(pod)]
+        if not promised:
+            return
+        pod = self.rng.choice(promised)
+        change = self.rng.choice(["break", "move", "label", "priority"])
+        if change == "break":
+            del pod["status"]["nominatedNodeName"]
+        elif change == "move":
+            pod["status"]["nominatedNodeName"] = self.rng.choice(NODES)
+        elif change == "label":
+            labels = {**pod["metadata"]["labels"], "app": self.rng.choice([*APPS, "z"])}
+            pod["metadata"]["labels"] = labels
+        else:
+            pod["spec"]["priority"] = self.rng.choice([0, 1, 2])
+        self.server.put_pod(pod)
 
     # Nodes
 
@@ -455,6 +498,11 @@ STEPS: dict[Any, float] = {
     History.tick: 1,
     History.restart: 0.3,
 }
+PROMISE_STEPS: dict[Any, float] = {
+    History.promise_many: 6,
+    History.change_promise: 4,
+    History.break_promises: 0.3,
+}
 VOLUME_STEPS: dict[Any, float] = {
     History.change_class: 0.5,
     History.change_claim: 2,
@@ -463,6 +511,11 @@ VOLUME_STEPS: dict[Any, float] = {
     History.change_attachment: 0.7,
     History.control_volumes: 1.5,
 }
+
+
+def is_promised(pod: Raw) -> bool:
+    """Return whether a pod was promised room and waits for it."""
+    return bool(pod["status"].get("nominatedNodeName")) and not pod["spec"].get("nodeName")
 
 
 def history_of(seed: int, **options: Any) -> tuple[dict[str, int], History]:

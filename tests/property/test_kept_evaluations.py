@@ -38,6 +38,19 @@ def test_what_goes_for_all_kin_goes_for_each(first):
     assert akin > 4 * CHUNK
 
 
+@pytest.mark.parametrize("has_kin", [False, True], ids=["shapes", "kin"])
+@pytest.mark.parametrize("first", range(0, 216, CHUNK))
+def test_promises_are_counted_in_on_top_of_what_is_kept(first, has_kin):
+    asked = kept = withheld = 0
+    for seed in range(first, first + CHUNK):
+        history = run(seed, has_kin=has_kin, has_promises=True)
+        asked, kept = asked + history.checks, kept + history.kept
+        withheld += history.withheld
+    # Otherwise promises changed nothing that is kept.
+    assert kept > 0.3 * asked
+    assert withheld > CHUNK // 8
+
+
 @pytest.mark.parametrize("seed", range(100_000, 100_010))
 def test_long_histories(seed):
     history = run(seed, steps=60)

@@ -12,7 +12,16 @@ from unittest.mock import patch
 
 import pytest
 
-from k8s_scheduler.core.engine.shapes import families, groups, kin, kin_cache, row_part, validity
+from k8s_scheduler.core.engine.shapes import (
+    evaluation,
+    families,
+    groups,
+    kin,
+    kin_cache,
+    row_part,
+    validity,
+    withheld,
+)
 from k8s_scheduler.core.framework import pod_view, reads, reasons
 from k8s_scheduler.core.state import (
     amount_names,
@@ -24,6 +33,7 @@ from k8s_scheduler.core.state import (
     held_terms,
     labels,
     live_counters,
+    nominations,
     objects,
     sparse_amounts,
 )
@@ -144,6 +154,18 @@ def as_at_first(feasible: Any, self: Any) -> Any:
     return feasible(self)
 
 
+def once_and_for_all(is_same: Any, self: Any, nominated: Any) -> bool:
+    return self._everybody is not None or is_same(self, nominated)
+
+
+def no_changes(_: Any, *__: Any) -> tuple[()]:
+    return ()
+
+
+def as_before(self: Any, *_: Any) -> tuple[Any, bool]:
+    return self._hidden, True
+
+
 PLANTED: dict[str, Plant] = {
     # What changes is not noted.
     "a pod comes": silent(cache.Cache, "_place"),
@@ -198,6 +220,14 @@ PLANTED_AMONG_KIN: dict[str, Plant] = {
     "kin that answer otherwise": around(kin_cache.KinCache, "_key", all_akin),
     "which rows pass": around(kin.Kin, "feasible", as_at_first),
 }
+# Mistakes that show where pods were promised room.
+PLANTED_AMONG_PROMISES: dict[str, Plant] = {
+    "promises that are others": around(withheld.Withheld, "_is_same", once_and_for_all),
+    "nominations that change": around(nominations.Nominations, "changed_since", no_changes),
+    "what is on rows with promises": replaced(withheld.Withheld, "_touched", lambda *_: {}),
+    "rows that are not withheld any more": replaced(evaluation, "differences", lambda *_: ([], [])),
+    "promises for others": replaced(evaluation.Evaluation, "_withhold", as_before),
+}
 # Where a mistake that seldom shows is found; looked at first, to save time.
 HINTS = {
     "features of a node": 120,
@@ -205,6 +235,10 @@ HINTS = {
     "resources that have moved": 157,
     "rows that are given up": 6,
 }
+
+
+# The same among promises.
+PROMISE_HINTS = {"promises that are others": (25,), "nominations that change": (27,)}
 
 
 def hunt(seeds: tuple[int, ...], **options: Any) -> None:
@@ -219,6 +253,14 @@ def test_a_mistake_planted_among_kin_is_found(name, monkeypatch):
     # Rows that do not belong together may not even fit together.
     with pytest.raises((StaleError, ValueError, IndexError)):
         hunt(tuple(SEEDS), has_kin=True)
+
+
+@pytest.mark.parametrize("name", PLANTED_AMONG_PROMISES)
+def test_a_mistake_planted_among_promises_is_found(name, monkeypatch):
+    PLANTED_AMONG_PROMISES[name](monkeypatch)
+    seeds = (*PROMISE_HINTS.get(name, ()), *SEEDS)
+    with pytest.raises((StaleError, ValueError, IndexError, KeyError)):
+        hunt(seeds, has_promises=True)
 
 
 @pytest.mark.parametrize("name", PLANTED)

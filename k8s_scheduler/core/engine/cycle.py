@@ -6,6 +6,7 @@ whenever the same decision is replayed.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -15,6 +16,7 @@ from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import Nominees
 from k8s_scheduler.core.engine.sampling import Sampling
+from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.highest import first_highest
 from k8s_scheduler.core.engine.shapes.shape_cache import Known, ShapeCache
 from k8s_scheduler.core.engine.shapes.verification import Verifier
@@ -22,6 +24,7 @@ from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
 from k8s_scheduler.core.framework.extenders import Opinion, refusal
+from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -113,9 +116,11 @@ class Cycle:
                 promised = self._promised(profile, queued.pod, pod, nominated)
                 if promised is not None:
                     return promised
-            kept = None if nominated else self._kept(profile, queued)
-            if kept is not None:
-                return self._decide_as_kept(profile, queued, kept)
+            # From scratch it is known better, or it fails in the right words.
+            with suppress(NotKeptError, PluginError):
+                kept = self._kept(profile, queued, nominated)
+                if kept is not None:
+                    return self._decide_as_kept(profile, queued, kept, nominated)
         found = self._filter(profile, queued, opinion, nominated)
         if isinstance(found, NoNode):
             return found
@@ -138,7 +143,7 @@ class Cycle:
 
     # From what is kept
 
-    def _kept(self, profile: Profile, queued: QueuedPod) -> Known | None:
+    def _kept(self, profile: Profile, queued: QueuedPod, nominated: Nominated) -> Known | None:
         """Return what is known of the pod's shape; sampling and few nodes are not for that."""
         if self._shapes is None or 0 < profile.percentage_of_nodes_to_score < _ALL:
             return None
@@ -146,7 +151,7 @@ class Cycle:
             return None
         watch = self._watches.get(profile.scheduler_name)
         started = 0.0 if watch is None else watch.now()
-        found = self._shapes.find(profile, queued, watch)
+        found = self._shapes.find(profile, queued, watch, nominated)
         if found is None:
             return None
         if watch is not None:
@@ -155,14 +160,14 @@ class Cycle:
         if self._verifier is None:
             return found
         epoch = self._verdicts.epoch
-        if self._verifier.approves(profile, queued, found):
+        if self._verifier.approves(profile, queued, found, nominated):
             # Looking may have given codes another meaning.
             return found if self._verdicts.epoch == epoch else None
         self._shapes.drop(profile, queued)
         return None
 
     def _decide_as_kept(
-        self, profile: Profile, queued: QueuedPod, kept: Known
+        self, profile: Profile, queued: QueuedPod, kept: Known, nominated: Nominated
     ) -> Placement | NoNode:
         start = queued.seed % self._state.nodes.row_count
         watch = self._watches.get(profile.scheduler_name)
@@ -178,7 +183,7 @@ class Cycle:
             before = self._runtime.run_pre_filters(profile, queued.view)
             filtered = replace(filtered, before=before)
         diagnosis = diagnose(filtered, self._verdicts)
-        return NoNode(diagnosis, self._state.nodes.present_rows(), filtered)
+        return NoNode(diagnosis, self._state.nodes.present_rows(), filtered, nominated)
 
     # From scratch
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.engine.nominated import Nominees
 from k8s_scheduler.core.engine.preemption import AT_ONCE, Stuck
+from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.shape_cache import Known, ShapeCache
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
 from k8s_scheduler.core.framework.pod_view import PodView
@@ -76,6 +77,7 @@ class Judge:
         self._state = state
         self._runtime = runtime
         self._verdicts = verdicts
+        self._nominees = Nominees(state)
 
     def judge(self, profile: Profile, pod: Pod, *, makes_room: bool = True) -> Judgement:
         """Return everything about the pod. Raises PluginError and QuantityError.
@@ -85,8 +87,8 @@ class Judge:
         view = PodView(pod)
         nodes = self._state.nodes
         rows = nodes.present_rows()
-        nominated = nominated_for(self._state, pod)
-        kept = None if nominated or not len(rows) else self._kept(profile, pod)
+        nominated = self._nominees.counting_for(pod)
+        kept = self._kept(profile, pod, nominated) if len(rows) else None
         filtered = (
             self._runtime.run_filters(profile, view, rows, nominated)
             if kept is None
@@ -123,13 +125,19 @@ class Judge:
             diagnosis=None,
         )
 
-    def _kept(self, profile: Profile, pod: Pod) -> Known | None:
+    def _kept(self, profile: Profile, pod: Pod, nominated: Nominated) -> Known | None:
         """Return what is known of the pod's shape, if exactly its like is kept."""
         if self._shapes is None:
             return None
         queued = QueuedPod(pod, timestamp=0.0)
-        found = self._shapes.find(profile, queued)
-        return None if found is None or found.labels != queued.shape.labels else found
+        found = self._shapes.find(profile, queued, None, nominated)
+        if found is None or found.labels != queued.shape.labels:
+            return None
+        try:
+            found.filtered()
+        except NotKeptError:
+            return None
+        return found
 
     def _preemption(
         self, profile: Profile, pod: Pod, rows: Rows, filtered: Filtered, nominated: Nominated

@@ -12,7 +12,7 @@ from k8s_scheduler.core.engine.cycle import NoNode
 from k8s_scheduler.core.engine.evictions import Evictions
 from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
 from k8s_scheduler.core.engine.metering import Meter
-from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.engine.nominated import Nominees
 from k8s_scheduler.core.engine.preemption import AT_ONCE, Stuck
 from k8s_scheduler.core.engine.searches import Search, Searches, kind_of
 from k8s_scheduler.core.engine.turns import Turns
@@ -105,6 +105,7 @@ class MakingRoom:
         # The pod that waking asked about last without an answer, and how often.
         self._asked_in_vain: tuple[PodUid | None, int] = (None, 0)
         self._cache = cache
+        self._nominees = Nominees(self._cache)
         self._queue = queue
         self._flights = flights
         self._evictions = evictions
@@ -303,7 +304,7 @@ class MakingRoom:
             # It is about to be tried, or has to wait for something else.
             return None
         search = Search(self.searches.memory.of(kind_of(profile, queued)), self._waking_work)
-        nominated = nominated_for(self._cache, queued.pod)
+        nominated = self._nominees.counting_for(queued.pod)
         found = NoNode(Diagnosis(len(rows), ()), rows, filtered, nominated)
         try:
             helpful = self._helpful(_Case(profile, queued, found, filtered, search), among)

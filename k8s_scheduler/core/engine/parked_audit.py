@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.engine.metering import Meter
-from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.engine.nominated import Nominees
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import Runtime
@@ -35,6 +35,7 @@ class ParkedAudit:
         meter: Meter,
     ) -> None:
         self._cache = cache
+        self._nominees = Nominees(self._cache)
         self._queue = queue
         self._waker = waker
         self._runtime = runtime
@@ -53,7 +54,7 @@ class ParkedAudit:
         rows = self._cache.nodes.present_rows()
         try:
             view = queued.view
-            nominated = nominated_for(self._cache, queued.pod)
+            nominated = self._nominees.counting_for(queued.pod)
             found = self._runtime.run_filters(profile, view, rows, nominated).feasible
         except (PluginError, QuantityError):
             return

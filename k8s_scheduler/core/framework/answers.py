@@ -22,12 +22,12 @@ _REMEMBERED: Final = 256
 class Inquiry:
     """The questions about pods of one spec."""
 
-    __slots__ = ("_asked", "_keys", "_remembered", "questions")
+    __slots__ = ("_keys", "_remembered", "asked", "questions")
 
     def __init__(self) -> None:
         self.questions = Questions()
         # As many questions the answers are to, and the labels that they look at.
-        self._asked = 0
+        self.asked = 0
         self._keys: tuple[str, ...] = ()
         # By the values of these labels, and of those that held terms look at.
         self._remembered: dict[Hashable, tuple[object, object, Answers]] = {}
@@ -38,9 +38,9 @@ class Inquiry:
         Call it before `answers`.
         """
         questions = self.questions
-        if questions.count == self._asked:
+        if questions.count == self.asked:
             return False
-        self._asked = questions.count
+        self.asked = questions.count
         self._keys = _keys_of(questions)
         self._remembered.clear()
         return True

@@ -101,12 +101,14 @@ class PodView:
 
     __slots__ = ("_pod", "_questions", "_remembered", "_requests", "_terms")
 
-    def __init__(self, pod: Pod, requests: Requests | None = None) -> None:
-        """Take a pod, and its requests if they are known already."""
+    def __init__(
+        self, pod: Pod, requests: Requests | None = None, questions: Questions | None = None
+    ) -> None:
+        """Take a pod, its requests if they are known already, and where to take down questions."""
         self._pod = pod
         self._requests: Requests = requests or pod_requests(pod)
         self._terms: tuple[PodTerm, ...] | None = None
-        self._questions: Questions | None = None
+        self._questions: Questions | None = questions
         self._remembered: dict[object, Any] = {}
 
     def remembered(self, plugin: object, make: Callable[[], Made]) -> Made:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.framework.judging_rows import Together, judge_all
 from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.shapes import ShapeKey, shape_of
 from k8s_scheduler.core.framework.trial import counting_steps
-from k8s_scheduler.core.framework.view_base import Codes
+from k8s_scheduler.core.framework.view_base import FEW, Codes
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
@@ -37,6 +39,8 @@ class Promised:
         self._kept: dict[NodeRow, tuple[Sequence[PlacedPod], Delta]] = {}
         # The last question about all rows in which nothing but the rows counted.
         self._last: tuple[Nominated, Rows, _Places, Together] | None = None
+        # By uid: a promised pod whose shape was asked for, and the shape.
+        self._shapes: dict[PodUid, tuple[PlacedPod, ShapeKey]] = {}
 
     def count_in(
         self,
@@ -80,21 +84,28 @@ class Promised:
     ) -> tuple[_Places, Together]:
         found = list(self._places(before, nominated, rows))
         places = np.array([place for place, _ in found], dtype=np.intp)
-        return places, Together([self._difference(row, nominated[row]) for _, row in found])
+        return places, Together([self.difference(row, nominated[row]) for _, row in found])
 
     def _places(
         self, before: "PreFiltered", nominated: "Nominated", rows: Rows
     ) -> Iterator[tuple[int, NodeRow]]:
         """Yield those of the rows that have promised pods, with their places among the rows."""
-        promised = np.fromiter(nominated, dtype=np.int64, count=len(nominated))
         name_of = self._state.nodes.name_of
-        for place in np.flatnonzero(np.isin(rows, promised)).tolist():
+        if len(rows) <= FEW:
+            places = [place for place, row in enumerate(rows.tolist()) if row in nominated]
+        else:
+            promised = np.fromiter(nominated, dtype=np.int64, count=len(nominated))
+            places = np.flatnonzero(np.isin(rows, promised)).tolist()
+        for place in places:
             row = NodeRow(int(rows[place]))
             if before.names is None or name_of(row) in before.names:
                 yield place, row
 
-    def _difference(self, row: NodeRow, pods: Sequence[PlacedPod]) -> Delta:
-        """Return the row with these pods; the last one again if it was the same pods."""
+    def difference(self, row: NodeRow, pods: Sequence[PlacedPod]) -> Delta:
+        """Return the row with these pods; the last one again if it was the same pods.
+
+        Do not change it.
+        """
         known = self._kept.get(row)
         if known is not None and known[0] is pods:
             return known[1]
@@ -104,6 +115,17 @@ class Promised:
         if delta.is_lasting:
             self._kept[row] = (pods, delta)
         return delta
+
+    def shape_of(self, placed: PlacedPod) -> ShapeKey:
+        """Return the shape of a promised pod, worked out once."""
+        known = self._shapes.get(placed.uid)
+        if known is None or known[0] is not placed:
+            if len(self._shapes) > 2 * len(self._state.nominations):
+                node_of = self._state.nominations.node_of
+                there = self._shapes.items()
+                self._shapes = {uid: known for uid, known in there if node_of(uid) is not None}
+            known = self._shapes[placed.uid] = (placed, shape_of(placed.pod))
+        return known[1]
 
     def _forget_old(self, nominated: "Nominated") -> None:
         """Let go of rows without promises, once there are as many as with."""

@@ -115,3 +115,18 @@ class Reads:
         if self.scalars.get(name) != seen:
             self.news += 1
             self.scalars[name] = seen
+
+    def include(self, other: "Reads") -> None:
+        """Take down all that was read elsewhere."""
+        if other.counts_nodes is not None:
+            self.node_count(other.counts_nodes)
+        self.looked_at_rows = self.looked_at_rows or other.looked_at_rows
+        self.facts |= other.facts
+        self.wide_facts |= other.wide_facts
+        self.narrow.update(other.narrow)
+        self.counters.update(other.counters)
+        self.wide_counters.update(other.wide_counters)
+        self.presences.update(other.presences)
+        self.objects.update(other.objects)
+        self.scalars.update(other.scalars)
+        self.news += other.news

@@ -123,7 +123,7 @@ class Runtime:
         # Views of all nodes, by what they show: the same ones as long as the nodes are the same.
         self._whole_views: dict[Declarations, RowsView] = {}
         self._layout: tuple[Rows | None, Rows | None] = (None, None)
-        self._promised = Promised(self, state)
+        self.promised = Promised(self, state)
 
     # Filters
 
@@ -251,7 +251,7 @@ class Runtime:
                 codes[passed] = found
                 passed = passed[found == 0]
         if nominated:
-            self._promised.count_in(profile, before, nominated, rows=rows, codes=codes)
+            self.promised.count_in(profile, before, nominated, rows=rows, codes=codes)
             passed = np.flatnonzero(codes == 0)
         return Filtered(codes, rows if passed is None else rows.take(passed), before, outside)
 

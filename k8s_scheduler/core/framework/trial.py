@@ -7,7 +7,7 @@ import numpy as np
 
 from k8s_scheduler.core.framework.plugin import CountingPlugin, Term
 from k8s_scheduler.core.framework.plugin_errors import blaming
-from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.profile import FilterStep, Profile
 from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.reasons import Verdict
@@ -28,8 +28,12 @@ class Trial:
         terms: dict[str, Term],
         delta: Delta,
         reads: Reads | None = None,
+        *,
+        questions: Questions | None = None,
     ) -> None:
+        """Try a row; `questions` takes down what is asked of the pods that come or go."""
         self._runtime = runtime
+        self._questions = questions
         self._reads = reads
         self._profile = profile
         self._terms = terms
@@ -46,7 +50,7 @@ class Trial:
             for step, plugin in self._counting:
                 term = self._terms[step.name]
                 with blaming(step.name, "AddPod"):
-                    view = PodView(placed.pod, placed.requests)
+                    view = PodView(placed.pod, placed.requests, self._questions)
                     self._replace(step, plugin.add_pod(term, view, self._view(step)))
 
     def remove(self, *pods: PlacedPod) -> None:
@@ -56,7 +60,7 @@ class Trial:
             for step, plugin in self._counting:
                 term = self._terms[step.name]
                 with blaming(step.name, "RemovePod"):
-                    view = PodView(placed.pod, placed.requests)
+                    view = PodView(placed.pod, placed.requests, self._questions)
                     self._replace(step, plugin.remove_pod(term, view, self._view(step)))
 
     def _replace(self, step: FilterStep, term: Term) -> None:
@@ -66,7 +70,8 @@ class Trial:
     def copy(self) -> "Trial":
         """Return the same row, to be changed on its own."""
         terms = dict(self._terms)
-        twin = Trial(self._runtime, self._profile, terms, self.delta.copy(), self._reads)
+        delta, reads = self.delta.copy(), self._reads
+        twin = Trial(self._runtime, self._profile, terms, delta, reads, questions=self._questions)
         twin.has_own_terms = self.has_own_terms
         return twin
 

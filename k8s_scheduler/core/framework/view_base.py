@@ -154,6 +154,27 @@ class ViewBase:
         in_view = dict.fromkeys(self._cut(self._state.nodes.column(column)).tolist())
         return [(set_id, interned[set_id]) for set_id in in_view]
 
+    # Where the one row in view is
+
+    def own_domain(self, key: str) -> int:
+        """Return the id of the domain that the one row in view is in; negative if in none.
+
+        It names the domain for a plugin that counts a pod there: what comes out must not depend on
+        which domain it is, only on what is read of it, and whether there is one. So that is what
+        is taken down, and the row may stand for others.
+        """
+        self._check(f"label/{key}")
+        self._took_column(f"has_label/{key}")
+        return self._state.nodes.labels.id_at(int(self._rows[0]), key)
+
+    def in_domain(self, key: str, domain: int) -> Mask:
+        """Return which rows are in a domain; of a single row it is taken down as `own_domain`."""
+        self._check(f"label/{key}")
+        one = len(self._rows) == 1
+        self._took_column(f"has_label/{key}" if one else f"label/{key}")
+        found: Mask = self._cut(self._state.nodes.labels.column(key)) == domain
+        return found
+
     # Declarations
 
     def _check(self, name: str) -> None:

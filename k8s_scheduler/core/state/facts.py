@@ -14,6 +14,8 @@ PORTS: Final = 1 << 1
 VOLUMES: Final = 1 << 2
 PODS: Final = 1 << 3
 LIVELY: Final = ROOM | PORTS | VOLUMES | PODS
+# What a row shows otherwise with some pods more: see `delta`. Counters don't.
+SHIFTED: Final = ROOM | PORTS | VOLUMES
 # What nodes change.
 ALLOCATABLE: Final = 1 << 4
 UNSCHEDULABLE: Final = 1 << 5

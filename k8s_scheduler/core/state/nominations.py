@@ -4,7 +4,9 @@ A nomination holds the place against pods that are not more important. It ends w
 placed, gone, or nominated elsewhere.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
@@ -14,6 +16,8 @@ from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.core.state.delta import PlacedPod
 
 _NOBODY: Mapping[PodUid, Pod] = {}
+# Of so many changes, and up to twice as many, it is known which nodes they concern.
+_LOGGED: Final = 1024
 
 
 class Nominations:
@@ -25,15 +29,19 @@ class Nominations:
         # The same as if they were placed; what is not there is worked out when it is asked for.
         self._placed: dict[NodeName, tuple[PlacedPod, ...]] = {}
         self._sorted: tuple[NodeName, ...] | None = None
-        self._lowest: int | None = None
-        # Goes up with every change.
+        # How many have which priority; and these priorities, ascending, unless they are others now.
+        self._by_priority: dict[int, int] = {}
+        self._priorities: tuple[int, ...] | None = None
+        # Goes up with every change; and the node of each change, the latest ones.
         self.version = 0
+        self._log: list[NodeName] = []
 
     def put(self, pod: Pod, node: NodeName) -> None:
         """Nominate a pod, in place of where it was nominated before."""
         uid = PodUid(pod.metadata.uid)
         self.remove(uid)
-        self._changed()
+        self._changed(node)
+        self._count(pod, 1)
         self._nodes[uid] = node
         if node not in self._pods:
             self._sorted = None
@@ -45,9 +53,9 @@ class Nominations:
         node = self._nodes.pop(uid, None)
         if node is None:
             return
-        self._changed()
+        self._changed(node)
         pods = self._pods[node]
-        del pods[uid]
+        self._count(pods.pop(uid), -1)
         self._placed.pop(node, None)
         if not pods:
             del self._pods[node]
@@ -75,17 +83,38 @@ class Nominations:
             self._placed[node] = found
         return found
 
-    @property
-    def lowest_priority(self) -> int:
-        """The priority of the least important of them; there is one."""
-        if self._lowest is None:
-            pods = (pod for found in self._pods.values() for pod in found.values())
-            self._lowest = min(pod.spec.priority or 0 for pod in pods)
-        return self._lowest
+    def least_counting(self, priority: int) -> int | None:
+        """Return the lowest priority of any of them that is not below one; None if all are.
 
-    def _changed(self) -> None:
+        The same ones count for all pods of priorities with the same answer.
+        """
+        if self._priorities is None:
+            self._priorities = tuple(sorted(self._by_priority))
+        place = bisect_left(self._priorities, priority)
+        return None if place == len(self._priorities) else self._priorities[place]
+
+    def changed_since(self, version: int) -> tuple[NodeName, ...] | None:
+        """Return the nodes of all changes since a version; None if that is not known any more."""
+        count = self.version - version
+        if count > len(self._log):
+            return None
+        return tuple(dict.fromkeys(self._log[-count:])) if count else ()
+
+    def _changed(self, node: NodeName) -> None:
         self.version += 1
-        self._lowest = None
+        self._log.append(node)
+        if len(self._log) > 2 * _LOGGED:
+            del self._log[:_LOGGED]
+
+    def _count(self, pod: Pod, difference: int) -> None:
+        priority = pod.spec.priority or 0
+        count = self._by_priority.get(priority, 0) + difference
+        if count == 0 or priority not in self._by_priority:
+            self._priorities = None
+        if count:
+            self._by_priority[priority] = count
+        else:
+            del self._by_priority[priority]
 
     def node_of(self, uid: PodUid) -> NodeName | None:
         """Return where a pod is nominated."""

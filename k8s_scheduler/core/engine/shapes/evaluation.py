@@ -5,7 +5,6 @@ asked for one row of each group of rows that look alike (`group_part`). The tota
 sum of its own and of its group's.
 """
 
-from collections import Counter
 from dataclasses import replace
 from typing import Final
 
@@ -13,24 +12,37 @@ import numpy as np
 
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.group_part import GroupPart
+from k8s_scheduler.core.engine.shapes.hidden import differences, withheld_from, withhold
 from k8s_scheduler.core.engine.shapes.highest import first_highest
 from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column, caught_up
 from k8s_scheduler.core.engine.shapes.row_parts import RowParts
 from k8s_scheduler.core.engine.shapes.sizes import size_of
 from k8s_scheduler.core.engine.shapes.validity import Inputs
+from k8s_scheduler.core.engine.shapes.withheld import Withheld
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Term
 from k8s_scheduler.core.framework.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.reasons import Verdict
-from k8s_scheduler.core.framework.runtime import Filtered, PreFiltered, Runtime, Scored
+from k8s_scheduler.core.framework.runtime import (
+    Filtered,
+    Nominated,
+    PreFiltered,
+    Runtime,
+    Scored,
+)
+from k8s_scheduler.core.framework.view_base import Mask
 from k8s_scheduler.core.framework.watch import Watch
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
 
 # After as many uses it is measured again.
 _DUE: Final = frozenset({4, 64, 1024, 16384})
+_NOBODY: Final[Nominated] = {}
+# Of what was made for no pod that may still come; labels are never encoded like that.
+NO_LABELS: Final = b""
 
 
 class Evaluation:
@@ -59,11 +71,13 @@ class Evaluation:
         self.labels = labels
         # What the log of facts had said when this was last right.
         self.cursor = state.facts.position
+        self._questions = questions
         self._inputs = Inputs(state, questions)
         with pod.asking(questions):
             self._terms = self._prepare(profile, pod)
         self._asked = frozenset(step.name for step in profile.pre_filters)
         row_filters, group_filters = _sorted(profile, self._terms)
+        self._group_filters = [profile.filters[index].name for index in group_filters]
         with pod.asking(questions):
             row_scores, group_scores = self._sort_scores(profile, pod)
         # How often it was used, and how many rows there were when it was last measured.
@@ -75,6 +89,12 @@ class Evaluation:
         self._flips_seen = self._rows.flips.position
         # What filters say where no node is left; nothing was judged since.
         self._filtered: Filtered | None = None
+        # What is said of rows with the pods promised there; and which rows that keeps from the pod
+        # that was last asked for, None if there are none.
+        self._withheld: Withheld | None = None
+        self._hidden: Mask | None = None
+        # The pod for which groups were not asked yet which rows they keep from it.
+        self._pending: tuple[Profile, QueuedPod] | None = None
         self._groups: GroupPart | None = None
         if group_filters or group_scores:
             self._groups = GroupPart(state, runtime, questions, group_filters, group_scores)
@@ -116,9 +136,18 @@ class Evaluation:
 
     # Catching up
 
-    def catch_up(self, profile: Profile, pod: PodView, watch: Watch | None = None) -> None:
-        """Judge again what changed; NotKeptError if that would be nearly everything."""
-        own = self._rows
+    def catch_up(
+        self,
+        profile: Profile,
+        queued: QueuedPod,
+        watch: Watch | None = None,
+        nominated: Nominated = _NOBODY,
+    ) -> bool:
+        """Judge again what changed; NotKeptError if that would be nearly everything.
+
+        Return False if it can't be told which rows the pods `nominated` there keep from the pod.
+        """
+        own, pod = self._rows, queued.view
         start, rows, facts, seen = own.catch_up(profile, watch)
         if start != self.cursor:
             # Another shape had it catch up before.
@@ -135,20 +164,85 @@ class Evaluation:
         if has_judged:
             self._rows_version = own.version
             self._filtered = None
+        hidden, is_told = self._withhold(profile, queued, nominated)
         groups = self._groups
-        if groups is None:
-            return
-        if groups.is_idle:
-            if inputs.moved and not groups.are_inputs_same(inputs):
+        if groups is None or groups.is_idle:
+            self._hidden = hidden
+            if groups is not None and inputs.moved and not groups.are_inputs_same(inputs):
                 self._filtered = None
                 self._flips_seen = own.flips.position
-                groups.start(profile, pod, self._terms, own.base)
+                groups.start(profile, pod, self._terms, self._shown)
+            return is_told
+        self._regroup(rows, facts, seen, groups, hidden)
+        if not groups.is_valid(seen, inputs) or others:
+            self._filtered = None
+            groups.judge(profile, pod, self._terms, self._shown, watch)
+        if self._pending is not None and not self._may_be_lazy:
+            try:
+                self._settle()
+            except NotKeptError:
+                return False
+        return is_told
+
+    @property
+    def _may_be_lazy(self) -> bool:
+        """Whether totals do not depend on which rows are feasible, but for what filters say."""
+        groups = self._groups
+        return not self._rows.normalizes and groups is not None and groups.never_scores
+
+    def _settle(self) -> None:
+        """Find out which rows promised pods keep from the pod, as filters asked by group say."""
+        pending, groups, withheld = self._pending, self._active_groups, self._withheld
+        if pending is None or groups is None or withheld is None:
             return
-        self._regroup(rows, facts, seen, groups)
-        if groups.is_valid(seen, inputs) and not others:
+        self._pending = None
+        profile, queued = pending
+        withheld.settle(profile, queued)
+        if withheld.mask is self._hidden:
             return
         self._filtered = None
-        groups.judge(profile, pod, self._terms, own.base, watch)
+        came, went = differences([], self._rows.base, self._hidden, withheld.mask)
+        self._hidden = withheld.mask
+        groups.count(went, feasible=False)
+        groups.count(came, feasible=True)
+        groups.judge(profile, queued.view, self._terms, self._shown)
+
+    def _withhold(
+        self, profile: Profile, queued: QueuedPod, nominated: Nominated
+    ) -> tuple[Mask | None, bool]:
+        """Return the rows that nominated pods keep from the pod, and whether that can be told."""
+        self._pending = None
+        if not nominated:
+            if self._hidden is not None:
+                self._filtered = None
+            if self._withheld is not None and not len(self._state.nominations):
+                self._withheld = None
+            return None, True
+        withheld = self._withheld
+        if withheld is None:
+            names = self._group_filters
+            row_terms = {name: term for name, term in self._terms.items() if name not in names}
+            withheld = self._withheld = Withheld(
+                self._state, self._runtime, self._questions, row_terms, groups=bool(names)
+            )
+            # There is more of it now than was measured.
+            self._rows_counted = 0
+        groups = self._active_groups
+        if self._group_filters and groups is not None and groups.sees_room:
+            # Then it would have to be asked about every row with a promise.
+            return self._hidden, False
+        group_terms = {name: self._terms[name] for name in self._group_filters}
+        lazily = self._may_be_lazy
+        try:
+            has_changed = withheld.catch_up(profile, queued, group_terms, nominated, lazily=lazily)
+        except NotKeptError:
+            return self._hidden, False
+        if lazily:
+            self._pending = (profile, queued)
+        if not has_changed and self._hidden is withheld.mask:
+            return self._hidden, True
+        self._filtered = None
+        return withheld.mask, True
 
     def give_up(self) -> None:
         """Let nobody go by this any more, nor by what others share with it."""
@@ -159,7 +253,9 @@ class Evaluation:
         """The group part, if it has anything to say."""
         return None if self._groups is None or self._groups.is_idle else self._groups
 
-    def _regroup(self, rows: list[int], facts: list[int], seen: int, groups: GroupPart) -> None:
+    def _regroup(
+        self, rows: list[int], facts: list[int], seen: int, groups: GroupPart, hidden: Mask | None
+    ) -> None:
         """Put rows that changed into the groups they belong to now."""
         own = self._rows
         groups.grow()
@@ -168,20 +264,28 @@ class Evaluation:
             raise NotKeptError("counter_log")
         came: list[int] = []
         flips = own.flips
-        if flips.position != self._flips_seen:
+        if flips.position != self._flips_seen or hidden is not self._hidden:
             since = flips.since(self._flips_seen)
             if since is None:
                 raise NotKeptError("flips")
             self._flips_seen = flips.position
-            came, went = _flipped(since[0], own.base)
+            came, went = differences(since[0], own.base, self._hidden, hidden)
+            self._hidden = hidden
             groups.count(went, feasible=False)
         if moved:
             self._filtered = None
-            base = own.base
-            counted = [base.item(row) != NEVER and row not in came for row in moved]
+            shown = self._shown
+            new = frozenset(came)
+            counted = [shown.item(row) != NEVER and row not in new for row in moved]
             groups.place(moved, counted)
         if came:
             groups.count(came, feasible=True)
+
+    @property
+    def _shown(self) -> Column:
+        """What rows have themselves, NEVER also where they are kept from the pod."""
+        base, hidden = self._rows.base, self._hidden
+        return base if hidden is None else withheld_from(base, hidden)
 
     # Answers
 
@@ -209,9 +313,16 @@ class Evaluation:
 
     def totals(self, profile: Profile) -> Column:
         """Return the total of each row; negative where the pod can't go. Do not write to it."""
+        self._settle()
+        return self._totals(profile)
+
+    def _totals(self, profile: Profile) -> Column:
         base = self._rows.base
         groups = self._groups
         totals = base if groups is None or groups.is_idle else groups.add_to(base)
+        if self._hidden is not None:
+            totals = totals.copy() if totals is base else totals
+            withhold(totals, self._hidden)
         if self._rows.normalizes:
             totals = totals.copy() if totals is base else totals
             feasible = np.flatnonzero(totals >= 0)
@@ -221,12 +332,23 @@ class Evaluation:
 
     def best(self, profile: Profile, *, start: int) -> NodeRow | None:
         """Return the first row of the highest total at or after `start`, wrapping around."""
-        totals = self.totals(profile)
-        row = first_highest(totals, start=start)
-        return NodeRow(row) if totals[row] >= 0 else None
+        totals = self._totals(profile)
+        pending, withheld = self._pending, self._withheld
+        while True:
+            row = first_highest(totals, start=start)
+            if totals[row] < 0:
+                return None
+            if pending is None or withheld is None:
+                return NodeRow(row)
+            others = withheld.like(*pending, NodeRow(row))
+            if others is None:
+                return NodeRow(row)
+            totals = totals.copy() if totals is self._rows.base else totals
+            totals[others] = NEVER
 
     def filtered(self) -> Filtered:
         """Return the verdict on every node, as the filters would give it."""
+        self._settle()
         known = self._filtered
         if known is None:
             known = self._filtered = self._filter()
@@ -240,26 +362,20 @@ class Evaluation:
         if groups is not None and passed.any():
             codes[passed] = groups.codes_of(present[passed])
             passed = codes == 0
+        if self._hidden is not None and self._withheld is not None:
+            said = self._withheld.codes.take(present)
+            codes = np.where(said, said, codes)
+            passed = codes == 0
         return Filtered(codes, present[passed], PreFiltered(self.state))
 
     def scored(self, profile: Profile, feasible: Column) -> Scored:
         """Return every plugin's part of the totals of the feasible rows, weighted."""
+        self._settle()
         parts = dict(self._rows.parts(profile, feasible))
         groups = self._active_groups
         if groups is not None:
             parts.update(groups.parts_of(feasible))
         return Scored.of(profile, parts, len(feasible))
-
-
-def _flipped(noted: list[int], base: Column) -> tuple[list[int], list[int]]:
-    """Return the rows that have become feasible, and those that are not any longer."""
-    came: list[int] = []
-    went: list[int] = []
-    for row, times in Counter(noted).items():
-        # Whoever changed twice is as before.
-        if times % 2:
-            (went if base[row] == NEVER else came).append(row)
-    return came, went
 
 
 def _sorted(profile: Profile, terms: dict[str, Term]) -> tuple[list[tuple[int, Term]], list[int]]:

@@ -24,7 +24,7 @@ from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counters import Counter
-from k8s_scheduler.core.state.facts import NODE
+from k8s_scheduler.core.state.facts import NODE, SHIFTED
 
 _version: Final = attrgetter("version")
 # Looking these up in the enumeration takes its time.
@@ -342,6 +342,18 @@ class GroupPart:
             self._groups.grow(self._state.nodes.row_count)
 
     # Answers
+
+    @property
+    def sees_room(self) -> bool:
+        """Whether what pods take of a row itself was looked at, besides what counters count."""
+        return bool((self._reads.facts | self._reads.wide_facts) & SHIFTED)
+
+    @property
+    def never_scores(self) -> bool:
+        """Whether no score has anything to say, whichever rows are feasible."""
+        if not self._has_asked or self._parts:
+            return False
+        return not any(known.reads.looked_at_rows for known in self._prepared.values())
 
     def add_to(self, base: Column) -> Column:
         """Return the totals: what rows have themselves, and what their groups add."""

@@ -5,146 +5,21 @@ zone is one value for thousands of rows, so a count that changes in a zone regro
 nearly every node is a domain of its own, the count itself is the value.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError
+from k8s_scheduler.core.engine.shapes.group_keys import LIMITS, Key, Mark, Values
 from k8s_scheduler.core.engine.shapes.row_part import NEVER
 from k8s_scheduler.core.framework.reads import NarrowRead, Reads
 from k8s_scheduler.core.framework.views import FEW, RowsView
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
-from k8s_scheduler.core.state.counters import Counter
-from k8s_scheduler.core.state.facts import fact_of
 
-Values = npt.NDArray[np.int64]
 # The group of a row that holds no node.
 NO_GROUP: Final = -1
-
-
-@dataclass(slots=True)
-class Limits:
-    """Where grouping ends; tests make them small."""
-
-    # A topology with as many domains at most is told apart by its domains, others by their counts.
-    few_domains: int = 32
-    groups: int = 512
-    # For so many ways to reject groups it is known what is left.
-    choices: int = 64
-
-
-LIMITS: Final = Limits()
-
-
-class _Key:
-    """One thing that plugins read of rows."""
-
-    __slots__ = (
-        "_read",
-        "_state",
-        "counter",
-        "cursor",
-        "facts",
-        "goes_by_count",
-        "name",
-        "stands_alone",
-        "topology",
-    )
-
-    def __init__(self, read: NarrowRead, state: Cache) -> None:
-        self._read = read
-        self._state = state
-        self.counter: Counter | None = None
-        self.topology: str | None = None
-        self.goes_by_count = False
-        self.cursor = 0
-        # Whether each domain is a single node; None if that has to be found out.
-        self.stands_alone: bool | None = None
-        # Counts in few domains are told apart as the domains are.
-        self.name: NarrowRead = read
-        if isinstance(read, str):
-            if read.endswith("/"):
-                # Of so many columns that they were not named.
-                raise NotKeptError("many_columns")
-            self.facts = fact_of(read)
-            return
-        self.counter, self.topology = read
-        self.facts = 0
-        if self.topology is None:
-            self.goes_by_count = True
-        else:
-            self.facts = fact_of("label/")
-            self.goes_by_count = self._domain_count() > LIMITS.few_domains
-            if not self.goes_by_count:
-                self.name = f"label/{self.topology}"
-
-    def _domain_count(self) -> int:
-        ids = self._labels()[self._state.nodes.present_rows()]
-        return int(np.count_nonzero(np.bincount(ids + 1)))
-
-    def _labels(self) -> Values:
-        found: Values = self._state.nodes.labels.column(self.topology or "")
-        return found
-
-    def values(self, rows: Values) -> Values:
-        """Return what tells the rows apart; no negative numbers below -1."""
-        read = self._read
-        if isinstance(read, str):
-            return self._column(read)[rows]
-        counter, topology = read
-        if topology is None:
-            return counter.by_row[rows]
-        ids = self._labels()[rows]
-        # An absent label finds the last place, where nothing is counted.
-        return counter.by_domain(topology)[ids] if self.goes_by_count else ids
-
-    def count_at(self, row: int) -> int:
-        """Return the count that tells a row apart."""
-        counter, topology = self.counter, self.topology
-        if counter is None:
-            raise ValueError(f"{self.name} is no count")
-        if topology is None:
-            return counter.count_at(row)
-        domain = self._state.nodes.labels.id_at(row, topology)
-        return int(counter.by_domain(topology).item(domain))
-
-    def _column(self, name: str) -> Values:
-        family, _, key = name.partition("/")
-        if family == "label":
-            found: Values = self._state.nodes.labels.column(key)
-            return found
-        if family == "has_label":
-            present: Values = (self._state.nodes.labels.column(key) >= 0).astype(np.int64)
-            return present
-        return self._state.nodes.column(name).astype(np.int64)
-
-    def catch_up(self) -> list[int] | None:
-        """Return the rows whose value may have changed since last asked; None if any may have."""
-        counter = self.counter
-        if counter is None:
-            return []
-        rows = counter.rows_since(self.cursor)
-        if rows is None:
-            self.cursor = counter.version
-            return None
-        # There is one for each version.
-        self.cursor += len(rows)
-        if not rows or self.topology is None:
-            return rows
-        labels = self._labels()
-        if self.stands_alone is None:
-            sizes = np.bincount(labels[self._state.nodes.present_rows()] + 1)[1:]
-            self.stands_alone = bool(sizes.max(initial=0) <= 1)
-        if self.stands_alone:
-            return rows
-        near: list[int] = list(rows)
-        for domain in dict.fromkeys(labels[rows].tolist()):
-            if domain >= 0:
-                near += np.flatnonzero(labels == domain).tolist()
-        return near
 
 
 class Asked:
@@ -241,9 +116,9 @@ class Groups:
     def __init__(self, state: Cache) -> None:
         self._state = state
         # By what it goes by; several reads may come to the same.
-        self._keys: dict[NarrowRead, _Key] = {}
+        self._keys: dict[NarrowRead, Key | Mark] = {}
         # Those that go by counts, with their places.
-        self._count_keys: list[tuple[int, _Key]] = []
+        self._count_keys: list[tuple[int, Key]] = []
         # Of each read: whether rows with different counts are in different groups.
         self._told_apart: dict[NarrowRead, bool] = {}
         self._ids: dict[tuple[int, ...], int] = {}
@@ -276,16 +151,27 @@ class Groups:
         for read in reads:
             if read in self._told_apart:
                 continue
-            key = _Key(read, self._state)
+            key = Key(read, self._state)
             self._told_apart[read] = key.goes_by_count
             self.facts |= key.facts
             if key.name not in self._keys:
                 self._keys[key.name] = key
                 is_new = True
         if is_new:
-            keys = enumerate(self._keys.values())
-            self._count_keys = [(place, key) for place, key in keys if key.goes_by_count]
+            self._find_count_keys()
         return is_new
+
+    def mark(self, by_row: Values) -> None:
+        """Tell rows apart by a number of each, too, from the next lay-out on."""
+        # What plugins read has no such name.
+        self._keys[""] = Mark(by_row)
+        self._find_count_keys()
+
+    def _find_count_keys(self) -> None:
+        keys = enumerate(self._keys.values())
+        self._count_keys = [
+            (place, key) for place, key in keys if isinstance(key, Key) and key.goes_by_count
+        ]
 
     def lay_out(self, present: Values, feasible: npt.NDArray[np.bool_]) -> None:
         """Group all rows anew; `feasible` is by row."""
@@ -405,6 +291,11 @@ class Groups:
 
     def count(self, rows: list[int], *, feasible: bool) -> None:
         """Take note of rows that have become feasible, or are not any longer."""
+        if len(rows) > FEW:
+            each = np.bincount(self.of_row[rows], minlength=len(self.counts))
+            for group in np.flatnonzero(each).tolist():
+                self._add(group, int(each[group]) if feasible else -int(each[group]))
+            return
         for row in rows:
             self._add(self._cells[row], 1 if feasible else -1)
 

@@ -8,14 +8,16 @@ if they answer alike all that was asked to make it.
 from typing import Final
 
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError, count_error
+from k8s_scheduler.core.engine.shapes.evaluation import NO_LABELS
 from k8s_scheduler.core.engine.shapes.kin import Kin
 from k8s_scheduler.core.engine.shapes.one_off import OneOff, RejectedError
+from k8s_scheduler.core.engine.shapes.promises import Promises
 from k8s_scheduler.core.engine.shapes.row_parts import RowParts
 from k8s_scheduler.core.engine.shapes.tally import Tally
 from k8s_scheduler.core.framework.answers import Answers, Inquiry
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.framework.runtime import Nominated, Runtime
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
@@ -77,15 +79,29 @@ class KinCache:
         self._forget_inquiry(oldest[0])
         return True
 
-    def find(self, profile: Profile, queued: QueuedPod, watch: Watch | None) -> OneOff | None:
-        """Return what is said of a pod; None if its kin are not known or it is rejected at once."""
+    def find(
+        self, profile: Profile, queued: QueuedPod, watch: Watch | None, nominated: Nominated
+    ) -> OneOff | None:
+        """Return what is said of a pod; None if its kin are not known or it is rejected at once.
+
+        By row, the pods `nominated` there count for this one.
+        """
         key = self._key(profile, queued)
         try:
             kin = self._caught_up(key, profile, queued, watch) or self._made(key, profile, queued)
             if kin is None:
                 return None
+            promises = None
+            if nominated:
+                promises = Promises(self._state, self._runtime, profile, nominated)
             found = OneOff(
-                self._state, self._runtime, queued.view, labels=kin.labels, kin=kin, watch=watch
+                self._state,
+                self._runtime,
+                queued.view,
+                labels=kin.labels,
+                kin=kin,
+                watch=watch,
+                promises=promises,
             )
         except (NotKeptError, PluginError) as error:
             count_error(self._tally.refused, error)
@@ -111,9 +127,10 @@ class KinCache:
             count_error(self._tally.renewed, error)
             self._seen[key] = 0
             return None
-        if self._inquiries[key[0]].questions.count != asked:
-            # Of the pods that share it, only this one is known to answer what was asked just now.
-            kin.labels = queued.shape.labels
+        if self._inquiries[key[0]].questions.count != asked and kin.labels != queued.shape.labels:
+            # Of the pods that share it, only this one is known to answer what was asked just now,
+            # and its terms may be another's.
+            kin.labels = NO_LABELS
         self._file(profile, queued, kin)
         return kin
 

@@ -5,6 +5,7 @@ import numpy as np
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.engine.shapes.highest import first_highest
 from k8s_scheduler.core.engine.shapes.kin import Kin
+from k8s_scheduler.core.engine.shapes.promises import Promises
 from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column
 from k8s_scheduler.core.framework import watch as points
 from k8s_scheduler.core.framework.cycle_state import CycleState
@@ -39,8 +40,13 @@ class OneOff:
         labels: bytes,
         kin: Kin,
         watch: Watch | None = None,
+        promises: Promises | None = None,
     ) -> None:
-        """Ask what has to be asked before nodes are looked at. Raises PluginError."""
+        """Ask what has to be asked before nodes are looked at. Raises PluginError.
+
+        `labels` are those of the pod for which what goes for all kin was made; `promises` are those
+        that count for this one.
+        """
         self._state = state
         self._runtime = runtime
         self._pod = pod
@@ -48,7 +54,10 @@ class OneOff:
         self._watch = watch
         self.labels = labels
         self.cursor = kin.cursor
+        self._promises = promises
         self._terms = dict(kin.terms)
+        if promises is not None:
+            promises.prepare(pod, self._terms)
         # The only nodes that come into question, if plugins name them, and those plugins.
         self._names: frozenset[NodeName] | None = None
         self._narrowed_by: list[str] = []
@@ -109,6 +118,13 @@ class OneOff:
                 rows = rows[codes == 0]
         return rows
 
+    def _take(self, rows: Rows) -> Rows:
+        """Return those of the rows that take the pod, with and without who was promised room."""
+        found = self._filter(rows)
+        if self._promises is None or not len(found):
+            return found
+        return self._promises.left_of(found, self._terms, self._names)
+
     # Answers
 
     @property
@@ -145,7 +161,7 @@ class OneOff:
         except (PluginError, _LooksBeyondError):
             # Of rows that don't take the pod a plugin may not know what to say.
             row = None
-        if row is not None and len(self._filter(np.array((row,), dtype=np.int64))):
+        if row is not None and len(self._take(np.array((row,), dtype=np.int64))):
             return row
         self._kin.chose_in_vain()
         return None
@@ -154,7 +170,7 @@ class OneOff:
     def _feasible(self) -> Rows:
         """The rows that take the pod."""
         if self._known is None:
-            self._known = self._filter(self._candidates())
+            self._known = self._take(self._candidates())
         return self._known
 
     def _sum(self, profile: Profile, rows: Rows, *, chooses_first: bool = False) -> Column:
@@ -233,6 +249,8 @@ class OneOff:
                 rows = present.take(places)
                 if len(rows):
                     codes[places] = self._runtime.filter(step, self._terms[step.name], rows)
+        if self._promises is not None:
+            self._promises.count_in(before, present, codes)
         return Filtered(codes, present[codes == 0], before, outside)
 
     def scored(self, profile: Profile, feasible: Column) -> Scored:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.engine.shapes.errors import NotKeptError, count_error
-from k8s_scheduler.core.engine.shapes.evaluation import Evaluation
+from k8s_scheduler.core.engine.shapes.evaluation import NO_LABELS, Evaluation
 from k8s_scheduler.core.engine.shapes.families import Family
 from k8s_scheduler.core.engine.shapes.kin_cache import KinCache
 from k8s_scheduler.core.engine.shapes.one_off import OneOff
@@ -21,7 +21,7 @@ from k8s_scheduler.core.framework.answers import Answers
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.framework.runtime import Nominated, Runtime
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.messages.incoming import LimitCaches
 from k8s_scheduler.core.messages.outgoing import Instruction
@@ -37,12 +37,15 @@ _SEEN_BYTES: Final = 320
 _FAMILIES: Final = 4096
 # Each time that so many more answers of a family were seen, it is measured.
 _MEASURED_EACH: Final = 256
+# What promised pods ask of a family adds up as they come and go: past this, all of it is forgotten.
+_QUESTIONS: Final = 8192
 # Pods that plugins narrow to so few nodes are not worth it.
 _FEW: Final = 64
 # Pods of a shape that can't be kept come and go before it is tried again.
 _PATIENCE: Final = 256
 
 _FamilyKey = tuple[str, bytes]
+_NOBODY: Final[Nominated] = {}
 # What is known of a pod: all of it kept, or as much as goes for all its kin.
 Known: TypeAlias = Evaluation | OneOff
 
@@ -133,8 +136,17 @@ class ShapeCache:
             family.members[answers].give_up()
         self._forget(key, answers)
 
-    def find(self, profile: Profile, queued: QueuedPod, watch: Watch | None = None) -> Known | None:
-        """Return what is known of a pod, up to date; None if it has to be judged from scratch."""
+    def find(
+        self,
+        profile: Profile,
+        queued: QueuedPod,
+        watch: Watch | None = None,
+        nominated: Nominated = _NOBODY,
+    ) -> Known | None:
+        """Return what is known of a pod, up to date; None if it has to be judged from scratch.
+
+        By row, the pods `nominated` there count for this one.
+        """
         self._verdicts.forget()
         labels = self._state.nodes.labels
         if self._verdicts.epoch != self._epoch or labels.epoch != self._label_epoch:
@@ -142,39 +154,58 @@ class ShapeCache:
             self.clear()
             self._epoch, self._label_epoch = self._verdicts.epoch, labels.epoch
         key = (profile.scheduler_name, queued.shape.spec)
-        family = self._families.get(key) or self._found(key)
+        family = self._families.get(key)
+        if family is not None and family.questions.count > _QUESTIONS:
+            self._disown(key)
+            family = None
         if family is None:
-            return self._of_kin(key, profile, queued, watch)
+            family = self._found(key)
+        if family is None:
+            return self._of_kin(key, profile, queued, watch, nominated)
         answers = family.answers(self._state, queued)
         known = family.members.get(answers)
         if known is None:
-            return self._admit(key, family, answers, profile, queued)
+            return self._admit(key, family, answers, profile, queued, nominated=nominated)
         self.tally.repeated += 1
         asked = family.questions.count
         try:
-            known.catch_up(profile, queued.view, watch)
+            is_told = known.catch_up(profile, queued, watch, nominated)
         except (NotKeptError, PluginError) as error:
             count_error(self.tally.renewed, error)
             self._forget(key, answers)
-            return self._make(key, family, profile, queued)
-        self.tally.answered += 1
+            return self._make(key, family, profile, queued, nominated)
         if family.questions.count != asked:
-            # Of the pods that share it, only this one is known to answer what was asked just now.
-            known.labels = queued.shape.labels
+            # Of the pods that share it, only this one is known to answer what was asked just now,
+            # and its terms may be another's.
+            if known.labels != queued.shape.labels:
+                known.labels = NO_LABELS
             self._file(key, family, known, queued)
+        else:
+            place = (key, answers)
+            self._order.move_to_end(place)
+            if known.is_used():
+                self._measure(key, family, place, known)
+                self._make_room()
+        return self._if_told(known, is_told=is_told)
+
+    def _if_told(self, known: Evaluation, *, is_told: bool) -> Evaluation | None:
+        """Return what is known, if that says which rows promises keep from the pod."""
+        if is_told:
+            self.tally.answered += 1
             return known
-        place = (key, answers)
-        self._order.move_to_end(place)
-        if known.is_used():
-            self._measure(key, family, place, known)
-            self._make_room()
-        return known
+        count_error(self.tally.refused, NotKeptError("promises"))
+        return None
 
     def _of_kin(
-        self, key: _FamilyKey, profile: Profile, queued: QueuedPod, watch: Watch | None
+        self,
+        key: _FamilyKey,
+        profile: Profile,
+        queued: QueuedPod,
+        watch: Watch | None,
+        nominated: Nominated,
     ) -> OneOff | None:
         self.tally.new += 1
-        found = self._kins.find(profile, queued, watch)
+        found = self._kins.find(profile, queued, watch, nominated)
         if found is not None and _is_few(found.node_names):
             self._remember(key, is_not_worth_it=True)
         return found
@@ -214,6 +245,8 @@ class ShapeCache:
         answers: Answers,
         profile: Profile,
         queued: QueuedPod,
+        *,
+        nominated: Nominated,
     ) -> Evaluation | None:
         """Make an evaluation, unless these answers are new or have shown not to be worth it."""
         waiting = family.seen.get(answers)
@@ -231,10 +264,15 @@ class ShapeCache:
                 self._measure_family(key, family)
                 self._make_room()
             return None
-        return self._make(key, family, profile, queued)
+        return self._make(key, family, profile, queued, nominated)
 
     def _make(
-        self, key: _FamilyKey, family: Family, profile: Profile, queued: QueuedPod
+        self,
+        key: _FamilyKey,
+        family: Family,
+        profile: Profile,
+        queued: QueuedPod,
+        nominated: Nominated,
     ) -> Evaluation | None:
         try:
             evaluation = Evaluation(
@@ -246,6 +284,7 @@ class ShapeCache:
                 labels=queued.shape.labels,
                 row_parts=self._row_parts,
             )
+            is_told = not nominated or evaluation.catch_up(profile, queued, None, nominated)
         except (NotKeptError, PluginError) as error:
             count_error(self.tally.refused, error)
             family.seen[family.answers(self._state, queued)] = _PATIENCE
@@ -253,7 +292,9 @@ class ShapeCache:
         self._file(key, family, evaluation, queued)
         self.tally.made += 1
         self._make_room()
-        return evaluation
+        if not is_told:
+            count_error(self.tally.refused, NotKeptError("promises"))
+        return evaluation if is_told else None
 
     def _file(self, key: _FamilyKey, family: Family, made: Evaluation, queued: QueuedPod) -> None:
         """Keep an evaluation under what the pod answers; whom the family has forgotten is gone."""
@@ -318,6 +359,13 @@ class ShapeCache:
             family.members.pop(answers, None)
             if not family.members:
                 self._leave(key)
+
+    def _disown(self, key: _FamilyKey) -> None:
+        """Forget a family, with all its shapes and all that was ever asked of it."""
+        for answers in list(self._filed.get(key, ())):
+            self._forget(key, answers)
+        self._childless[key] = None
+        self._forget_family(key)
 
     def _leave(self, key: _FamilyKey) -> None:
         """Remember a family without a kept shape for a while: what was asked, what is no use."""

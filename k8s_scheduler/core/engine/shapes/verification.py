@@ -15,7 +15,7 @@ from k8s_scheduler.core.engine.shapes.shape_cache import Known
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.framework.runtime import Nominated, Runtime
 from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
@@ -24,6 +24,7 @@ from k8s_scheduler.core.state.changes import NodeRow
 _SEEDS: Final = 2**32
 # Nodes that are shown in full; there may be thousands of them.
 _SHOWN: Final = 3
+_NOBODY: Final[Nominated] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +57,33 @@ class Verifier:
         self._tell = tell
         self._count = count
 
-    def approves(self, profile: Profile, queued: QueuedPod, kept: Known) -> bool:
-        """Return whether a kept evaluation may decide: it is not looked at, or it is right."""
+    def approves(
+        self,
+        profile: Profile,
+        queued: QueuedPod,
+        kept: Known,
+        nominated: Nominated = _NOBODY,
+    ) -> bool:
+        """Return whether a kept evaluation may decide: it is not looked at, or it is right.
+
+        It was caught up with the same pods `nominated`.
+        """
         if queued.seed >= self._threshold:
             return True
-        found = next(self.differences(profile, queued.view, kept), None)
+        found = next(self.differences(profile, queued.view, kept, nominated), None)
         self._count(found is None)
         if found is None:
             return True
-        self._tell(self._log(profile, queued, kept))
+        self._tell(self._log(profile, queued, kept, nominated))
         return False
 
-    def differences(self, profile: Profile, view: PodView, kept: Known) -> Iterator[Difference]:
+    def differences(
+        self, profile: Profile, view: PodView, kept: Known, nominated: Nominated = _NOBODY
+    ) -> Iterator[Difference]:
         """Yield the nodes of which something else is kept than would be found from scratch."""
         rows = self._state.nodes.present_rows()
         epoch = self._verdicts.epoch
-        fresh = self._runtime.run_filters(profile, view, rows)
+        fresh = self._runtime.run_filters(profile, view, rows, nominated)
         if self._verdicts.epoch != epoch:
             # The codes of what is kept mean nothing any more; it is forgotten anyway.
             return
@@ -98,8 +110,8 @@ class Verifier:
     def _said(self, code: int) -> str:
         return "fits" if not code else str(self._verdicts[code])
 
-    def _log(self, profile: Profile, queued: QueuedPod, kept: Known) -> Log:
-        found = list(self.differences(profile, queued.view, kept))
+    def _log(self, profile: Profile, queued: QueuedPod, kept: Known, nominated: Nominated) -> Log:
+        found = list(self.differences(profile, queued.view, kept, nominated))
         shown = [self._shown(difference) for difference in found[:_SHOWN]]
         return Log(
             Severity.ERROR,
@@ -110,6 +122,7 @@ class Verifier:
                 "nodes": len(found),
                 "differences": msgspec.json.encode(shown).decode(),
                 "as_of": kept.cursor,
+                "promised_nodes": len(nominated),
                 "recipe": "with --record the input up to here replays it",
             },
         )

@@ -49,14 +49,13 @@ class DomainCounts:
             found = np.zeros(len(rows), dtype=np.int64)
         changes = self.changes.get(key)
         if changes:
-            domains = rows.label(key)
             for domain, difference in changes.items():
-                found[domains == domain] += difference
+                found[rows.in_domain(key, domain)] += difference
         return found
 
     def plus(self, key: str, rows: RowsView, difference: int) -> "DomainCounts":
         """Return the counts with a difference in the domain of the one row in view."""
-        domain = int(rows.label(key)[0])
+        domain = rows.own_domain(key)
         if domain < 0:
             return self
         here = self.changes.get(key, {})

@@ -88,9 +88,8 @@ class Spread:
         """Return the count of each row's domain, and from where on the newcomer is too much."""
         counts = self.census.near(rows)
         if self.changes:
-            ids = rows.label(self.constraint.key)
             for domain, difference in self.changes.items():
-                counts[ids == domain] += difference
+                counts[rows.in_domain(self.constraint.key, domain)] += difference
         return counts, self.constraint.max_skew + self._minimum(rows) - self.self_match
 
     def plus(self, domain: int, difference: int, rows: RowsView) -> "Spread":
@@ -159,7 +158,7 @@ class HardTerm:
         concerned = [spread.constraint.picks(pod) for spread in self.spreads]
         if not any(concerned):
             return self
-        domains = [int(rows.label(spread.constraint.key)[0]) for spread in self.spreads]
+        domains = [rows.own_domain(spread.constraint.key) for spread in self.spreads]
         if min(domains) < 0:
             return self
         masks = self.inclusion.masks(tuple(s.constraint for s in self.spreads), rows)
