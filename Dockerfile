@@ -53,11 +53,8 @@ RUN python -m pip uninstall --yes --root-user-action ignore pip \
 COPY --from=builder /opt/k8s-scheduler /opt/k8s-scheduler
 COPY LICENSE /licenses/LICENSE
 
-# PYTHONMALLOC: memory for small objects can be given back page by page, and not only in pieces of
-# 1 MiB that one object keeps (docs/adr/0027-memory-in-bytes.md).
 ENV PATH="/opt/k8s-scheduler/bin:${PATH}" \
     PYTHONDONTWRITEBYTECODE=1 \
-    PYTHONMALLOC=malloc \
     PYTHONUNBUFFERED=1
 
 # Numeric, so that runAsNonRoot can be checked without a passwd file.

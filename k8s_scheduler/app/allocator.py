@@ -6,8 +6,7 @@ of the two functions; there nothing is known, and nothing is done. So it is with
 
 Python's own allocator keeps small objects in pieces of 1 MiB that it asks the system for itself:
 one object that lives on keeps all of a piece, and nothing can be done about that. Where the
-environment has `PYTHONMALLOC=malloc`, as in the image, small objects are glibc's, which returns
-single pages.
+environment has `PYTHONMALLOC=malloc`, small objects are glibc's, which returns single pages.
 """
 
 import ctypes
