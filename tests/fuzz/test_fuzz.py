@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from k8s_scheduler.api.extras import SchedulerExtras
-from tests.fuzz import configs, objects, trying
+from tests.fuzz import configs, objects, trying, worlds
 from tests.fuzz.trying import tried
 
 FOUND = Path(__file__).parent / "found"
@@ -95,7 +95,7 @@ def test_objects_that_were_found(path):
 def test_the_world_notices_what_is_wrong(monkeypatch):
     """What a core that raises, or a pod that suffers for another, would look like."""
     sent = list(objects.objects(20, 8))
-    monkeypatch.setattr(objects.Scheduler, "_tick", lambda *_: 1 / 0)
+    monkeypatch.setattr(worlds.Scheduler, "_tick", lambda *_: 1 / 0)
     assert "ZeroDivisionError" in asyncio.run(objects.episode(sent, nodes=1)).problem
     monkeypatch.undo()
     monkeypatch.setattr(
