@@ -100,8 +100,9 @@ class ShapeCache:
         }
 
     def take_limit(self, message: LimitCaches) -> tuple[Instruction, ...]:
-        """Take another limit."""
+        """Take another limit; it goes for the state's counters as well, which only save work too."""
         self.limit(message.max_bytes)
+        self._state.pods.counters.limit(message.max_bytes)
         return ()
 
     def limit(self, max_bytes: int) -> None:
