@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import tracemalloc
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 
 from k8s_scheduler.api.extras import SchedulerExtras
 from tests.fuzz import configs, objects, trying, worlds
+from tests.fuzz.at_limits import api_rules, cases, judging, runs
 from tests.fuzz.trying import tried
 
 FOUND = Path(__file__).parent / "found"
@@ -21,7 +23,7 @@ def broken(name, _data, problem):
 
 def without_cpu(name, data, problem):
     """Be told of a broken promise; how long something takes on a busy machine is none."""
-    if not problem.endswith("s of CPU"):
+    if not problem.endswith(("s of CPU", "times the CPU")):
         broken(name, data, problem)
 
 
@@ -70,9 +72,58 @@ def test_hostile_objects_harm_nobody_else():
     assert figures["attempts_failed"] > 0
 
 
+def test_objects_at_the_limits_cost_others_little():
+    """Judged by placements and memory; CPU is for `make fuzz`."""
+    tracemalloc.start()
+    try:
+        figures = runs.run(3, 2, keep=without_cpu, size=lambda _: 12)
+    finally:
+        tracemalloc.stop()
+    assert figures["at_the_limits"] == 2
+    assert figures["worst_cpu_seconds"] > 0
+
+
+def test_objects_at_the_limits_are_as_large_as_the_api_takes_and_no_larger():
+    for number in range(12):
+        case = cases.make_case(5, number, nodes=20)
+        sizes = [len(thing.text) for thing in case.things]
+        assert max(sizes) <= api_rules.MAX_BYTES
+        assert len({thing.text for thing in case.things}) == len(sizes)
+    large = [
+        c for c in (cases.make_case(5, n, nodes=20) for n in range(12)) if c.sort == "one large"
+    ]
+    assert sum(len(c.things[0].text) > 0.8 * api_rules.MAX_BYTES for c in large) > len(large) / 2
+
+
+def test_the_yardstick_notices_what_others_pay(monkeypatch):
+    """What a core would look like that keeps something of each change."""
+    case = next(c for c in cases.cases(3, 9, nodes=lambda _: 12) if ", pending" in c.title)
+    kept = []
+    tracemalloc.start()
+    try:
+        hold = worlds.Scheduler._pod_changed
+        monkeypatch.setattr(
+            worlds.Scheduler,
+            "_pod_changed",
+            lambda self, message: (kept.append(bytearray(100_000)), *hold(self, message))[1:],
+        )
+        found = asyncio.run(judged(case))
+    finally:
+        tracemalloc.stop()
+    assert any("memory after it is gone" in problem for problem in found.problems)
+
+
+async def judged(case):
+    """Return what is found of a case in a small cluster."""
+    street = judging.Street(12)
+    await street.settle()
+    return await street.judge(case)
+
+
 def test_a_seed_gives_the_same_again():
     assert list(configs.configurations(7, 20)) == list(configs.configurations(7, 20))
     assert list(objects.objects(7, 50)) == list(objects.objects(7, 50))
+    assert cases.make_case(7, 4, nodes=9) == cases.make_case(7, 4, nodes=9)
 
 
 @pytest.mark.parametrize("path", sorted(FOUND.glob("config-*")), ids=lambda p: p.stem)

@@ -1,6 +1,6 @@
 """A daemon's worth of code that is told of objects, and the CPU each message takes.
 
-    bytes ──► kube.watching ──► store ──► app.pump ──► core ──► app.carrier
+bytes ──► kube.watching ──► store ──► app.pump ──► core ──► app.carrier
 """
 
 import json

@@ -1,4 +1,4 @@
-"""With limits off one object may cost more, but no more than its size says: twice the size, twice."""
+"""With limits off an object may cost more, but no more than its size says."""
 
 import traceback
 

@@ -1,4 +1,4 @@
-"""The others: ordinary nodes, workloads and pods, as a cluster has them beside the tenant at work."""
+"""The others: ordinary nodes, workloads and pods, as a cluster has them beside a tenant."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _IMAGES = 20
 def standing_node(i: int) -> Raw:
     """Return a node as a cloud has it."""
     labels = {HOST: f"node-{i}", ZONE: f"zone-{i % 3}", RACK: f"rack-{i // 20}"}
-    labels |= {key: f"f{i % 4}" for key in NODE_KEYS[3:]}
+    labels |= dict.fromkeys(NODE_KEYS[3:], f"f{i % 4}")
     offered = {"cpu": "32", "memory": "128Gi", "ephemeral-storage": "100Gi", "pods": "110"}
     if i % 10 == 0:
         offered["example.com/gpu"] = "8"
@@ -40,12 +40,16 @@ def surroundings(nodes: int) -> Iterator[tuple[str, Raw]]:
     for i in range(nodes):
         yield "Node", standing_node(i)
         drivers = [{"name": "csi.example.com", "nodeID": "n", "allocatable": {"count": 30}}]
-        yield "CSINode", {"metadata": {"name": f"node-{i}", "uid": f"c{i}"}, "spec": {"drivers": drivers}}
-    yield "StorageClass", {
-        "metadata": {"name": "fast"},
-        "provisioner": "csi.example.com",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
+        metadata = {"name": f"node-{i}", "uid": f"c{i}"}
+        yield "CSINode", {"metadata": metadata, "spec": {"drivers": drivers}}
+    yield (
+        "StorageClass",
+        {
+            "metadata": {"name": "fast"},
+            "provisioner": "csi.example.com",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+    )
     for namespace in (*NAMESPACES, *(f"tenant-{i}" for i in range(7))):
         labels = {"kubernetes.io/metadata.name": namespace}
         yield "Namespace", {"metadata": {"name": namespace, "labels": labels}}
@@ -59,35 +63,44 @@ def _workloads(namespace: str) -> Iterator[tuple[str, Raw]]:
         yield "Service", {"metadata": metadata, "spec": {"selector": {"app": app}}}
         selector = {"matchLabels": {"app": app}}
         yield "ReplicaSet", {"metadata": metadata, "spec": {"selector": selector}}
-        yield "PodDisruptionBudget", {
-            "metadata": metadata,
-            "spec": {"selector": selector, "minAvailable": 1},
-            "status": {"disruptionsAllowed": 1},
-        }
+        yield (
+            "PodDisruptionBudget",
+            {
+                "metadata": metadata,
+                "spec": {"selector": selector, "minAvailable": 1},
+                "status": {"disruptionsAllowed": 1},
+            },
+        )
     claim = {"name": "data", "namespace": namespace, "uid": f"{namespace}-data"}
     reach = [{"matchExpressions": [expression(ZONE, "In", "zone-1")]}]
-    yield "PersistentVolume", {
-        "metadata": {"name": f"{namespace}-data"},
-        "spec": {
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteMany"],
-            "storageClassName": "fast",
-            "csi": {"driver": "csi.example.com", "volumeHandle": f"{namespace}-data"},
-            "claimRef": {"kind": "PersistentVolumeClaim", **claim},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": reach}},
+    yield (
+        "PersistentVolume",
+        {
+            "metadata": {"name": f"{namespace}-data"},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteMany"],
+                "storageClassName": "fast",
+                "csi": {"driver": "csi.example.com", "volumeHandle": f"{namespace}-data"},
+                "claimRef": {"kind": "PersistentVolumeClaim", **claim},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": reach}},
+            },
+            "status": {"phase": "Bound"},
         },
-        "status": {"phase": "Bound"},
-    }
-    yield "PersistentVolumeClaim", {
-        "metadata": {**claim, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
-        "spec": {
-            "accessModes": ["ReadWriteMany"],
-            "storageClassName": "fast",
-            "volumeName": f"{namespace}-data",
-            "resources": {"requests": {"storage": "1Gi"}},
+    )
+    yield (
+        "PersistentVolumeClaim",
+        {
+            "metadata": {**claim, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+            "spec": {
+                "accessModes": ["ReadWriteMany"],
+                "storageClassName": "fast",
+                "volumeName": f"{namespace}-data",
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+            "status": {"phase": "Bound"},
         },
-        "status": {"phase": "Bound"},
-    }
+    )
 
 
 def _plain(app: str, milli_cpu: int = 100) -> Raw:

@@ -170,9 +170,7 @@ _NAMED = METADATA[:2]
 OTHER_KINDS: Mapping[str, OtherKind] = {
     "Namespace": OtherKind(_bare, _NAMED, namespaced=False),
     "Service": OtherKind(_service, (Part("pairs", _pairs), *_NAMED)),
-    "ReplicationController": OtherKind(
-        _controller, (Part("pairs", _pairs_of_template), *_NAMED)
-    ),
+    "ReplicationController": OtherKind(_controller, (Part("pairs", _pairs_of_template), *_NAMED)),
     "ReplicaSet": OtherKind(_with_template, (*_SELECTING, *_NAMED)),
     "StatefulSet": OtherKind(_with_template, (*_SELECTING, *_NAMED)),
     "PodDisruptionBudget": OtherKind(
@@ -192,9 +190,7 @@ OTHER_KINDS: Mapping[str, OtherKind] = {
         (Part("drivers", _drivers), Part("topology keys", _topology_keys), *_NAMED),
         namespaced=False,
     ),
-    "CSIStorageCapacity": OtherKind(
-        _capacity, (Part("expressions", _capacity_selector), *_NAMED)
-    ),
+    "CSIStorageCapacity": OtherKind(_capacity, (Part("expressions", _capacity_selector), *_NAMED)),
     "VolumeAttachment": OtherKind(_attachment, _NAMED, namespaced=False),
     "CSIDriver": OtherKind(_bare, _NAMED, namespaced=False),
 }

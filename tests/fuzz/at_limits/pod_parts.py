@@ -37,7 +37,7 @@ def _container(words: Words, text: str, number: int) -> Raw:
 
 
 def _selectors(words: Words) -> Iterator[Raw]:
-    """Yield selectors, all different: of one kind, whose pods are everyone's, others' or nobody's."""
+    """Yield selectors, all different: they pick all pods, those of others, or none."""
     kind = words.rng.choice(("absent key", "other value", "others' app", "nobody"))
     number = 0
     while True:
@@ -70,9 +70,7 @@ def _terms(words: Words, count: int) -> list[Raw]:
 def _add_terms(pod: Raw, kind: str, when: str, terms: list[Raw]) -> None:
     affinity = pod["spec"].setdefault("affinity", {}).setdefault(kind, {})
     if when == PREFERRED:
-        terms = [
-            {"weight": 1 + i % 100, "podAffinityTerm": term} for i, term in enumerate(terms)
-        ]
+        terms = [{"weight": 1 + i % 100, "podAffinityTerm": term} for i, term in enumerate(terms)]
     affinity[when] = terms
 
 
@@ -214,7 +212,10 @@ def _host_ports(pod: Raw, words: Words, count: int) -> None:
 
 
 def _claims(pod: Raw, words: Words, count: int) -> None:
-    _volumes(pod, words, count, lambda i: {"persistentVolumeClaim": {"claimName": words.name("c", i)}})
+    def source(i: int) -> Raw:
+        return {"persistentVolumeClaim": {"claimName": words.name("c", i)}}
+
+    _volumes(pod, words, count, source)
 
 
 def _ephemeral(pod: Raw, words: Words, count: int) -> None:
@@ -229,7 +230,11 @@ def _disks(pod: Raw, words: Words, count: int) -> None:
         lambda i: {"awsElasticBlockStore": {"volumeID": words.name("d", i)}},
         lambda i: {"rbd": {"monitors": [words.name("m", i)], "image": words.name("d", i)}},
         lambda i: {
-            "iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": f"iqn.2001-04.com.example:d{i}", "lun": 0}
+            "iscsi": {
+                "targetPortal": "10.0.0.1:3260",
+                "iqn": f"iqn.2001-04.com.example:d{i}",
+                "lun": 0,
+            }
         },
     )
     _volumes(pod, words, count, words.rng.choice(kinds))

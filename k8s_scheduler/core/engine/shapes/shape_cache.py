@@ -100,7 +100,7 @@ class ShapeCache:
         }
 
     def take_limit(self, message: LimitCaches) -> tuple[Instruction, ...]:
-        """Take another limit; it goes for the state's counters as well, which only save work too."""
+        """Take another limit; it goes for the state's counters too, which only save work."""
         self.limit(message.max_bytes)
         self._state.pods.counters.limit(message.max_bytes)
         return ()
