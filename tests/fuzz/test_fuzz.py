@@ -2,15 +2,16 @@
 
 import asyncio
 import json
-import tracemalloc
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from k8s_scheduler.api.extras import SchedulerExtras
+from k8s_scheduler.core.engine.judging import Judgement
 from tests.fuzz import configs, objects, trying, worlds
-from tests.fuzz.at_limits import api_rules, cases, judging, runs
+from tests.fuzz.at_limits import api_rules, cases, judging
+from tests.fuzz.at_limits.shared_world import SharedWorld
 from tests.fuzz.trying import tried
 
 FOUND = Path(__file__).parent / "found"
@@ -72,52 +73,39 @@ def test_hostile_objects_harm_nobody_else():
     assert figures["attempts_failed"] > 0
 
 
-def test_objects_at_the_limits_cost_others_little():
-    """Judged by placements and memory; CPU is for `make fuzz`."""
-    tracemalloc.start()
-    try:
-        figures = runs.run(3, 2, keep=without_cpu, size=lambda _: 12)
-    finally:
-        tracemalloc.stop()
-    assert figures["at_the_limits"] == 2
-    assert figures["worst_cpu_seconds"] > 0
+async def placements(seed, numbers, nodes=12):
+    """Return what is wrong while some cases are there; CPU and memory are for `make fuzz`."""
+    world = SharedWorld()
+    await world.settle(nodes)
+    found = []
+    for number in numbers:
+        case = cases.make_case(seed, number, nodes=nodes)
+        await world.tell(thing.come() for thing in case.things)
+        found += [world.broken(), await judging.placed_wrong(world)]
+        await world.tell(thing.go() for thing in case.things)
+        await world.put_residents_back()
+        found += [world.broken(), await judging.placed_wrong(world)]
+    return found
+
+
+def test_objects_at_the_limits_do_not_change_where_pods_of_others_go():
+    assert set(asyncio.run(placements(3, range(4)))) == {""}
+
+
+def test_pods_of_others_that_are_placed_wrong_are_noticed(monkeypatch):
+    nowhere = Judgement(None, {}, (), {}, {}, None)
+    monkeypatch.setattr(judging.Scheduler, "judge", lambda *_, **__: nowhere)
+    assert "which must not take it" in asyncio.run(placements(3, range(1)))[1]
 
 
 def test_objects_at_the_limits_are_as_large_as_the_api_takes_and_no_larger():
-    for number in range(12):
-        case = cases.make_case(5, number, nodes=20)
-        sizes = [len(thing.text) for thing in case.things]
-        assert max(sizes) <= api_rules.MAX_BYTES
-        assert len({thing.text for thing in case.things}) == len(sizes)
-    large = [
-        c for c in (cases.make_case(5, n, nodes=20) for n in range(12)) if c.sort == "one large"
-    ]
-    assert sum(len(c.things[0].text) > 0.8 * api_rules.MAX_BYTES for c in large) > len(large) / 2
-
-
-def test_the_yardstick_notices_what_others_pay(monkeypatch):
-    """What a core would look like that keeps something of each change."""
-    case = next(c for c in cases.cases(3, 9, nodes=lambda _: 12) if ", pending" in c.title)
-    kept = []
-    tracemalloc.start()
-    try:
-        hold = worlds.Scheduler._pod_changed
-        monkeypatch.setattr(
-            worlds.Scheduler,
-            "_pod_changed",
-            lambda self, message: (kept.append(bytearray(100_000)), *hold(self, message))[1:],
-        )
-        found = asyncio.run(judged(case))
-    finally:
-        tracemalloc.stop()
-    assert any("memory after it is gone" in problem for problem in found.problems)
-
-
-async def judged(case):
-    """Return what is found of a case in a small cluster."""
-    street = judging.Street(12)
-    await street.settle()
-    return await street.judge(case)
+    made = [cases.make_case(5, number, nodes=20) for number in range(6)]
+    for case in made:
+        texts = [thing.text for thing in case.things]
+        assert max(map(len, texts)) <= api_rules.MAX_BYTES
+        assert len(set(texts)) == len(texts)
+    large = [case.things[0].text for case in made if case.sort == cases.LARGE]
+    assert max(map(len, large)) > 0.8 * api_rules.MAX_BYTES
 
 
 def test_a_seed_gives_the_same_again():
