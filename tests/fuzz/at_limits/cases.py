@@ -62,6 +62,11 @@ class Case:
     title: str
     things: tuple[Thing, ...]
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory its texts take: it is there as long as it is judged."""
+        return sum(len(t.text) + len(t.changed) + len(t.before) for t in self.things)
+
 
 def cases(seed: int, large: int, *, nodes: Callable[[int], int]) -> Iterator[Case]:
     """Yield cases until there were so many with one large object; `nodes` by number of the case."""

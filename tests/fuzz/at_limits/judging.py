@@ -50,15 +50,15 @@ class Street:
         self._bytes = 0
         self._all_bytes = 0
 
-    async def settle(self) -> None:
-        """Put in place what stays, and let everything be seen once."""
+    async def settle(self, case: Case) -> None:
+        """Put in place what stays, and let everything be seen once; this case is there already."""
         alone = bytes_in_use()
         await self._control.settle(self.nodes)
         await self._control.tidy()
         beside = bytes_in_use() - alone
         await self.world.settle(self.nodes)
         await self.world.tidy()
-        self._bytes = bytes_in_use()
+        self._bytes = bytes_in_use() - case.nbytes
         # What a process with this world alone takes.
         self._all_bytes = self._bytes - beside
 
@@ -75,7 +75,7 @@ class Street:
         await world.tell(thing.go() for thing in case.things)
         await world.put_residents_back()
         await self._look(found, "after it is gone")
-        await self._weigh(found)
+        await self._weigh(found, case)
         core = world.core
         found.message_seconds, message = core.worst_seconds, core.worst_message
         core.worst_seconds = 0.0
@@ -114,11 +114,11 @@ class Street:
                 break
         return best
 
-    async def _weigh(self, found: Figures) -> None:
+    async def _weigh(self, found: Figures, case: Case) -> None:
         allowed = MEMORY_SHARE * self._all_bytes
         for _ in range(3):
             await self.world.tidy()
-            left = bytes_in_use() - self._bytes
+            left = bytes_in_use() - case.nbytes - self._bytes
             if left <= allowed:
                 break
         found.memory = max(found.memory, left / self._all_bytes)

@@ -83,11 +83,11 @@ async def _episode(
             found = await judge_growth(seed, case, nodes=nodes)
         else:
             if street is None:
-                street = await _street(nodes)
+                street = await _street(nodes, case)
             found = await _judged(street, case)
             if found.problems:
                 # Alone, in a cluster of its own: what is the cluster's history is told apart.
-                alone = await _judged(await _street(nodes), case)
+                alone = await _judged(await _street(nodes, case), case)
                 before = "" if alone.problems else "after the cases before it, "
                 found.problems = alone.problems or [before + found.problems[0]]
                 street = None
@@ -100,11 +100,11 @@ async def _episode(
     gc.unfreeze()
 
 
-async def _street(nodes: int) -> Street:
+async def _street(nodes: int, case: Case) -> Street:
     gc.unfreeze()
     gc.collect()
     street = Street(nodes)
-    await street.settle()
+    await street.settle(case)
     # What stays is not looked through at each collection, as in the daemon.
     gc.collect()
     gc.freeze()
