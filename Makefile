@@ -54,9 +54,10 @@ unit: $(STAMP) ## unit tests, under a minute
 property: $(STAMP) ## property tests, recorded decisions of kube-scheduler, 200 simulated runs, a little fuzzing
 	$(BIN)/pytest tests/property tests/conformance tests/simulation tests/fuzz
 
-fuzz: $(STAMP) ## hostile configurations, pods and nodes: COUNT (20000) of each, SEED (1)
+fuzz: $(STAMP) ## hostile configurations, pods and nodes: COUNT (20000) of each, LIMITS (2000) objects at the API's limits, SEED (1), MINUTES (120)
 	$(BIN)/python -m tests.fuzz configs --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.fuzz objects --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.fuzz limits --count $(or $(LIMITS),2000) --seed $(or $(SEED),1) --minutes $(or $(MINUTES),120)
 
 testbed: $(STAMP) ## build the control plane (once; cached outside the tree)
 	$(BIN)/python -m testbed build

@@ -292,7 +292,7 @@ class Scheduler:
             Recount: self._node_messages.recount,
             HoldBack: self._batch.hold_back,
             StorageSetBack: lambda m: doubting.begin(m, self._making_room, self._unconfirmed),
-            LimitCaches: self._shapes.take_limit,
+            LimitCaches: lambda m: (*self._making_room.take_limit(m), *self._shapes.take_limit(m)),
             Tick: self._tick,
             Quarantine: lambda message: quarantining.begin(message, self._queue),
             Reconfigure: self._reconfigure,

@@ -8,7 +8,10 @@ import msgspec
 import pytest
 
 from k8s_scheduler.api.extras import SchedulerExtras
-from tests.fuzz import configs, objects, trying
+from k8s_scheduler.core.engine.judging import Judgement
+from tests.fuzz import configs, objects, trying, worlds
+from tests.fuzz.at_limits import api_rules, cases, judging
+from tests.fuzz.at_limits.shared_world import SharedWorld
 from tests.fuzz.trying import tried
 
 FOUND = Path(__file__).parent / "found"
@@ -21,7 +24,7 @@ def broken(name, _data, problem):
 
 def without_cpu(name, data, problem):
     """Be told of a broken promise; how long something takes on a busy machine is none."""
-    if not problem.endswith("s of CPU"):
+    if not problem.endswith(("s of CPU", "times the CPU")):
         broken(name, data, problem)
 
 
@@ -70,9 +73,45 @@ def test_hostile_objects_harm_nobody_else():
     assert figures["attempts_failed"] > 0
 
 
+async def placements(seed, numbers, nodes=12):
+    """Return what is wrong while some cases are there; CPU and memory are for `make fuzz`."""
+    world = SharedWorld()
+    await world.settle(nodes)
+    found = []
+    for number in numbers:
+        case = cases.make_case(seed, number, nodes=nodes)
+        await world.tell(thing.come() for thing in case.things)
+        found += [world.broken(), await judging.placed_wrong(world)]
+        await world.tell(thing.go() for thing in case.things)
+        await world.put_residents_back()
+        found += [world.broken(), await judging.placed_wrong(world)]
+    return found
+
+
+def test_objects_at_the_limits_do_not_change_where_pods_of_others_go():
+    assert set(asyncio.run(placements(3, range(4)))) == {""}
+
+
+def test_pods_of_others_that_are_placed_wrong_are_noticed(monkeypatch):
+    nowhere = Judgement(None, {}, (), {}, {}, None)
+    monkeypatch.setattr(judging.Scheduler, "judge", lambda *_, **__: nowhere)
+    assert "which must not take it" in asyncio.run(placements(3, range(1)))[1]
+
+
+def test_objects_at_the_limits_are_as_large_as_the_api_takes_and_no_larger():
+    made = [cases.make_case(5, number, nodes=20) for number in range(6)]
+    for case in made:
+        texts = [thing.text for thing in case.things]
+        assert max(map(len, texts)) <= api_rules.MAX_BYTES
+        assert len(set(texts)) == len(texts)
+    large = [case.things[0].text for case in made if case.sort == cases.LARGE]
+    assert max(map(len, large)) > 0.8 * api_rules.MAX_BYTES
+
+
 def test_a_seed_gives_the_same_again():
     assert list(configs.configurations(7, 20)) == list(configs.configurations(7, 20))
     assert list(objects.objects(7, 50)) == list(objects.objects(7, 50))
+    assert cases.make_case(7, 4, nodes=9) == cases.make_case(7, 4, nodes=9)
 
 
 @pytest.mark.parametrize("path", sorted(FOUND.glob("config-*")), ids=lambda p: p.stem)
@@ -95,7 +134,7 @@ def test_objects_that_were_found(path):
 def test_the_world_notices_what_is_wrong(monkeypatch):
     """What a core that raises, or a pod that suffers for another, would look like."""
     sent = list(objects.objects(20, 8))
-    monkeypatch.setattr(objects.Scheduler, "_tick", lambda *_: 1 / 0)
+    monkeypatch.setattr(worlds.Scheduler, "_tick", lambda *_: 1 / 0)
     assert "ZeroDivisionError" in asyncio.run(objects.episode(sent, nodes=1)).problem
     monkeypatch.undo()
     monkeypatch.setattr(

@@ -33,7 +33,7 @@ from k8s_scheduler.core.framework.profile import Profile, Step
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.runtime import Filtered, Runtime
 from k8s_scheduler.core.framework.status import StatusError
-from k8s_scheduler.core.messages.incoming import RequestResult
+from k8s_scheduler.core.messages.incoming import LimitCaches, RequestResult
 from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
@@ -123,6 +123,11 @@ class MakingRoom:
         """Let searches and waking do as much as they may in one message."""
         self.search_work.renew(SEARCH_WORK)
         self._waking_work.renew(WAKING_WORK)
+
+    def take_limit(self, message: LimitCaches) -> tuple[Instruction, ...]:
+        """Take no more memory than this for what is known of nodes that were tried."""
+        self.searches.memory.limit(message.max_bytes)
+        return ()
 
     def begin_anew(self) -> None:
         """Begin all unfinished searches anew: they are no part of checkpoints."""

@@ -287,11 +287,20 @@ class OutcomeMemory:
         found = self._known.pop(asked, None) or Outcomes(self._state)
         self._known[asked] = found
         self._measure(asked)
-        while self.nbytes > self._max_bytes and len(self._known) > 1:
+        self._make_room(1)
+        return found
+
+    def limit(self, max_bytes: int) -> None:
+        """Take no more memory than this from now on; nodes are tried again where it must be."""
+        self._max_bytes = min(max_bytes, MAX_BYTES)
+        self._make_room(0)
+
+    def _make_room(self, count: int) -> None:
+        """Drop those that were not asked for longest, but for so many."""
+        while self.nbytes > self._max_bytes and len(self._known) > count:
             oldest = next(iter(self._known))
             del self._known[oldest]
             self.nbytes -= self._sizes.pop(oldest)
-        return found
 
     def _measure(self, asked: Asked) -> None:
         _, shape, _ = asked

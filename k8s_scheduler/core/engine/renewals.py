@@ -44,6 +44,7 @@ from k8s_scheduler.core.framework.status import UNSCHEDULABLE
 from k8s_scheduler.core.messages.checkpoint import RenewalsEntry
 from k8s_scheduler.core.messages.outgoing import Instruction, Log
 from k8s_scheduler.core.queue.peers import Peers
+from k8s_scheduler.core.queue.prices import DEAR, ORDINARY
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.queue.waking import Waker
@@ -216,9 +217,10 @@ class Renewals:
 
     def _judge_one(self, queued: QueuedPod, peers: Peers | None, *, now: float) -> float:
         """Judge a pod, for all its peers if there are, and wake whom an attempt would help."""
-        self._judgements.spend(1.0)
         profile = self._profiles[queued.pod.spec.scheduler_name]
         siblings = self._queue.parked.group_of(queued).siblings
+        price = 1.0 if siblings.price < DEAR else siblings.price / ORDINARY
+        self._judgements.spend(price)
         try:
             with queued.view.asking(siblings.questions):
                 found = self._cycle.diagnose(profile, queued)
@@ -228,7 +230,7 @@ class Renewals:
         except (PluginError, QuantityError):
             # Let the pod's own attempt meet the error: there it is reported.
             self._wake((queued,) if peers is None else tuple(peers), now=now)
-            return 1.0
+            return price
         cost = work / UNITS_PER_JUDGEMENT
         self._judgements.spend(cost)
         if siblings.regroup(self._cache):
@@ -236,7 +238,7 @@ class Renewals:
             # peer is another question now.
             self._round.clear()
             self._is_owing = True
-            return 1.0 + cost
+            return price + cost
         pods = (queued,) if peers is None else tuple(peers)
         if not isinstance(found, NoNode):
             if not self._waker.is_due:
@@ -253,7 +255,7 @@ class Renewals:
             rejectors = found.diagnosis.rejectors
             peers.found(message, digest_of(message), rejectors, self._cache.moment)
             self._queue.parked.blame(queued, rejectors)
-        return 1.0 + cost
+        return price + cost
 
     def _wake(self, pods: tuple[QueuedPod, ...], *, now: float) -> None:
         """Let pods be tried, unless waking has yet to look whether it does that itself."""

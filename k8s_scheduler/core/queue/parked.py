@@ -15,6 +15,7 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.answers import Answers, Inquiry
 from k8s_scheduler.core.framework.pod_view import Questions
 from k8s_scheduler.core.queue.peers import Peers, Standing, standing_of
+from k8s_scheduler.core.queue.prices import price_of
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
 
@@ -167,6 +168,7 @@ class Siblings:
         self._not_asked: dict[Hashable, None] = {}
         # What the answers depended on when groups were last made.
         self._stamp: tuple[object, ...] = (0,)
+        self._price: int | None = None
 
     @property
     def questions(self) -> Questions:
@@ -245,6 +247,13 @@ class Siblings:
         for key, alike in same.items():
             alike.answers = key
         return []
+
+    @property
+    def price(self) -> int:
+        """What judging one of them costs; labels alone make next to no difference."""
+        if self._price is None:
+            self._price = price_of(next(iter(self._marked.values())).pod)
+        return self._price
 
     @property
     def _namespace(self) -> str:

@@ -25,6 +25,7 @@ from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import Filtered, Runtime
 from k8s_scheduler.core.queue.parked import Alike
 from k8s_scheduler.core.queue.peers import Peers, Standing
+from k8s_scheduler.core.queue.prices import DEAR
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
@@ -40,6 +41,8 @@ from k8s_scheduler.core.state.node_table import Rows
 # Work of one step: judging a group costs about a tenth of a millisecond, waking a pod a hundredth.
 SHAPES_PER_STEP = 64
 PODS_PER_STEP = 500
+# While pods wait for a decision, dear groups get so much of each message, by `prices`.
+DEAR_WORK_PER_STEP = 1_000
 # Of one shape, so many groups of peers are asked at each event whether they could preempt. Of more
 # there are hardly ever: they have to differ in priority. Those left out have `engine.renewals`.
 PEERS_ASKED = 16
@@ -91,6 +94,11 @@ class Waker:
         self._runtime = runtime
         self._profiles = profiles
         self._round: _Round | None = None
+        # The same for groups that are dear to judge (`prices`): what they have not been judged on
+        # yet, and how much of the time was left to them while others were decided for.
+        self._dear_round: _Round | None = None
+        self._dear_changes = Changes()
+        self._savings = 0
         # The group that is being asked whether it could preempt, and what some of it answered: an
         # answer may take several steps, and those before it are not asked for again.
         self._asked: tuple[Alike, dict[Standing, NodeRow | None]] | None = None
@@ -99,22 +107,58 @@ class Waker:
 
     def wake(self, *, now: float) -> None:
         """Do one step: judge some groups, wake some pods."""
-        if self._round is None:
-            changes = self._cache.changes.drain()
-            if not changes or not len(self._queue.parked):
+        self._begin()
+        if self._round is not None:
+            if not self._step(self._round, now=now, most=SHAPES_PER_STEP):
                 return
-            groups = self._queue.parked.groups()
-            groups.reverse()
-            self._round = _Round(changes, groups)
-        if self._step(self._round, now=now):
             self._round = None
+        self._wake_dear(now=now)
+
+    def _begin(self) -> None:
+        """Begin a round with what has changed; what it is to dear groups is noted for later."""
+        parked = self._queue.parked
+        if self._round is not None or not self._cache.changes:
+            return
+        changes = self._cache.changes.drain()
+        if not len(parked):
+            return
+        groups = parked.groups()
+        groups.reverse()
+        ordinary = [alike for alike in groups if alike.siblings.price < DEAR]
+        if len(ordinary) < len(groups):
+            self._dear_changes.add(changes)
+        if ordinary:
+            self._round = _Round(changes, ordinary)
+
+    def _wake_dear(self, *, now: float) -> None:
+        """Judge a group that is dear: when nobody waits for a decision, or when its time has come.
+
+        Others would wait for it as long as for a hundred decisions, at every change again. So
+        while they are there it gets a share of the time only.
+        """
+        if self._dear_round is None and self._dear_changes:
+            groups = [g for g in self._queue.parked.groups() if g.siblings.price >= DEAR]
+            groups.reverse()
+            self._dear_round = _Round(self._dear_changes, groups)
+            self._dear_changes = Changes()
+        current = self._dear_round
+        if current is None:
+            return
+        self._savings += DEAR_WORK_PER_STEP
+        group = current.groups[-1] if current.groups else None
+        price = group.siblings.price if group is not None and len(group) else 0
+        if self._queue.has_candidates and self._savings < price:
+            return
+        self._savings = max(0, self._savings - price)
+        if self._step(current, now=now, most=1):
+            self._dear_round = None
 
     @property
     def is_due(self) -> bool:
         """Return whether something changed since parked pods were last looked at."""
-        if self._round is not None:
+        if self._round is not None or self._dear_round is not None:
             return True
-        return bool(self._cache.changes and len(self._queue.parked))
+        return bool((self._cache.changes or self._dear_changes) and len(self._queue.parked))
 
     def rewind(self) -> None:
         """Give up an unfinished round; its changes are dealt with again from the start.
@@ -124,9 +168,13 @@ class Waker:
         """
         self._queue.parked.forget_questions()
         self._asked = None
-        if self._round is not None:
-            self._cache.changes.take_back(self._round.changes)
-            self._round = None
+        for current in (self._round, self._dear_round):
+            if current is not None:
+                self._cache.changes.take_back(current.changes)
+        self._cache.changes.take_back(self._dear_changes)
+        self._round = self._dear_round = None
+        self._dear_changes = Changes()
+        self._savings = 0
 
     def sample(self) -> QueuedPod | None:
         """Return a pod of the next parked group, in turn; None while anything is left to wake.
@@ -142,8 +190,8 @@ class Waker:
         alike = groups[place]
         return next(islice(alike, turn % len(alike), None))
 
-    def _step(self, current: _Round, *, now: float) -> bool:
-        """Return whether the round has come to its end."""
+    def _step(self, current: _Round, *, now: float, most: int) -> bool:
+        """Judge at most so many groups; return whether the round has come to its end."""
         judged = woken = 0
         while True:
             while current.waking:
@@ -155,7 +203,7 @@ class Waker:
                     woken += 1
             if not current.groups:
                 return True
-            if judged >= SHAPES_PER_STEP:
+            if judged >= most:
                 return False
             judged += 1
             group = current.groups.pop()

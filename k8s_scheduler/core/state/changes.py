@@ -100,6 +100,16 @@ class Changes:
             self.object_numbers,
         )
 
+    def add(self, other: "Changes") -> None:
+        """Hold what others hold as well."""
+        for row, change in other.rows.items():
+            self.rows[row] = _joined(self.rows.get(row, change), change)
+            self.row_numbers[row] = max(other.row_numbers[row], self.row_numbers.get(row, 0))
+        for kind, happened in other.objects.items():
+            self.objects[kind] = self.objects.get(kind, ObjectChange(0)) | happened
+            number = other.object_numbers[kind]
+            self.object_numbers[kind] = max(number, self.object_numbers.get(kind, 0))
+
 
 class ChangeLog:
     """What happened since the reader last asked; never larger than the tables."""
@@ -128,12 +138,7 @@ class ChangeLog:
 
     def take_back(self, changes: Changes) -> None:
         """Note again what was drained and not dealt with."""
-        rows, numbers = self._changes.rows, self._changes.row_numbers
-        for row, change in changes.rows.items():
-            rows[row] = _joined(rows.get(row, change), change)
-            numbers[row] = max(changes.row_numbers[row], numbers.get(row, 0))
-        for kind, happened in changes.objects.items():
-            self._note_object(kind, happened, changes.object_numbers[kind])
+        self._changes.add(changes)
 
     def peek(self) -> Changes:
         """Return a copy of what is noted, without forgetting it."""

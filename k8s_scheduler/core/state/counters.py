@@ -35,6 +35,11 @@ _FEW_HOLDERS: Final = 64
 _NOTHING: Final = np.zeros(0, dtype=np.int64)
 
 
+# A requirement with its key, and its places in the tables that find counters by it; a name.
+_REQUIREMENT_BYTES: Final = 800
+_NAME_BYTES: Final = 120
+
+
 @dataclass(frozen=True, slots=True)
 class Matching:
     """The pods that all selections pick."""
@@ -50,6 +55,15 @@ class Matching:
             if not matches(requirements, labels):
                 return False
         return True
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the question takes: pods at the limits ask long ones."""
+        return sum(
+            _NAME_BYTES * len(namespaces or ())
+            + sum(_REQUIREMENT_BYTES + _NAME_BYTES * len(r.values) for r in requirements or ())
+            for namespaces, requirements in self.selections
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +383,7 @@ class Counter:
         """How much memory the counts take."""
         domains = sum(each.counts.nbytes for each in self._domains.values())
         counted = self.counted
-        named = counted.picked.terms.nbytes if isinstance(counted, Holding) else 0
+        named = counted.picked.terms.nbytes if isinstance(counted, Holding) else counted.nbytes
         return self._rows.counts.nbytes + self.times.nbytes + domains + named
 
     # Parts

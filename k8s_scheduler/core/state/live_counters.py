@@ -115,6 +115,7 @@ class Counters:
         # How much memory counters take, each and together, as far as it was looked at.
         self._sizes: dict[Counter, int] = {}
         self.nbytes = 0
+        self._max_bytes = self.MAX_BYTES
         self._held_log = HeldLog()
         self.held_position = 0
         labels.listen(self._move, self._meet_key, self._start_over)
@@ -207,8 +208,7 @@ class Counters:
 
     def revive(self, counter: Counter) -> None:
         """Count anew, and keep it up to date from now on."""
-        while self._live and (len(self._live) >= self.LIMIT or self.nbytes > self.MAX_BYTES):
-            self.retire(self._oldest())
+        self._make_room(self.LIMIT - 1)
         if counter in self._unswept:
             self._sweep()
         counted = counter.counted
@@ -227,6 +227,17 @@ class Counters:
         else:
             self._count_holding(counter, counted)
         self._measure(counter)
+
+    def limit(self, max_bytes: int) -> None:
+        """Take no more memory than this from now on; those that have to go are counted anew."""
+        self._max_bytes = min(max_bytes, self.MAX_BYTES)
+        self._make_room(self.LIMIT)
+        self._sweep()
+
+    def _make_room(self, count: int) -> None:
+        """Drop those that were not asked for longest, until so many are left and memory will do."""
+        while self._live and (len(self._live) > count or self.nbytes > self._max_bytes):
+            self.retire(self._oldest())
 
     def catch_up(self, counter: Counter) -> None:
         """Bring a counter up to date that sums up what holders' terms are to a newcomer."""

@@ -103,8 +103,9 @@ class ShapeCache:
         }
 
     def take_limit(self, message: LimitCaches) -> tuple[Instruction, ...]:
-        """Take another limit."""
+        """Take another limit; it goes for the state's counters too, which only save work."""
         self.limit(message.max_bytes)
+        self._state.pods.counters.limit(message.max_bytes)
         return ()
 
     def limit(self, max_bytes: int) -> None:
