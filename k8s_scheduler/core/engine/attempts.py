@@ -286,6 +286,7 @@ class Attempts:
         watch.took(points.BIND, status, max(0.0, result.now - flight.since))
         if result.bound:
             self._flights.end(flight.uid)
+            self._queue.giving_way.succeeded(queued.pod.metadata.namespace)
             self._unconfirmed.bound(flight, now=result.now)
             self._meter.attempted(AttemptResult.SCHEDULED, queued.pod.spec.scheduler_name, seconds)
             self._meter.bound(queued, now=result.now)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from k8s_scheduler.core.engine.entities import Entities
 from k8s_scheduler.core.engine.point_meter import PointMeter
 from k8s_scheduler.core.framework.status import AttemptResult
+from k8s_scheduler.core.queue.observer import QueueObserver
 from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
-from k8s_scheduler.core.queue.scheduling_queue import QueueObserver
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.obs.counters import Count, Level
 from k8s_scheduler.obs.histograms import Observations

@@ -78,3 +78,4 @@ class ParkedPods:
         """Give up what is half done; it is begun again from the start."""
         self.waker.rewind()
         self.renewals.rewind()
+        self._queue.giving_way.forget()

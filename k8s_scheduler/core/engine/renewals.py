@@ -62,6 +62,9 @@ LOOKED_AT_PER_TURN: Final = 256
 WOKEN_PER_TURN: Final = 256
 # Looking at so many pods costs as much as one judgement.
 LOOKED_AT_PER_JUDGEMENT: Final = 256
+# Each second everything is looked through anew, in the order of turns; of more groups than these,
+# only every few seconds.
+SORTED_PER_SECOND: Final = 1000
 # How often one pod is told: kube-scheduler's longest backoff, after some that come at once.
 POD_SECONDS: Final = 10.0
 POD_BURST: Final = 4
@@ -110,6 +113,8 @@ class Renewals:
         self._promised = _Promised()
         self._round: deque[Peers | _Promised] = deque()
         self._turns = 0
+        # Ticks before an unfinished round is begun anew.
+        self._pauses = 0
         # Nothing more may be done before the next tick.
         self._is_spent = False
         # What was there when the present round began, and the last one that left nothing to do.
@@ -137,6 +142,9 @@ class Renewals:
         self._tellings.at(now, rate)
         if not self._round and self._done_with == self._as_of():
             return
+        if self._round and self._pauses:
+            self._pauses -= 1
+            return
         groups: list[Peers | _Promised] = list(self._queue.parked.peers())
         for peers in groups:
             if isinstance(peers, Peers):
@@ -144,6 +152,7 @@ class Renewals:
         self._promised.left = deque(self._promised_pods())
         groups.append(self._promised)
         groups.sort(key=lambda group: group.turn)
+        self._pauses = len(groups) // SORTED_PER_SECOND
         self._round = deque(groups)
         self._begun_on = self._as_of()
         self._is_owing = False
@@ -171,7 +180,7 @@ class Renewals:
         """Let everything be looked at again from the start."""
         self._round.clear()
         self._promised = _Promised()
-        self._turns = 0
+        self._turns = self._pauses = 0
         self._begun_on = self._done_with = None
         for peers in self._queue.parked.peers():
             peers.forget()

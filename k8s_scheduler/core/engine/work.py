@@ -6,7 +6,8 @@ count depends on the state and on nothing else, so a replay stops where the orig
 
 from typing import Final
 
-from k8s_scheduler.api.pod import Affinity, Pod
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.state.pod_terms import term_count
 
 # What searches for room may do in one message, and what waking may do in one. Together with the
 # decisions of a message that stays below the 20 ms of a slice.
@@ -63,7 +64,7 @@ class Price:
         """Know how many plugins count pods in their terms for this pod."""
         self._counting = counting
         spread = len(pod.spec.topology_spread_constraints or ())
-        self._weight = _TERMS + _term_count(pod) + spread
+        self._weight = _TERMS + term_count(pod) + spread
 
     def take_away(self, pods: int, terms: int) -> int:
         """Return what it costs to take so many pods, with so many terms in all, off a node."""
@@ -77,19 +78,6 @@ class Price:
         return pods * _LET_BACK + dear * _LET_BACK_COUNTING
 
 
-def _term_count(pod: Pod) -> int:
-    affinity = pod.spec.affinity
-    return 0 if affinity is None else _terms_of(affinity)
-
-
-def _terms_of(affinity: Affinity) -> int:
-    found = 0
-    for part in (affinity.pod_affinity, affinity.pod_anti_affinity):
-        if part is not None:
-            found += len(part.required or ()) + len(part.preferred or ())
-    return found
-
-
 def terms_of(pods: list[Pod]) -> int:
     """Return how many affinity terms some pods hold."""
-    return sum(_terms_of(pod.spec.affinity) for pod in pods if pod.spec.affinity is not None)
+    return sum(map(term_count, pods))

@@ -4,30 +4,37 @@
              line "b": heap ──┼──▶ first of all lines ──▶ pop
              line "c": held   ┘ (passed over, and nothing in it is moved)
 
-As long as no line is held it gives its members in the order of one heap: by sort key, equal ones by
-sequence. To hold a line or to let it go on costs the same however many stand in it. The lines are
-namespaces: one whose bindings come to nothing must not keep the pods of others waiting.
+As long as no line is held or gives way it gives its members in the order of one heap: by sort key,
+equal ones by sequence. To hold a line or to let it go on costs the same however many stand in it.
+The lines are namespaces: one whose bindings come to nothing must not keep the pods of others
+waiting, nor one whose attempts do (`giving_way`): it lets those pass whose sort key begins with the
+same number, which is their importance.
 """
 
 import heapq
 from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
 
+from k8s_scheduler.core.queue.giving_way import GivingWay
 from k8s_scheduler.core.queue.heap import Heap
 
 Member = TypeVar("Member")
 _SWEEP_FROM: Final = 64
+# Lines that give way, of which so many are passed to find one that does not.
+_MOST_PASSED: Final = 64
+_First = tuple[tuple[float, ...], int, str]
 
 
 class Lines(Generic[Member]):
     """Members under string keys, each in a line."""
 
-    def __init__(self, held: Iterable[str] = ()) -> None:
+    def __init__(self, held: Iterable[str] = (), *, giving_way: GivingWay | None = None) -> None:
         self._lines: dict[str, Heap[Member]] = {}
         self._line_of: dict[str, str] = {}
         # The first of each line that is not held, with leftovers, which are known by not being it.
-        self._firsts: list[tuple[tuple[float, ...], int, str]] = []
+        self._firsts: list[_First] = []
         self._held = frozenset(held)
+        self._giving_way = giving_way or GivingWay()
 
     @property
     def held(self) -> frozenset[str]:
@@ -67,10 +74,12 @@ class Lines(Generic[Member]):
         return member
 
     def pop(self) -> Member | None:
-        """Take out the first member that stands in no line that is held."""
+        """Take out the first member that stands in no line that is held, nor has to give way."""
         if not self.has_free:
             return None
-        _, _, line = heapq.heappop(self._firsts)
+        line = self._firsts[0][2]
+        if self._giving_way.gives(line):
+            line = self._passing() or line
         heap = self._lines[line]
         key, member = heap.pop_item()
         del self._line_of[key]
@@ -81,10 +90,29 @@ class Lines(Generic[Member]):
         return member
 
     def peek(self) -> tuple[tuple[float, ...], Member] | None:
-        """Return the member that `pop` would give, with its sort key."""
+        """Return the first member, with its sort key; another one as important may pass it."""
         if not self.has_free:
             return None
         return self._lines[self._firsts[0][2]].peek()
+
+    def _passing(self) -> str | None:
+        """Return a line whose first is as important as the very first, which lets it pass."""
+        importance = self._firsts[0][0][:1]
+        giving: list[_First] = []
+        found = None
+        while len(giving) < _MOST_PASSED and self.has_free:
+            first = self._firsts[0]
+            if first[0][:1] != importance:
+                break
+            if not self._giving_way.gives(first[2]):
+                found = first[2]
+                break
+            giving.append(heapq.heappop(self._firsts))
+        for first in giving:
+            heapq.heappush(self._firsts, first)
+            if found is not None:
+                self._giving_way.passed(first[2])
+        return found
 
     @property
     def has_free(self) -> bool:

@@ -12,16 +12,14 @@
                                              (straight to ACTIVE if its backoff is over)
 
 Some parked pods stand in a line: a search for room is due to them that was not finished, or not
-begun because others are more important. Each is popped when its turn comes, or like any other pod
-when something wakes it before.
+begun because others are more important. Each is popped in its turn, or when something wakes it.
 
 A rejected pod is parked until something happens that lets it pass; an error is retried after its
 backoff whatever happens, or parked too where attempts are limited. Nothing is ever dropped: a pod
 leaves by being bound or deleted. Time comes in with every call.
-
-Pods of a namespace that is held back (as many of its bindings as it may have are under way, some of
-them without a known outcome) stay where they are and are passed over by `pop`; among all others
-the order is as strict as ever.
+Pods of a namespace that is held back (as many bindings as it may have are under way, some without a
+known outcome) stay where they are and are passed over; among others the order is strict, but for
+those that give way to others as important (`giving_way`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,9 +29,11 @@ from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.shapes import shape_of
 from k8s_scheduler.core.queue.backoff import BackoffPolicy, is_over
+from k8s_scheduler.core.queue.giving_way import GivingWay
 from k8s_scheduler.core.queue.heap import Heap
 from k8s_scheduler.core.queue.line import Line
 from k8s_scheduler.core.queue.lines import Lines
+from k8s_scheduler.core.queue.observer import QueueObserver
 from k8s_scheduler.core.queue.parked import Parked
 from k8s_scheduler.core.queue.quarantine import Quarantine
 from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
@@ -41,6 +41,8 @@ from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
 BACKOFF_FLUSH_SECONDS = 1.0
 PARKED_FLUSH_SECONDS = 30.0
 DEFAULT_PARKED_LIMIT_SECONDS = 300.0
+# Of each kind, so many pods at most are made active by one tick; the others by the next ones.
+MOST_FLUSHED = 500
 
 # Rejected pods of namespaces that are held back, which one `pop` at most makes active.
 _MOST_PASSED_OVER = 64
@@ -53,19 +55,6 @@ CONFIGURATION_CHANGE = "ConfigurationChange"
 
 SortKey = Callable[[Pod, float], tuple[float, ...]]
 Gate = Callable[[Pod], bool]
-
-
-class QueueObserver:
-    """Hears of every move; the engine turns it into metrics."""
-
-    def moved(self, queued: QueuedPod, *, source: Place | None, target: Place | None) -> None:
-        """Take note of a pod that left `source` (None: it is new) for `target` (None: it left)."""
-
-    def entered(self, place: Place, event: str) -> None:
-        """Take note of why a pod entered a place."""
-
-    def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
-        """Take note that other plugins are about to be what rejects a parked pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +88,8 @@ class SchedulingQueue:
         self._policy = policy
         self._observer = observer
         # By namespace.
-        self._active: Lines[QueuedPod] = Lines()
+        self.giving_way = GivingWay()
+        self._active: Lines[QueuedPod] = Lines(giving_way=self.giving_way)
         # Rejected pods may be tried early when there is nothing else to do; errors may not.
         self._backoff: Heap[QueuedPod] = Heap()
         self._error_backoff: Heap[QueuedPod] = Heap()
@@ -183,7 +173,7 @@ class SchedulingQueue:
         is_sorted = sort_key == self._sort_key and policy == self._policy
         self._sort_key, self._policy = sort_key, policy
         if not is_sorted:
-            self._active = Lines(self._active.held)
+            self._active = Lines(self._active.held, giving_way=self.giving_way)
             self._backoff, self._error_backoff = Heap(), Heap()
         # By sequence, which is part of checkpoints, and not as the dict happens to be laid out.
         for queued in sorted(self._pods.values(), key=lambda q: q.sequence):
@@ -210,7 +200,7 @@ class SchedulingQueue:
     # The line
 
     def stand_in_line(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
-        """Park a popped pod whose attempt is not over: its search for room goes on in its turn."""
+        """Park a popped pod whose attempt is not over: its search goes on in its turn."""
         queued.attempts -= 1
         queued.rejectors = rejectors
         self._pods[queued.uid] = queued
@@ -298,6 +288,7 @@ class SchedulingQueue:
 
     def return_rejected(self, queued: QueuedPod, rejectors: tuple[str, ...], *, now: float) -> None:
         """Park a pod that no node would take."""
+        self.giving_way.failed(queued.pod.metadata.namespace)
         queued.timestamp = now
         queued.was_flushed = False
         queued.unschedulable_count += 1
@@ -311,6 +302,7 @@ class SchedulingQueue:
         Return False if it has been tried often enough: it is parked then, until something happens
         or it has been parked for long.
         """
+        self.giving_way.failed(queued.pod.metadata.namespace)
         queued.timestamp = now
         queued.was_flushed = False
         queued.consecutive_errors += 1
@@ -378,11 +370,14 @@ class SchedulingQueue:
             self._flush_backoff(self._error_backoff, now)
         self.quarantine.tick(now)
         if now - self.last_parked_flush >= PARKED_FLUSH_SECONDS:
-            self.last_parked_flush = now
-            for queued in self.parked:
-                if now - queued.timestamp > self._policy.parked_limit_seconds:
-                    queued.was_flushed = True
-                    self.wake(queued, "UnschedulableTimeout", now=now)
+            limit = self._policy.parked_limit_seconds
+            overdue = [q for q in self.parked if now - q.timestamp > limit]
+            for queued in overdue[:MOST_FLUSHED]:
+                queued.was_flushed = True
+                self.wake(queued, "UnschedulableTimeout", now=now)
+            if len(overdue) <= MOST_FLUSHED:
+                self.last_parked_flush = now
+                self.giving_way.forget()
 
     # Reading
 
@@ -482,10 +477,12 @@ class SchedulingQueue:
             self.line.remove(queued)
 
     def _flush_backoff(self, heap: Heap[QueuedPod], now: float) -> None:
-        while (first := heap.peek()) is not None and is_over(first[0][0], now):
-            queued = heap.pop()
-            if queued is not None:
-                self._become_active(queued)
+        for _ in range(MOST_FLUSHED):
+            first = heap.peek()
+            if first is None or not is_over(first[0][0], now):
+                return
+            heap.pop()
+            self._become_active(first[1])
 
     def _become_active(self, queued: QueuedPod) -> None:
         self._put(queued, Place.ACTIVE)

@@ -25,7 +25,7 @@ from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import Filtered, Runtime
 from k8s_scheduler.core.queue.parked import Alike
 from k8s_scheduler.core.queue.peers import Peers, Standing
-from k8s_scheduler.core.queue.prices import DEAR
+from k8s_scheduler.core.queue.prices import DEAR, ORDINARY
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
@@ -38,11 +38,11 @@ from k8s_scheduler.core.state.changes import (
 )
 from k8s_scheduler.core.state.node_table import Rows
 
-# Work of one step: judging a group costs about a tenth of a millisecond, waking a pod a hundredth.
-SHAPES_PER_STEP = 64
+# Work of one step, by `prices`: about eight ordinary groups. Others' decisions wait behind each step,
+# so it is a small part of a slice. While pods wait for a decision, dear groups get as much.
+WORK_PER_STEP = 1_000
+# Waking a pod costs a hundredth of a millisecond.
 PODS_PER_STEP = 500
-# While pods wait for a decision, dear groups get so much of each message, by `prices`.
-DEAR_WORK_PER_STEP = 1_000
 # Of one shape, so many groups of peers are asked at each event whether they could preempt. Of more
 # there are hardly ever: they have to differ in priority. Those left out have `engine.renewals`.
 PEERS_ASKED = 16
@@ -109,7 +109,7 @@ class Waker:
         """Do one step: judge some groups, wake some pods."""
         self._begin()
         if self._round is not None:
-            if not self._step(self._round, now=now, most=SHAPES_PER_STEP):
+            if not self._step(self._round, now=now, most=WORK_PER_STEP):
                 return
             self._round = None
         self._wake_dear(now=now)
@@ -144,7 +144,7 @@ class Waker:
         current = self._dear_round
         if current is None:
             return
-        self._savings += DEAR_WORK_PER_STEP
+        self._savings += WORK_PER_STEP
         group = current.groups[-1] if current.groups else None
         price = group.siblings.price if group is not None and len(group) else 0
         if self._queue.has_candidates and self._savings < price:
@@ -182,8 +182,8 @@ class Waker:
         Another one of the group each time. The caller judges it afresh: it must not fit, or waking
         has a hole.
         """
-        groups = self._queue.parked.groups()
-        if self.is_due or not groups:
+        groups = [] if self.is_due else self._queue.parked.groups()
+        if not groups:
             return None
         self._sampled += 1
         turn, place = divmod(self._sampled, len(groups))
@@ -191,7 +191,7 @@ class Waker:
         return next(islice(alike, turn % len(alike), None))
 
     def _step(self, current: _Round, *, now: float, most: int) -> bool:
-        """Judge at most so many groups; return whether the round has come to its end."""
+        """Judge groups until they have cost so much; return whether the round is at its end."""
         judged = woken = 0
         while True:
             while current.waking:
@@ -205,8 +205,8 @@ class Waker:
                 return True
             if judged >= most:
                 return False
-            judged += 1
             group = current.groups.pop()
+            judged += group.siblings.price if len(group) else ORDINARY
             try:
                 self._judge(current, group)
             except SearchSuspended:

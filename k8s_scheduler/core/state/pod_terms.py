@@ -103,3 +103,13 @@ def _term(term: PodAffinityTerm, namespace: str, kind: TermKind, *, weight: int)
         labels=requirements_of(term.label_selector),
         weight=weight,
     )
+
+
+def term_count(pod: Pod) -> int:
+    """Return how many affinity terms a pod has, without reading them."""
+    affinity, found = pod.spec.affinity, 0
+    if affinity is not None:
+        for part in (affinity.pod_affinity, affinity.pod_anti_affinity):
+            if part is not None:
+                found += len(part.required or ()) + len(part.preferred or ())
+    return found
