@@ -38,8 +38,8 @@ from k8s_scheduler.core.state.changes import (
 )
 from k8s_scheduler.core.state.node_table import Rows
 
-# Work of one step, by `prices`: about eight ordinary groups. Others' decisions wait behind each step,
-# so it is a small part of a slice. While pods wait for a decision, dear groups get as much.
+# Work of one step, by `prices`: about eight ordinary groups. Others' decisions wait behind each
+# step, so it is a small part of a slice. While pods wait for a decision, dear groups get as much.
 WORK_PER_STEP = 1_000
 # Waking a pod costs a hundredth of a millisecond.
 PODS_PER_STEP = 500
