@@ -252,7 +252,7 @@ class TestWakingInSteps:
         while h.core.has_work:
             assert h.schedule() == []
             messages += 1
-        assert messages == 4  # 200 shapes, 64 at a time
+        assert messages == 29  # 200 shapes, seven for the price of a step
 
     def test_many_pods_of_one_shape_are_woken_over_several_messages(self):
         h = Harness()
