@@ -198,6 +198,7 @@ class Scheduler:
             runtime=runtime,
             verdicts=verdicts,
             meter=self._meter,
+            nominees=self._cycle.nominees,
         )
         self._parked = ParkedPods(
             cache=self._cache,
@@ -470,6 +471,7 @@ class Scheduler:
         yield from self._parked.tick(now=message.now)
         self._making_room.tick(now=message.now)
         self._meter.measure(self._cache)
+        self._shapes.age(now=message.now)
         self._shape_meter.show(self._shapes)
         self._limiting.measure(self._queue)
         self._meter.quarantined(len(self._queue.quarantine))

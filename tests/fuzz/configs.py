@@ -42,6 +42,7 @@ EXTRAS = {
         }
     },
     "lastGood": {"configMap": "kube-system/last-good"},
+    "rivals": {"action": "Refuse", "namespaces": ["kube-system", "other"]},
     "podLimits": encode(PodLimits()),
     "nodeLimits": encode(NodeLimits()),
 }

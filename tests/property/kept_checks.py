@@ -175,7 +175,7 @@ def check(
         return Checked()
     profile = core._profiles[pod.spec.scheduler_name]
     other = profile_of(pod.spec.scheduler_name, preempts=preempts)
-    nominated = core._cycle._nominees.counting_for(pod)
+    nominated = core._cycle.nominees.counting_for(pod)
     kept = core._shapes.find(profile, QueuedPod(pod, timestamp=0.0), None, nominated)
     withheld = 0
     if kept is not None:

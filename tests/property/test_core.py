@@ -255,7 +255,7 @@ WEIGHTS = {
 @pytest.mark.parametrize("first", range(0, 200, 20))
 def test_random_histories(first, monkeypatch):
     # Small steps, so that much happens between them.
-    monkeypatch.setattr(waking, "SHAPES_PER_STEP", 1 + first // 20 % 3)
+    monkeypatch.setattr(waking, "WORK_PER_STEP", 100 * (1 + first // 20 % 3))
     monkeypatch.setattr(waking, "PODS_PER_STEP", 1 + first // 20 % 4)
     for seed in range(first, first + 20):
         try:

@@ -66,7 +66,7 @@ class CoreMachine(Machine):
     def open(self, pace: int, there: list[Raw], first: list[Raw]) -> Any:
         # Small steps, so that much happens between them.
         self.patches = pytest.MonkeyPatch()
-        self.patches.setattr(waking, "SHAPES_PER_STEP", pace)
+        self.patches.setattr(waking, "WORK_PER_STEP", 100 * pace)
         self.patches.setattr(waking, "PODS_PER_STEP", pace)
         # One node in a message, or all: searches for room end now or go on among everything else.
         self.patches.setattr(making_room, "SEARCH_WORK", 1 if pace < 64 else SEARCH_WORK)

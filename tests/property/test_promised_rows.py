@@ -109,7 +109,7 @@ def shown(verdicts, codes):
 def remembered(core, profile, pod, rows):
     """Judge as the core does, with all that it keeps."""
     cycle = core._cycle
-    nominated = cycle._nominees.counting_for(pod)
+    nominated = cycle.nominees.counting_for(pod)
     found = cycle._runtime.run_filters(profile, PodView(pod), rows, nominated)
     return shown(cycle._verdicts, found.codes)
 

@@ -147,7 +147,7 @@ def told_by(out: list[Instruction]) -> dict[PodUid, str]:
     [*((n, False) for n in range(0, 160, 40)), (160, True)],
 )
 def test_what_parked_pods_were_told_is_true(first, volumes, monkeypatch):
-    monkeypatch.setattr(waking, "SHAPES_PER_STEP", 1 + first // 40 % 3)
+    monkeypatch.setattr(waking, "WORK_PER_STEP", 100 * (1 + first // 40 % 3))
     monkeypatch.setattr(renewals, "WORK_PER_STEP", 1 + first // 40 % 3)
     monkeypatch.setattr(renewals, "POD_SECONDS", 0.0)
     for seed in range(first, first + 40):

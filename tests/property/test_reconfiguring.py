@@ -150,7 +150,7 @@ UNSETTLED: dict[Any, float] = {
 
 @pytest.mark.parametrize("first", range(0, 50, 25))
 def test_random_histories_with_changes_of_the_configuration(first, monkeypatch):
-    monkeypatch.setattr(waking, "SHAPES_PER_STEP", 1 + first // 25 % 3)
+    monkeypatch.setattr(waking, "WORK_PER_STEP", 100 * (1 + first // 25 % 3))
     monkeypatch.setattr(waking, "PODS_PER_STEP", 1 + first // 25 % 4)
     met: Counter[str] = run_all(range(first, first + 25), Unsettled)
     assert met.keys() >= {

@@ -105,7 +105,7 @@ def run_all(seeds: range, kind: type[History]) -> Counter[str]:
 @pytest.mark.parametrize("first", range(0, 300, 30))
 def test_random_histories(first, monkeypatch):
     # Small steps, so that much happens between them.
-    monkeypatch.setattr(waking, "SHAPES_PER_STEP", 1 + first // 30 % 3)
+    monkeypatch.setattr(waking, "WORK_PER_STEP", 100 * (1 + first // 30 % 3))
     monkeypatch.setattr(waking, "PODS_PER_STEP", 1 + first // 30 % 4)
     met = run_all(range(first, first + 30), Bustle)
     assert {

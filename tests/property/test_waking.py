@@ -418,12 +418,12 @@ def run(seeds: range, *, volumes: bool) -> None:
 @pytest.mark.parametrize("first", range(0, 1500, 30))
 def test_pods_that_look_at_each_other(first, monkeypatch):
     # Small steps, so that much happens between them.
-    monkeypatch.setattr(waking, "SHAPES_PER_STEP", 1 + first // 30 % 3)
+    monkeypatch.setattr(waking, "WORK_PER_STEP", 100 * (1 + first // 30 % 3))
     monkeypatch.setattr(waking, "PODS_PER_STEP", 1 + first // 30 % 4)
     run(range(first, first + 30), volumes=False)
 
 
 @pytest.mark.parametrize("first", range(0, 300, 30))
 def test_pods_with_volumes(first, monkeypatch):
-    monkeypatch.setattr(waking, "SHAPES_PER_STEP", 2)
+    monkeypatch.setattr(waking, "WORK_PER_STEP", 200)
     run(range(first, first + 30), volumes=True)

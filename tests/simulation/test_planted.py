@@ -25,7 +25,7 @@ FOUND_BY = {
     "uncounted_renewal": (2, "two leaders never both write"),
     "unreserve_on_500": (66, "no second node while in doubt"),
     "unreserve_on_unknown": (20, "no second node while in doubt"),
-    "wrong_resume": (104, "no pod lost"),
+    "wrong_resume": (116, "no pod lost"),
 }
 
 

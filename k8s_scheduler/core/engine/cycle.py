@@ -80,11 +80,11 @@ class Cycle:
         self._verdicts = verdicts
         self._shapes = shapes
         self.sampling = Sampling(state.nodes)
-        self._nominees = Nominees(state)
+        self.nominees = Nominees(state)
 
     def look(self, profile: Profile, queued: QueuedPod) -> tuple[NodeName, ...] | NoNode:
         """Return the nodes that come into question for a pod, or why none does."""
-        decision = self._filter(profile, queued, None, self._nominees.counting_for(queued.pod))
+        decision = self._filter(profile, queued, None, self.nominees.counting_for(queued.pod))
         if isinstance(decision, NoNode):
             return decision
         nodes = self._state.nodes
@@ -95,7 +95,7 @@ class Cycle:
 
         From scratch, and nothing is timed: no attempt is made. Raises PluginError.
         """
-        nominated = self._nominees.counting_for(queued.pod)
+        nominated = self.nominees.counting_for(queued.pod)
         found = self._filter(profile, queued, None, nominated, is_timed=False)
         return found if isinstance(found, NoNode) else NodeRow(int(found.feasible[0]))
 
@@ -110,7 +110,7 @@ class Cycle:
         # What earlier pods asked for may be given back now: nobody holds ids or columns.
         self._state.nodes.labels.tidy()
         pod = queued.view
-        nominated = self._nominees.counting_for(queued.pod)
+        nominated = self.nominees.counting_for(queued.pod)
         if opinion is None:
             if len(self._state.nominations):
                 promised = self._promised(profile, queued.pod, pod, nominated)

@@ -94,6 +94,7 @@ class MakingRoom:
         verdicts: VerdictTable,
         meter: Meter,
         limit: VictimLimit,
+        nominees: Nominees,
     ) -> None:
         self.limit = limit
         self.turns = Turns(queue)
@@ -105,7 +106,7 @@ class MakingRoom:
         # The pod that waking asked about last without an answer, and how often.
         self._asked_in_vain: tuple[PodUid | None, int] = (None, 0)
         self._cache = cache
-        self._nominees = Nominees(self._cache)
+        self._nominees = nominees
         self._queue = queue
         self._flights = flights
         self._evictions = evictions
@@ -145,6 +146,9 @@ class MakingRoom:
         """Do what is due."""
         self._wake_put_off(now=now)
         self.searches.tidy(now=now)
+        if not len(self._cache.nominations):
+            self._runtime.promised.forget()
+            self._nominees.forget()
 
     def make(
         self, profile: Profile, queued: QueuedPod, found: NoNode, *, now: float

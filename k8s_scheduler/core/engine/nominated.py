@@ -93,6 +93,10 @@ class Nominees:
             return everybody
         return Excepting(everybody, row, tuple(p for p in here if p.uid != uid))
 
+    def forget(self) -> None:
+        """Let go of pods that were nominated: none is any more."""
+        self._known.clear()
+
     def _counting(self, least: int) -> Mapping[NodeRow, Placed]:
         """Return all that are at least as important."""
         nominations, layout = self._state.nominations, self._state.nodes.present_rows()

@@ -33,9 +33,10 @@ class ParkedAudit:
         runtime: Runtime,
         profiles: Mapping[str, Profile],
         meter: Meter,
+        nominees: Nominees,
     ) -> None:
         self._cache = cache
-        self._nominees = Nominees(self._cache)
+        self._nominees = nominees
         self._queue = queue
         self._waker = waker
         self._runtime = runtime

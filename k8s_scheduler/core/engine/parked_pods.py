@@ -44,6 +44,7 @@ class ParkedPods:
             runtime=runtime,
             profiles=profiles,
             meter=meter,
+            nominees=cycle.nominees,
         )
         self.renewals = Renewals(
             cache=cache,

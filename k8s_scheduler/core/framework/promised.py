@@ -127,6 +127,11 @@ class Promised:
             known = self._shapes[placed.uid] = (placed, shape_of(placed.pod))
         return known[1]
 
+    def forget(self) -> None:
+        """Let go of everything: no pod is promised anything."""
+        if self._kept or self._shapes or self._last is not None:
+            self._kept, self._shapes, self._last = {}, {}, None
+
     def _forget_old(self, nominated: "Nominated") -> None:
         """Let go of rows without promises, once there are as many as with."""
         if len(self._kept) > 2 * len(nominated):

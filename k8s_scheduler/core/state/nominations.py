@@ -60,6 +60,9 @@ class Nominations:
         if not pods:
             del self._pods[node]
             self._sorted = None
+        if not self._nodes:
+            # Without the room that thousands took; what the log would say is asked for anew.
+            self._nodes, self._log = {}, []
 
     def on(self, node: NodeName) -> Mapping[PodUid, Pod]:
         """Return the pods nominated to a node."""

@@ -82,6 +82,8 @@ class Evaluation:
             row_scores, group_scores = self._sort_scores(profile, pod)
         # How often it was used, and how many rows there were when it was last measured.
         self.uses = 0
+        # When it was last used, by the periods of the cache.
+        self.period = 0
         self._rows_counted = 0
         self._rows = row_parts.get(profile, row_filters, row_scores)
         # As of when it was last looked at.

@@ -1,8 +1,9 @@
 """Evaluations that are kept: which, for how long, and when a pod can use one.
 
-A shape is kept from its second pod on, the least recently used is dropped when they take too much
-memory, and one that can't be kept is not tried again for a while. Whatever goes wrong while one is
-made or caught up, the plain evaluation decides: it knows better, or fails in the right words.
+A shape is kept from its second pod on and as long as pods of it come. The least recently used is
+dropped when they take too much memory, and one that can't be kept is not tried again for a while.
+Whatever goes wrong while one is made or caught up, the plain evaluation decides: it knows better,
+or fails in the right words.
 """
 
 from collections import OrderedDict
@@ -44,6 +45,12 @@ _FEW: Final = 64
 # Pods of a shape that can't be kept come and go before it is tried again.
 _PATIENCE: Final = 256
 
+# A shape of which no pod came for two or three of these is forgotten, some at a tick: in a cluster
+# with new images all day most of what is kept would be of pods that never come again.
+_PERIOD_SECONDS: Final = 300.0
+_PERIODS: Final = 2
+_FORGOTTEN_PER_TICK: Final = 64
+
 _FamilyKey = tuple[str, bytes]
 _NOBODY: Final[Nominated] = {}
 # What is known of a pod: all of it kept, or as much as goes for all its kin.
@@ -77,6 +84,9 @@ class ShapeCache:
         self._row_parts = RowParts(state, runtime)
         # Specs that were seen once; True for those that are not worth it.
         self._seen: dict[_FamilyKey, bool] = {}
+        # The present period, and when the next one begins.
+        self._period = 0
+        self._next_period = 0.0
         self._epoch = verdicts.epoch
         self._label_epoch = state.nodes.labels.epoch
         self.tally = Tally()
@@ -112,6 +122,19 @@ class ShapeCache:
         """Take no more memory than this from now on, whatever has to go."""
         self._max_bytes = max_bytes
         self._make_room()
+
+    def age(self, *, now: float) -> None:
+        """Forget shapes of which no pod came for long."""
+        if now >= self._next_period:
+            self._period += 1
+            self._next_period = now + _PERIOD_SECONDS
+        for _ in range(min(len(self._order), _FORGOTTEN_PER_TICK)):
+            key, answers = next(iter(self._order))
+            if self._families[key].members[answers].period >= self._period - _PERIODS:
+                return
+            self._forget(key, answers)
+            if key in self._childless:
+                self._forget_family(key)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -183,6 +206,7 @@ class ShapeCache:
             self._file(key, family, known, queued)
         else:
             place = (key, answers)
+            known.period = self._period
             self._order.move_to_end(place)
             if known.is_used():
                 self._measure(key, family, place, known)
@@ -301,6 +325,7 @@ class ShapeCache:
         """Keep an evaluation under what the pod answers; whom the family has forgotten is gone."""
         answers = family.answers(self._state, queued)
         family.members[answers] = made
+        made.period = self._period
         # It may have been dropped meanwhile for want of shapes.
         self._families[key] = family
         self._childless.pop(key, None)

@@ -178,3 +178,25 @@ def test_a_key_is_short_however_large_the_pod_is():
     assert max(map(len, one)) <= 64
     assert (one.spec, one.kin) == (two.spec, two.kin)
     assert one.labels != two.labels
+
+
+def test_a_shape_is_forgotten_when_no_pod_of_it_came_for_long():
+    found = cluster(10)
+    shapes = found.core._shapes
+    come_and_go(found, plain, range(20))
+    empty = shapes.nbytes
+    for _ in range(4):
+        come_and_go(found, plain, range(3))
+        found.now += 300
+        for _ in range(2):
+            found.tick()
+    assert len(shapes) == 3
+    assert shapes.nbytes < 0.5 * empty
+    found.now += 900
+    found.tick()
+    assert len(shapes) == 3, "the period that was missed is not held against those in use"
+    found.now += 900
+    found.tick()
+    found.now += 900
+    found.tick()
+    assert len(shapes) == 0
