@@ -140,8 +140,9 @@ class Outcomes:
         self._errors.pop(row, None)
         self._promised.pop(row, None)
 
-    def forget_victims(self) -> None:
-        """Let go of pods that may be gone; nodes that did not help stay known."""
+    def forget_pods(self) -> None:
+        """Let go of pods that may be gone; nodes that did not help as they are stay known."""
+        self._forget(list(self._promised))
         self._found.clear()
 
     # Asking
@@ -310,10 +311,10 @@ class OutcomeMemory:
         self.nbytes += size - self._sizes.get(asked, 0)
         self._sizes[asked] = size
 
-    def forget_victims(self) -> None:
+    def forget_pods(self) -> None:
         """Hold on to no pod that may be gone."""
         for outcomes in self._known.values():
-            outcomes.forget_victims()
+            outcomes.forget_pods()
 
     def clear(self) -> None:
         """Forget everything."""
