@@ -126,16 +126,12 @@ class World:
 
     def schedule(self, limit: int = STEP) -> list[Instruction]:
         """Let some pods be decided on; what comes of it is answered."""
-        out = self.tell(Schedule(self.now, limit))
-        for instruction in out:
-            self._answer(instruction)
-        return out
+        return self._answered(Schedule(self.now, limit))
 
     def tick(self, seconds: float = 1.0) -> None:
         """Let time pass."""
         self.now += seconds
-        for instruction in self.tell(Tick(self.now)):
-            self._answer(instruction)
+        self._answered(Tick(self.now))
 
     def settle(self, most: int = _ENOUGH) -> None:
         """Let the core do all it has to do."""
@@ -151,6 +147,13 @@ class World:
             self.tick(step)
             self.settle()
 
+    def _answered(self, message: Message) -> list[Instruction]:
+        """Tell the core; answer what it asks for, and what it asks for then."""
+        out = self.tell(message)
+        for instruction in out:
+            self._answer(instruction)
+        return out
+
     def _answer(self, instruction: Instruction) -> None:
         if isinstance(instruction, Bind):
             self._bind(instruction)
@@ -158,13 +161,13 @@ class World:
             self._evict(instruction)
         elif isinstance(instruction, ClearNomination):
             uid, attempt, request = instruction.uid, instruction.attempt, instruction.request
-            self.tell(RequestResult(self.now, uid, attempt, request, done=True))
+            self._answered(RequestResult(self.now, uid, attempt, request, done=True))
 
     def _bind(self, bind: Bind) -> None:
         is_refused = bind.namespace in self.refused
         text = "Internal error occurred: failed calling webhook" if is_refused else ""
         bound = not is_refused
-        self.tell(BindResult(self.now, bind.uid, bind.attempt, bind.node, bound, text))
+        self._answered(BindResult(self.now, bind.uid, bind.attempt, bind.node, bound, text))
         if bound:
             raw = self._pending.pop(bind.uid)
             self.pod({**raw, "spec": raw["spec"] | {"nodeName": bind.node}})
@@ -173,7 +176,7 @@ class World:
         uid, attempt, request = eviction.uid, eviction.attempt, eviction.request
         victim = eviction.victim.uid
         self.evicted[victim] = self.placed[victim]
-        self.tell(RequestResult(self.now, uid, attempt, request, done=True))
+        self._answered(RequestResult(self.now, uid, attempt, request, done=True))
         self.drop_pod(victim)
 
     # Limits
