@@ -1,7 +1,7 @@
 """What an API server takes: rules that objects at its limits keep, so that none would be refused.
 
 Names, labels and quantities are made by these functions only. `tests/integration` sends a sample
-of what comes out to a real API server.
+of what comes out to a real API server, which takes all of it.
 """
 
 import json
