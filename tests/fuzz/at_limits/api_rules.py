@@ -1,8 +1,8 @@
 """What an API server takes: rules that objects at its limits keep, so that none would be refused.
 
-Names, labels and quantities are made by these functions only. A sample of the pods and nodes is sent
-to a real API server, which takes them (`tests/integration/test_objects_at_limits.py`); objects of
-other kinds are not.
+Names, labels and quantities are made by these functions only. A sample of the pods and nodes is
+sent to a real API server, which takes them (`tests/integration/test_objects_at_limits.py`); objects
+of other kinds are not.
 """
 
 import json
