@@ -85,9 +85,9 @@ class Carrier:
         """Return how many more binds are welcome now."""
         return self._dispatcher.bind_room()
 
-    def is_binding(self, uid: PodUid) -> bool:
-        """Return whether a bind of the pod is under way."""
-        return self._dispatcher.is_binding(uid)
+    def may_land(self, uid: PodUid) -> bool:
+        """Return whether a request of ours may yet bind the pod."""
+        return self._dispatcher.may_land(uid)
 
     def _bind(self, bind: Bind) -> None:
         if logger.isEnabledFor(logging.DEBUG):

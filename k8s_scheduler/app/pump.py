@@ -122,7 +122,7 @@ class Pump:
         self._carrier = carrier
         self._recording = recording
         self._undone = Undone(
-            is_binding=carrier.is_binding,
+            may_land=carrier.may_land,
             read=lambda instruction: carrier.carry_out((instruction,)),
             tell=self._pod_is,
         )

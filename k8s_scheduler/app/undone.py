@@ -4,15 +4,19 @@ A pod that is bound stays bound until it is gone. Only where the storage was res
 snapshot is it shown without a node again, under the same uid:
 
     shown unbound after bound ──▶ gone for the core, and come again: it waits, its room is free
-         │ a bind of it is under way: a request of ours may yet be carried out
+         │ a request of ours may yet bind it: a bind is under way, or one that was in doubt for a
+         │ while has ended shortly before (`kube/unsettled.py`)
          ▼
       held back ──the bind failed for certain──▶ gone, and come again
-         │ the bind succeeded: before the restore, or after it?
+         │ the bind succeeded: before the restore, or after it? nothing of it can land any more
          ▼
        read ──unbound──▶ gone, and come again      ──bound──▶ told as it is      ──none──▶ gone
 
 The core alone can't tell: to it a version without a node may simply be an older one, of which the
-watch tells late. Those that it knows to be bound although the watch has never shown it (they were
+watch tells late. A pod that comes back from its end, or that the core has had read unbound, is held
+back in the same way.
+
+Those that it knows to be bound although the watch has never shown it (they were
 read) are read again as well (`suspect`).
 """
 
@@ -31,7 +35,7 @@ class _Doubt(msgspec.Struct):
     """A pod as it was last shown, and what its end waits for."""
 
     pod: Pod
-    # The number of the reading that counts; 0 while a bind is under way.
+    # The number of the reading that counts; 0 while a request of ours may yet bind it.
     token: int = 0
 
 
@@ -41,11 +45,11 @@ class Undone:
     def __init__(
         self,
         *,
-        is_binding: Callable[[PodUid], bool],
+        may_land: Callable[[PodUid], bool],
         read: Callable[[ReadPod], None],
         tell: Callable[[PodUid, Pod | None], None],
     ) -> None:
-        self._is_binding = is_binding
+        self._may_land = may_land
         self._read = read
         self._tell = tell
         self._doubts: dict[PodUid, _Doubt] = {}
@@ -69,10 +73,12 @@ class Undone:
                 # What is being read may be older than this.
                 doubt.token = next(self._tokens)
             return True
-        if old is None or not old.spec.node_name:
+        if old is not None and not old.spec.node_name:
             return False
-        if self._is_binding(uid):
+        if self._may_land(uid):
             self._doubts[uid] = _Doubt(new)
+        elif old is None:
+            return False
         else:
             self._come_again(new)
         return True
@@ -84,7 +90,7 @@ class Undone:
     def bind_ended(self, uid: PodUid, *, bound: bool) -> None:
         """Take the end of a bind; after the core was told of it."""
         doubt = self._doubts.get(uid)
-        if doubt is None or doubt.token:
+        if doubt is None or doubt.token or self._may_land(uid):
             return
         if bound:
             self._ask(doubt)
@@ -97,25 +103,29 @@ class Undone:
         uid = PodUid(pod.metadata.uid)
         if uid not in self._doubts:
             doubt = self._doubts[uid] = _Doubt(pod)
-            if not self._is_binding(uid):
+            if not self._may_land(uid):
                 self._ask(doubt)
 
     def remind(self) -> None:
-        """Ask again about those of which a reading has come to nothing; now and then."""
-        for doubt in self._doubts.values():
-            if doubt.token:
+        """Ask about those of which a reading has come to nothing, or that are settled by now."""
+        for uid, doubt in self._doubts.items():
+            if doubt.token or not self._may_land(uid):
                 self._ask(doubt)
 
     def was_read(self, outcome: ReadOutcome) -> bool:
         """Take a pod that was read; False if it was not for us."""
+        pod = outcome.pod
+        if pod is not None and not pod.spec.node_name and self._may_land(outcome.uid):
+            self._doubts.setdefault(outcome.uid, _Doubt(pod)).token = 0
+            return True
         doubt = self._doubts.get(outcome.uid)
         if doubt is None or not doubt.token or doubt.token != outcome.attempt:
             return False
         del self._doubts[outcome.uid]
-        if outcome.pod is not None and not outcome.pod.spec.node_name:
-            self._come_again(outcome.pod)
+        if pod is not None and not pod.spec.node_name:
+            self._come_again(pod)
         else:
-            self._tell(outcome.uid, outcome.pod)
+            self._tell(outcome.uid, pod)
         return True
 
     def _ask(self, doubt: _Doubt) -> None:

@@ -137,6 +137,11 @@ class BindMachine(msgspec.Struct, eq=False):
         return self._doubtful_since is not None
 
     @property
+    def doubtful_since(self) -> float | None:
+        """When the last request without a usable answer was given up; None if there is none."""
+        return self._doubtful_since
+
+    @property
     def is_given_up(self) -> bool:
         """Whether it is not sent any more, and only waits to be settled."""
         return self._doubtful_posts >= self.policy.post_limit

@@ -50,6 +50,7 @@ from k8s_scheduler.kube.condition_writer import ConditionWriter
 from k8s_scheduler.kube.conditions import ConditionPatch, ConditionQueue
 from k8s_scheduler.kube.http import Response, Transport
 from k8s_scheduler.kube.throttle import Admit, unlimited
+from k8s_scheduler.kube.unsettled import Unsettled
 from k8s_scheduler.kube.waiting import Sleep, wait_within
 from k8s_scheduler.lib.crew import Crew
 from k8s_scheduler.obs.metrics import KubeMetrics
@@ -138,6 +139,7 @@ class Dispatcher:
         self._scouts_left = SCOUTS
         # Those in doubt that wait to be sent or read again.
         self._doubtful: dict[PodUid, tuple[BindMachine]] = {}
+        self._unsettled = Unsettled(self._config.bind_policy.settle_seconds)
         self._accepting = True
         self._idle = asyncio.Event()
         self._idle.set()
@@ -212,9 +214,12 @@ class Dispatcher:
         else:
             self._held_back[uid] = bind
 
-    def is_binding(self, uid: PodUid) -> bool:
-        """Return whether a bind of the pod is under way: a request of ours may yet bind it."""
-        return uid in self._binds
+    def may_land(self, uid: PodUid) -> bool:
+        """Return whether a request of ours may yet bind the pod, if it is not bound now.
+
+        A bind of it is under way, or has ended and was in doubt shortly before.
+        """
+        return uid in self._binds or self._unsettled.has(uid, now=self._clock())
 
     def submit_condition(self, patch: ConditionPatch) -> None:
         """Take a condition; the latest per pod is written, none while its pod is being bound."""
@@ -390,7 +395,8 @@ class Dispatcher:
         del self._binds[outcome.uid]
         for freed in self._shares.ended(bind.request.namespace, in_doubt=bind.in_doubt):
             self._put(freed)
-        if bind.in_doubt:
+        if bind.doubtful_since is not None:
+            self._unsettled.add(outcome.uid, bind.doubtful_since, now=self._clock())
             self._doubts["bound" if outcome.reason is None else _label(outcome.reason)].inc()
         (self._succeeded if outcome.bound else self._failed).inc()
         if outcome.reason is not None:

@@ -96,9 +96,10 @@ class Reflector(Generic[T]):
         self._streaming_refused = False
         self._streaming_misses = 0
         self.is_absent = False
-        # Whether the version to be watched from was listed just now, and when a watch last ended.
+        # Whether the version to be watched from was listed just now; and since when no watch or
+        # list has vouched for the server, None while a watch does.
         self._just_listed = False
-        self._ended_at: float | None = None
+        self._away_since: float | None = None
         # Ends the wait before the next attempt.
         self._hurry = asyncio.Event()
 
@@ -112,8 +113,8 @@ class Reflector(Generic[T]):
                 try:
                     await self._attempt(mode)
                 finally:
-                    if self._ended_at is None:
-                        self._ended_at = self._loop.time()
+                    if self._away_since is None:
+                        self._away_since = self._watcher.heard_at
             except KubeError as error:
                 streaming = mode is Mode.STREAMING_LIST and self._watcher.is_listing
                 if streaming and _refuses_streaming(error):
@@ -191,7 +192,7 @@ class Reflector(Generic[T]):
             await self._lister.run()
             self._streaming_misses = 0
             self._just_listed = True
-            self._ended_at = None
+            self._away_since = self._loop.time()
             self._works()
         elif mode is Mode.STREAMING_LIST:
             self._streaming_lists.inc()
@@ -226,10 +227,10 @@ class Reflector(Generic[T]):
     def _opened(self) -> None:
         """Take note of a watch that the server has accepted."""
         self._works()
-        ended_at, self._ended_at = self._ended_at, None
-        if ended_at is None or self._watcher.is_listing:
+        away_since, self._away_since = self._away_since, None
+        if away_since is None or self._watcher.is_listing:
             return
-        if self._loop.time() - ended_at >= AWAY_SECONDS:
+        if self._loop.time() - away_since >= AWAY_SECONDS:
             self._parts.signals.returned(self._parts.resource.plural)
 
     def _works(self) -> None:

@@ -6,6 +6,11 @@ Until the annotated bookmark the events are a list and go into a `Relist`; after
 plain watch from the start, they are changes. Chunks are worked off in slices: a burst of
 thousands of events lets the loop run in between.
 
+`heard_at` is the moment up to which a watch vouches for the server: that of the last bytes, or of
+the end that was agreed on. Where a connection breaks, or ends at another time than agreed, the end
+itself says nothing: it may come late, after the server behind it has gone and another has taken its
+place.
+
 Versions of changes and bookmarks only grow. One that is lower than what the watch has shown before
 is of another history (`set_back.py`): it is not applied, the watch ends, and a list is due.
 """
@@ -13,7 +18,7 @@ is of another history (`set_back.py`): it is not applied, the watch ends, and a 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Generic
+from typing import Final, Generic
 
 from k8s_scheduler.api.meta import key_of
 from k8s_scheduler.kube.decoding import (
@@ -35,6 +40,10 @@ from k8s_scheduler.kube.set_back import Source
 from k8s_scheduler.kube.streams import INCOMPLETE, SHORT, LineSplitter, StreamError
 from k8s_scheduler.lib.slices import Slice
 from k8s_scheduler.obs.metrics import KubeMetrics
+
+# So much earlier than agreed, by our clock, a watch may end as agreed: the server's time began
+# before its answer came.
+_EARLY_SECONDS: Final = 1.0
 
 
 @asynccontextmanager
@@ -65,6 +74,8 @@ class Watcher(Generic[T]):
         # While set, the open watch is still a streaming list.
         self._relist: Relist[T] | None = None
         self._ticket = 0
+        # See the module's docstring; None before the first watch.
+        self.heard_at: float | None = None
 
     @property
     def is_listing(self) -> bool:
@@ -94,15 +105,16 @@ class Watcher(Generic[T]):
             open_watch(parts.transport, parts.resource.list_path, query) as stream,
         ):
             self._on_open()
-            await self._read(stream)
+            await self._read(stream, agreed_seconds=float(query["timeoutSeconds"]))
 
-    async def _read(self, stream: Stream) -> None:
+    async def _read(self, stream: Stream, *, agreed_seconds: float) -> None:
         loop = asyncio.get_running_loop()
-        opened = loop.time()
+        opened = self.heard_at = loop.time()
         splitter = LineSplitter()
         work = self._parts.start_slice()
         chunks = stream.chunks()
         while (chunk := await self._patience.next_chunk(chunks)) is not None:
+            self.heard_at = loop.time()
             work.restart()
             for index, line in enumerate(splitter.feed(chunk)):
                 if not await self._take(line, work):
@@ -114,7 +126,10 @@ class Watcher(Generic[T]):
                 return
         if self._relist is not None:
             raise StreamError(INCOMPLETE, "the streaming list ended before it was complete")
-        if loop.time() - opened < self._parts.pace.short_watch_seconds:
+        ended = loop.time()
+        if ended >= opened + agreed_seconds - _EARLY_SECONDS:
+            self.heard_at = min(ended, opened + agreed_seconds)
+        if ended - opened < self._parts.pace.short_watch_seconds:
             raise StreamError(SHORT, "the watch ended as soon as it was opened")
 
     async def _take(self, line: bytes, work: Slice) -> bool:

@@ -103,6 +103,9 @@ class Wire(asyncio.Protocol):
         self.is_reusable = False
         reason = " ".join(str(exc).split()) if exc else "the server closed the connection"
         self._fail(LostError(reason or type(exc).__name__))
+        # It and its parser hold each other. The collector does not look at what was there when it
+        # was last told to keep everything (`app/collecting.py`), and below are buffers of 256 KiB.
+        del self._parser
         self._gone(self)
 
     def _fail(self, error: Exception) -> None:
@@ -219,6 +222,8 @@ class WirePool:
             raise
         finally:
             self._give_back(wire, loop.time())
+            # What was raised knows this frame, and must not be known by it.
+            del answer
 
     @property
     def is_closed(self) -> bool:

@@ -55,6 +55,8 @@ class FakeApi(FakeTransport):
         self.version = 100
         # Watches stay open but say nothing, not even bookmarks.
         self.stalled = False
+        # How much later than agreed the end of a watch arrives.
+        self.ends_late_by_seconds = 0.0
         # How a watch from compacted history is refused: an ERROR event, or HTTP status 410.
         self.gone_as_event = False
         # How the bytes of a watch are cut into chunks.

@@ -31,6 +31,7 @@ class Server(Protocol):
     stalled: bool
     chunker: Callable[[bytes], Iterable[bytes]]
     bookmark_interval_seconds: float | None
+    ends_late_by_seconds: float
     watches: "list[FakeWatch]"
 
 
@@ -85,7 +86,9 @@ class FakeWatch(FakeStream):
 
     async def chunks(self) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
-        deadline = None if self._timeout_seconds is None else loop.time() + self._timeout_seconds
+        deadline = None
+        if self._timeout_seconds is not None:
+            deadline = loop.time() + self._timeout_seconds + self._server.ends_late_by_seconds
         while True:
             try:
                 async with asyncio.timeout_at(deadline):

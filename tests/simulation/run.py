@@ -103,6 +103,8 @@ class Run:
         }
         self._done: asyncio.Future[None] = loop.create_future()
         self._quiet = 0
+        # When a storage that was restored is up again, and when the last fault was over.
+        self._up_at = self._calm_at = 0.0
         # What was found when it was last looked for pods that were forgotten, and of which state.
         self._forgotten: list[str] = []
         self._looked_at: tuple[int, ...] = ()
@@ -180,13 +182,22 @@ class Run:
                 watch.cut()
         else:
             self._backups.restore(**action.arguments)
-            self._loop.at(self._loop.now + DOWN_SECONDS, self._come_up)
+            self._up_at = self._loop.now + DOWN_SECONDS
+            self._loop.at(self._up_at, self._come_up)
 
     def _come_up(self) -> None:
         self.server.is_down = False
 
     def _calm_down(self) -> None:
-        """End all faults, and see to it that everybody is up."""
+        """End all faults, and see to it that everybody is up.
+
+        A restore that has begun takes its time: one that were over at once, daemons could not tell
+        from a moment without a connection, and need not.
+        """
+        if self._loop.now < self._up_at:
+            self._loop.at(self._up_at, self._calm_down)
+            return
+        self._calm_at = self._loop.now
         self.history.happened(self._loop.now, "", "calm")
         self._come_up()
         for replica in self.replicas.values():
@@ -199,7 +210,7 @@ class Run:
 
     def _look(self) -> None:
         """End once nothing is left to be done for some looks in a row, or time is up."""
-        waited = self._loop.now - self.plan.faults_end_at
+        waited = self._loop.now - self._calm_at
         unfinished = not self._somebody_leads() or self._find_forgotten()
         if self.server.restored and waited < SETTLED_SECONDS:
             unfinished = True

@@ -21,11 +21,11 @@ FOUND_BY = {
     "rebind_after_504": (56, "conditions tell what happened"),
     "set_back_ignored": (89, "no pod lost"),
     "stolen_lease": (2, "two leaders never both write"),
-    "undone_binding_ignored": (6, "no pod lost"),
+    "undone_binding_ignored": (86, "no pod lost"),
     "uncounted_renewal": (2, "two leaders never both write"),
     "unreserve_on_500": (66, "no second node while in doubt"),
     "unreserve_on_unknown": (20, "no second node while in doubt"),
-    "wrong_resume": (116, "no pod lost"),
+    "wrong_resume": (106, "caches follow a restore"),
 }
 
 

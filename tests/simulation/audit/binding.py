@@ -20,6 +20,8 @@ class Bindings(Check):
         super().__init__(scene)
         self._done: dict[str, Call] = {}
         self._posts: dict[tuple[str, str], list[Call]] = defaultdict(list)
+        # The last one of each, whatever a restore has undone since.
+        self._last: dict[tuple[str, str], Call] = {}
         self._by_client: dict[str, list[tuple[str, str, Call]]] = defaultdict(list)
         self._conditions: dict[tuple[str, str], float] = {}
 
@@ -34,12 +36,14 @@ class Bindings(Check):
             return
         uid, node = self._target(call)
         earlier = self._posts[call.client, uid]
-        if all(self._target(post)[1] != node for post in earlier):
+        is_new = all(self._target(post)[1] != node for post in earlier)
+        if is_new and not self._is_repetition(call, uid, node):
             self._check_room(call, uid, node)
         for post in earlier:
             self._check_second(call, post, uid=uid, node=node)
         self._check_knowledge(call, uid, node)
         earlier.append(call)
+        self._last[call.client, uid] = call
         self._by_client[call.client].append((uid, node, call))
 
     def executed(self, call: Call) -> None:
@@ -58,6 +62,15 @@ class Bindings(Check):
         self._done = {uid: done for uid, done in self._done.items() if uid in self.scene.bound}
         for posts in self._posts.values():
             posts[:] = [post for post in posts if post.executed_at is None]
+
+    def _is_repetition(self, call: Call, uid: str, node: str) -> bool:
+        """Return whether a Binding in doubt is sent again: its room was taken when it was decided.
+
+        A restore in between makes no new decision of it, and what others have put there since is
+        no fault of who repeats it.
+        """
+        last = self._last.get((call.client, uid))
+        return last is not None and self._target(last)[1] == node and is_doubtful(last.answer)
 
     def _check_second(self, call: Call, post: Call, *, uid: str, node: str) -> None:
         other = self._target(post)[1]

@@ -18,6 +18,8 @@ _OK = 200
 _NOT_FOUND = 404
 # Lists of this size are asked for their version alone, or to be compared: nothing is made of them.
 _NO_KNOWLEDGE = ("1", str(PAGE_LIMIT))
+# Nor of the question whether one object is there still.
+_BY_NAME = "metadata.name="
 
 
 @dataclass(slots=True)
@@ -135,7 +137,8 @@ class View:
         table = self.tables.get(call.request.path)
         if table is None or call.page is None:
             return
-        if call.request.query.get("limit") in _NO_KNOWLEDGE:
+        query = call.request.query
+        if query.get("limit") in _NO_KNOWLEDGE or _BY_NAME in query.get("fieldSelector", ""):
             return
         first, items, version, last = call.page
         if first:

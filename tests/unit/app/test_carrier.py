@@ -41,6 +41,9 @@ class Hands:
     def bind_room(self):
         return 7
 
+    def may_land(self, _uid):
+        return False
+
     def submit_bind(self, request):
         self.taken.append(request)
 

@@ -34,6 +34,9 @@ class Desk:
     def bind_room(self):
         return self.room - len(self.binds)
 
+    def may_land(self, _uid):
+        return False
+
     def submit_bind(self, request):
         self.binds.append(request)
 

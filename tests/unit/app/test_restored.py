@@ -5,6 +5,7 @@ import asyncio
 from k8s_scheduler.kube.errors import OutcomeUnknown
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import virtual_time
+from tests.fakes.transport import Lost
 from tests.unit.app.daemon_scene import NODES, PODS, daemon, node, nodes_of, pod
 
 
@@ -96,3 +97,30 @@ async def test_versions_that_have_overtaken_ours_do_not_hide_it():
         await asyncio.sleep(15)
         assert set(graph.pods.store) == set(api.objects(PODS))
         assert all(nodes_of(api).values())
+
+
+@virtual_time
+async def test_a_binding_of_which_a_request_may_yet_land_is_not_made_elsewhere_meanwhile():
+    api = FakeApi()
+    api.create(NODES, node("n1"))
+    async with daemon(api) as (graph, _):
+        await asyncio.sleep(1)
+        api.create(PODS, pod("p"))
+        saved = api.snapshot()
+        # One of its two requests may be on its way still.
+        api.script("POST", "*/p/binding", Lost(executed=False))
+        await asyncio.sleep(3)
+        assert bindings(api) == ["p", "p"]
+        assert nodes_of(api) == {"p": "n1"}
+        api.create(PODS, pod("ghost"))
+        await asyncio.sleep(1)
+        api.restore(saved)
+        api.update("/api/v1/nodes/n1", {**node("n1"), "spec": {"unschedulable": True}})
+        api.create(NODES, node("n2"))
+        api.break_watches(OutcomeUnknown("reset"))
+        await asyncio.sleep(100)
+        assert nodes_of(api) == {"p": ""}
+        assert graph.pump.holdings.is_bound(graph.pods.store["a/p"].metadata.uid)
+        await asyncio.sleep(30)
+        assert nodes_of(api) == {"p": "n2"}
+        assert graph.pump.recount(0, graph.pump.holdings.row_count) == 0

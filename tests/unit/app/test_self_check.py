@@ -116,6 +116,9 @@ class Scene:
 
     record = submit = submit_bind = submit_condition
 
+    def may_land(self, _uid):
+        return False
+
     async def nap(self, seconds):
         self.naps.append(seconds)
         await asyncio.Event().wait()

@@ -9,7 +9,7 @@ class Scene:
     def __init__(self, *, binding=False):
         self.told, self.reads, self.binding = [], [], binding
         self.undone = Undone(
-            is_binding=lambda _uid: self.binding,
+            may_land=lambda _uid: self.binding,
             read=self.reads.append,
             tell=lambda uid, pod: self.told.append(
                 (uid, None if pod is None else pod.spec.node_name)
@@ -43,6 +43,7 @@ def test_while_a_bind_is_under_way_nothing_is_told_and_its_failure_ends_it():
     scene, pod = Scene(binding=True), make_pod("p").obj()
     assert scene.undone.changed(bound(), pod)
     assert scene.told == []
+    scene.binding = False
     scene.undone.bind_ended(pod.metadata.uid, bound=False)
     assert scene.told == [(pod.metadata.uid, None), (pod.metadata.uid, "")]
 
@@ -50,6 +51,7 @@ def test_while_a_bind_is_under_way_nothing_is_told_and_its_failure_ends_it():
 def test_a_bind_that_succeeded_may_be_of_before_the_restore_so_the_pod_is_read():
     scene, pod = Scene(binding=True), make_pod("p").obj()
     scene.undone.changed(bound(), pod)
+    scene.binding = False
     scene.undone.bind_ended(pod.metadata.uid, bound=True)
     assert len(scene.reads) == 1
     assert scene.answer(bound())
@@ -81,3 +83,34 @@ def test_readings_of_the_core_are_not_taken():
     scene, pod = Scene(), make_pod("p").obj()
     scene.undone.suspect(pod)
     assert not scene.undone.was_read(ReadOutcome(pod.metadata.uid, 3, pod))
+
+
+def test_a_request_that_may_land_after_its_bind_has_ended_is_waited_for():
+    scene, pod = Scene(binding=True), make_pod("p").obj()
+    assert scene.undone.changed(bound(), pod)
+    scene.undone.remind()
+    assert scene.told == scene.reads == []
+    scene.binding = False
+    scene.undone.remind()
+    assert scene.answer(pod)
+    assert scene.told == [(pod.metadata.uid, None), (pod.metadata.uid, "")]
+
+
+def test_a_pod_whose_end_was_undone_waits_for_requests_that_may_land():
+    scene, pod = Scene(binding=True), make_pod("p").obj()
+    assert scene.undone.changed(None, pod)
+    assert pod.metadata.uid in scene.undone
+    scene.binding = False
+    scene.undone.bind_ended(pod.metadata.uid, bound=False)
+    assert scene.told == [(pod.metadata.uid, None), (pod.metadata.uid, "")]
+
+
+def test_a_pod_that_the_core_has_had_read_unbound_waits_for_requests_that_may_land():
+    scene, pod = Scene(binding=True), make_pod("p").obj()
+    for gone in (None, bound()):
+        assert not scene.undone.was_read(ReadOutcome(pod.metadata.uid, 3, gone))
+    assert scene.undone.was_read(ReadOutcome(pod.metadata.uid, 3, pod))
+    scene.binding = False
+    scene.undone.remind()
+    assert scene.answer(pod)
+    assert scene.told == [(pod.metadata.uid, None), (pod.metadata.uid, "")]

@@ -267,6 +267,21 @@ class TestDoubt:
                 api.delete(pod_path("p1"))
                 assert held.metadata.resource_version == await comparer(api, running).doubtful(2.0)
 
+    @virtual_time
+    async def test_other_content_under_the_same_version_is_one(self) -> None:
+        api = await world()
+        async with watched(api, PODS) as running:
+            saved = api.snapshot()
+            api.update(pod_path("p1"), pod("p1", phase="Running"))
+            await settle()
+            api.restore(saved)
+            with silent_watches(api):
+                api.update(pod_path("p1"), pod("p1", node="n1"))
+                # Elsewhere things go on: versions alone tell nothing.
+                api.create("/api/v1/nodes", {"metadata": {"name": "n1"}})
+                held = running.informer.store["a/p1"].metadata.resource_version
+                assert held == await comparer(api, running).doubtful(2.0)
+
 
 @virtual_time
 async def test_a_server_that_says_no_is_an_error() -> None:

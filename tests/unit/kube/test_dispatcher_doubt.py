@@ -118,6 +118,24 @@ class TestEnd:
         assert ward.metric("doubtful_binds_ended_total", outcome="bound") == 1
 
     @virtual_time
+    async def test_after_its_end_a_request_of_before_may_land_for_a_settling_time(self) -> None:
+        desk = Desk()
+        for name in ("p", "healthy"):
+            desk.add_pod(name)
+            assert not desk.dispatcher.may_land(PodUid(f"uid-{name}"))
+            desk.dispatcher.submit_bind(bind(name))
+            assert desk.dispatcher.may_land(PodUid(f"uid-{name}"))
+        desk.api.script("POST", binding_path(), Lost(executed=False))
+        async with running(desk.dispatcher.run()):
+            assert await desk.dispatcher.drain(100.0) == 0
+            assert [outcome.bound for outcome in desk.outcomes] == [True, True]
+            assert not desk.dispatcher.may_land(PodUid("uid-healthy"))
+            await asyncio.sleep(100.0)
+            assert desk.dispatcher.may_land(PodUid("uid-p"))
+            await asyncio.sleep(21.0)
+            assert not desk.dispatcher.may_land(PodUid("uid-p"))
+
+    @virtual_time
     async def test_a_webhook_that_is_back_within_seconds_delays_no_more_than_that(self) -> None:
         ward = Ward("a")
         ward.add_pod()

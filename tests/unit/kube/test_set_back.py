@@ -1,11 +1,13 @@
 """A storage that was set back is noticed wherever a version is read, and listed anew."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from k8s_scheduler.kube.errors import OutcomeUnknown
+from k8s_scheduler.kube.pace import DEFAULT_PACE
 from k8s_scheduler.kube.resources import PODS
 from k8s_scheduler.kube.set_back import SetBack, Signals, Source
 from tests.fakes.api import FakeApi
@@ -167,3 +169,39 @@ async def test_a_server_that_was_away_for_long_is_said_to_be_back_and_after_a_mo
         api.refusing = False
         await asyncio.sleep(9)
         assert ear.returned == ["pods"]
+
+
+@virtual_time
+async def test_a_connection_that_breaks_late_was_away_since_it_was_last_heard() -> None:
+    api, ear = cluster(), Ear()
+    async with watched(api, PODS, signals=ear.signals):
+        await asyncio.sleep(3)
+        api.break_watches(OutcomeUnknown("reset"))
+        await asyncio.sleep(2)
+        assert ear.returned == ["pods"]
+
+
+# A watch that is shorter than the patience with silence.
+SHORT_WATCHES = replace(DEFAULT_PACE, watch_min_seconds=60.0, watch_max_seconds=60.0)
+
+
+@pytest.mark.parametrize(
+    ("after_seconds", "returned"),
+    [(60.0, []), (59.5, []), (30.0, ["pods"]), (64.0, ["pods"])],
+    ids=["as agreed", "as agreed, the answer took a while", "early", "late"],
+)
+def test_a_quiet_watch_was_away_unless_it_ends_when_it_was_to_end(
+    after_seconds: float, returned: list[str]
+) -> None:
+    @virtual_time
+    async def case() -> None:
+        api, ear = cluster(), Ear()
+        api.ends_late_by_seconds = 5.0
+        async with watched(api, PODS, signals=ear.signals, pace=SHORT_WATCHES):
+            await asyncio.sleep(after_seconds)
+            api.drop_watches()
+            await asyncio.sleep(1)
+            assert len(api.asked(WATCH)) == 2
+            assert ear.returned == returned
+
+    case()

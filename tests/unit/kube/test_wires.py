@@ -1,13 +1,15 @@
 """Connections of our own, against a server that says exactly what it is told to."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
 from k8s_scheduler.kube.http import Response
 from k8s_scheduler.kube.request_headers import RequestHeaders
-from k8s_scheduler.kube.wires import LostError, Peer, WirePool
+from k8s_scheduler.kube.wires import LostError, Peer, Wire, WirePool
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 REQUEST = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"
@@ -252,6 +254,26 @@ class TestReuse:
         await asyncio.sleep(0.05)
         assert (await ask(pool)).status == 201
         assert script.connections == 2
+
+
+class TestEnded:
+    """Nothing is left of a connection that has ended, though no collector looks for it."""
+
+    @pytest.mark.parametrize("talk", [once(OK), once(OK[:-1]), answering(b"what?\r\n\r\n")])
+    async def test_it_goes_by_itself(self, script: Script, talk: Talk) -> None:
+        pool = pool_to(script, idle_seconds=0.0)
+        script.talk = talk
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(3):
+                with suppress(LostError):
+                    await ask(pool)
+            await pool.close()
+            await asyncio.sleep(0.05)
+            assert [each for each in gc.get_objects() if isinstance(each, Wire)] == []
+        finally:
+            gc.enable()
 
 
 class TestDeadline:
