@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.app.carrier import Carrier
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.core.builtins import known_plugins
@@ -53,6 +54,9 @@ class Desk:
 
     def bind_room(self) -> int:
         return 1000
+
+    def may_land(self, _uid: PodUid) -> bool:
+        return False
 
     def submit_bind(self, request: BindRequest) -> None:
         self.binds.append(request)

@@ -8,10 +8,12 @@ from k8s_scheduler.core.engine.shapes import groups, row_part, shape_cache
 from k8s_scheduler.core.framework import answers
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.plugins import node_resources_fit
+from k8s_scheduler.core.plugins.inter_pod_affinity import newcomer
 from k8s_scheduler.core.state import column_grants, columns, counters
+from k8s_scheduler.core.state.concerned import ConcernIndex
+from k8s_scheduler.core.state.count_log import CountLog
 from k8s_scheduler.core.state.counters import Counter
 from k8s_scheduler.core.state.facts import FactLog
-from k8s_scheduler.core.state.held_log import HeldLog
 from k8s_scheduler.core.state.labels import LabelColumns
 from k8s_scheduler.core.state.live_counters import Counters
 
@@ -20,11 +22,11 @@ TUNINGS: tuple[dict[str, int], ...] = (
     {},
     {"few_domains": 0, "columns": 1},
     {"few_domains": 1, "logged": 2, "few_resources": 2, "spare": 0},
-    {"few_domains": 2, "groups": 4},
-    {"few_domains": 0, "logged": 3, "counters": 3, "held": 2},
+    {"few_domains": 2, "groups": 4, "told": 0, "few_terms": 1},
+    {"few_domains": 0, "logged": 3, "counters": 3, "held": 2, "told": 1},
     {"facts": 4, "capacity": 1, "label_bytes": 100},
     {"verdicts": 4, "remembered": 1, "columns": 2, "few_resources": 4, "idle": 2, "unswept": 1},
-    {"absent": 1, "domains": 1, "few_domains": 0, "capacity": 2, "spare": 1},
+    {"absent": 1, "domains": 1, "few_domains": 0, "capacity": 2, "spare": 1, "few_terms": 0},
     {"rebuild": 1, "bytes": 1500, "columns": 1},
 )
 _PLACES: dict[str, tuple[Any, str]] = {
@@ -39,8 +41,11 @@ _PLACES: dict[str, tuple[Any, str]] = {
     "absent": (counters, "_ABSENT"),
     "domains": (counters, "_DOMAINS"),
     "idle": (Counter, "IDLE"),
-    "unswept": (Counters, "UNSWEPT"),
-    "held": (HeldLog, "LIMIT"),
+    "unswept": (ConcernIndex, "UNSWEPT"),
+    "held": (CountLog, "LIMIT"),
+    "told": (ConcernIndex, "TOLD"),
+    # Terms of a pod that are counted each by itself.
+    "few_terms": (newcomer, "FEW_TERMS"),
     "spare": (LabelColumns, "SPARE"),
     "label_bytes": (LabelColumns, "MAX_BYTES"),
     "rebuild": (row_part, "_REBUILD_ROWS"),

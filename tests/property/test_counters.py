@@ -14,7 +14,7 @@ import pytest
 from k8s_scheduler.api.label_selectors import requirements_of
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.selectors import LabelSelector
-from k8s_scheduler.core.state.counters import Counter, Holding, Matching
+from k8s_scheduler.core.state.counters import Counter, Holding, Matching, Weighing
 from k8s_scheduler.core.state.held_terms import terms_of
 from k8s_scheduler.core.state.live_counters import Counters
 from tests.property.test_state import NODES, WEIGHTS, History, group_of
@@ -34,6 +34,8 @@ def random_question(rng):
         raw = random_selector(rng)
         wanted = requirements_of(None if raw is None else msgspec.convert(raw, LabelSelector))
         selections.append((rng.choice([None, (), ("a",), ("a", "b"), ("b", "nowhere")]), wanted))
+    if rng.random() < 0.3:
+        return Weighing(tuple((selection, rng.randint(1, 100)) for selection in selections))
     return Matching(tuple(selections), with_terminating=rng.random() < 0.5)
 
 
@@ -47,6 +49,14 @@ def times(question, pod, cache):
             if group_of(term) == question.group
             # A term that is held again is another one.
             and terms._table.number_at[terms._table.place_of(term)] in question.picked.terms
+        )
+    if isinstance(question, Weighing):
+        return sum(
+            weight
+            for selection, weight in question.selections
+            if Matching((selection,), with_terminating=True).picks(
+                pod.metadata.namespace, pod.metadata.labels or {}
+            )
         )
     if pod.metadata.deletion_timestamp is not None and not question.with_terminating:
         return 0
@@ -224,6 +234,8 @@ def test_counters_equal_a_recount(first, monkeypatch):
         # Few counters at a time, and short memories, for every other history.
         monkeypatch.setattr(Counters, "LIMIT", 3 if seed % 2 else 1024)
         monkeypatch.setattr(Counter, "LOGGED", 3 if seed % 3 else 1024)
+        # Told of pods are all, some or none.
+        monkeypatch.setattr(Counters, "TOLD", (32, 2, 0)[seed % 5 % 3])
         try:
             CountedHistory(seed).run()
         except BaseException as error:
@@ -235,6 +247,7 @@ def test_counters_equal_a_recount(first, monkeypatch):
 def test_counters_equal_a_recount_while_labels_come_and_go(first, monkeypatch):
     for seed in range(first, first + 30):
         monkeypatch.setattr(Counters, "LIMIT", 3 if seed % 2 else 1024)
+        monkeypatch.setattr(Counters, "TOLD", (32, 2, 0)[seed % 5 % 3])
         try:
             ComingAndGoing(seed, monkeypatch).run()
         except BaseException as error:

@@ -149,6 +149,10 @@ def _labels(raw: Raw, numbers: range) -> None:
     raw["metadata"]["labels"] |= {f"label-{i}": "v" * 30 for i in numbers}
 
 
+def _annotations(raw: Raw, numbers: range) -> None:
+    raw["metadata"]["annotations"] = {f"example.com/a{i}": "v" * 200 for i in numbers}
+
+
 def _node_terms(raw: Raw, numbers: range) -> None:
     found = [{"matchExpressions": [_expression(i)]} for i in numbers]
     raw["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": found}}}
@@ -188,6 +192,7 @@ MUCH: dict[str, Much] = {
     "volumes": _volumes,
     "claims": _claims,
     "labels": _labels,
+    "annotations": _annotations,
     "hard node terms": _node_terms,
     "soft node terms": _preferred_node_terms,
     "node expressions": _expressions,

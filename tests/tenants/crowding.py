@@ -39,9 +39,18 @@ def unfit(name: str, why: str, number: int) -> Raw:
         return pod(name, cpu=f"{33_000 + number}m")
     if why == "no such node":
         return pod(name, nodeSelector={"disk": f"d{number}"})
+    if why == "away from all":
+        return pod(name, affinity={"podAntiAffinity": {REQUIRED: [away_from_all(number)]}})
     # Together with a pod that there is not.
     term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"friend": f"f{number}"}}}
     return pod(name, affinity={"podAffinity": {REQUIRED: [term]}})
+
+
+def away_from_all(number: int) -> Raw:
+    """Return a term, another one for each number, that picks every pod of every namespace."""
+    nobody = {"key": f"k{number}", "operator": "DoesNotExist"}
+    selector = {"matchExpressions": [nobody]}
+    return {"topologyKey": HOST, "labelSelector": selector, "namespaceSelector": {}}
 
 
 def failing() -> Harm:
@@ -84,7 +93,7 @@ def _searching(name: str, kind: str, number: int) -> Raw:
     return raw
 
 
-def nominated(*, nodes: int, priority: int, soft: bool = False) -> Harm:
+def nominated(*, nodes: int, priority: int, kind: str = "") -> Harm:
     """Return pods that were promised room, and do not come to take it."""
 
     def harm(count: int) -> Iterator[Deed]:
@@ -92,10 +101,11 @@ def nominated(*, nodes: int, priority: int, soft: bool = False) -> Harm:
             raw = pod(f"greedy-{number}", priority=priority)
             raw["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
             raw["status"]["nominatedNodeName"] = f"node-{number % nodes}"
-            if soft:
-                term = {"topologyKey": HOST, "labelSelector": _GUARDED}
-                wish = {"weight": 1, "podAffinityTerm": term}
-                raw["spec"]["affinity"] = {"podAntiAffinity": {PREFERRED: [wish]}}
+            term = {"topologyKey": HOST, "labelSelector": _GUARDED}
+            wish = {"weight": 1, "podAffinityTerm": term}
+            if kind:
+                held = {PREFERRED: [wish]} if kind == "soft" else {REQUIRED: [term]}
+                raw["spec"]["affinity"] = {"podAntiAffinity": held}
             yield PodIs(raw)
         yield Tried()
 
@@ -113,19 +123,31 @@ def ghosts(*, nodes: int) -> Harm:
     return harm
 
 
-def crowd(node: str) -> Harm:
-    """Return pods that their author has put on one node, more than it has room for."""
+def crowd(*, nodes: int = 1, shapes: bool = False, held: str = "") -> Harm:
+    """Return pods that their author has put on nodes, more than there is room for.
+
+    Each asks for as much as the others, or for an amount of its own; and may hold a term that picks
+    pods of all namespaces.
+    """
 
     def harm(count: int) -> Iterator[Deed]:
         for number in range(count):
-            yield PodIs(pod(f"greedy-{number}", node=node))
+            raw = pod(
+                f"greedy-{number}", cpu=f"{1 + number * shapes}m", node=f"node-{number % nodes}"
+            )
+            if held:
+                raw["spec"]["affinity"] = {held: {REQUIRED: [away_from_all(number % 50)]}}
+            yield PodIs(raw)
         yield Tried()
 
     return harm
 
 
-def budgets(*, terms: int = 1) -> Harm:
-    """Return disruption budgets for all pods of the tenant's namespace."""
+def budgets(*, terms: int = 1, placed: int = 0) -> Harm:
+    """Return disruption budgets for all pods of the tenant's, and so many where others evict some.
+
+    Each of these has labels of its own.
+    """
 
     def harm(count: int) -> Iterator[Deed]:
         for number in range(count):
@@ -137,6 +159,10 @@ def budgets(*, terms: int = 1) -> Harm:
                 "status": {"disruptionsAllowed": 0},
             }
             yield ObjectIs(Kind.POD_DISRUPTION_BUDGET, raw)
+        for number in range(placed):
+            made = pod(f"greedy-{number}", node="node-3")
+            made["metadata"]["labels"][f"own-{number}"] = "v"
+            yield PodIs(made)
         yield Tried()
 
     return harm

@@ -44,10 +44,6 @@ class Day:
 
     def live(self, seconds: float) -> list[float]:
         """Let time pass; return how long each pod of others has waited."""
-        with watched_collector(Metrics().gc_pause_seconds, clock=time.process_time):
-            return self._live(seconds)
-
-    def _live(self, seconds: float) -> list[float]:
         world, end = self._world, self._world.now + seconds
         self.delays = []
         self._every(1 / PODS_PER_SECOND, self._pod_comes, end)
@@ -140,6 +136,7 @@ DELAYING: dict[str, Harm] = {
     "10,000 parked shapes, too large": crowding.parked("too large"),
     "10,000 parked shapes, no such node": crowding.parked("no such node"),
     "10,000 parked shapes, no such friend": crowding.parked("no such friend"),
+    "10,000 parked shapes, away from all": crowding.parked("away from all"),
     "10,000 failing shapes": crowding.failing(),
 }
 
@@ -152,6 +149,13 @@ def delayed(
     The worse of two times: as it is all the time, and when the tenant's pods have been parked for
     so long that all of them are tried again.
     """
+    # As in the daemon, from the start to the end: what has grown is taken out of the collector's
+    # sight as it grows, not all of it by the first collection after.
+    with watched_collector(Metrics().gc_pause_seconds, clock=time.process_time):
+        return _delayed(world, harm, count=count, seconds=seconds)
+
+
+def _delayed(world: World, harm: Harm, *, count: int, seconds: float) -> tuple[float, ...]:
     day, tenant = Day(world), Tenant(world)
     day.live(2.0)
     without = _shares(day.live(seconds))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tests.tenants import asking, crowding, kubelets
 from tests.tenants.asking import HARD, HERE, NOWHERE, SOFT
 from tests.tenants.tenant import Deed, Harm
+from tests.tenants.world import SCARCE_NODES
 
 ANTI, AFFINE = "podAntiAffinity", "podAffinity"
 
@@ -76,6 +77,8 @@ def _terms() -> Iterator[Row]:
             yield Row(case, f"{name}, many pending", asking.terms(kind, side, each=8), 1600, 160)
     keys = asking.terms("hard", ANTI, node=HERE, key="key-{}", each=100)
     yield Row(case, "hard apart, on a key each, many placed", keys, 3000, 600)
+    keys = asking.terms("hard", ANTI, key="key-{}", each=100)
+    yield Row(case, "hard apart, on a key each, many pending", keys, 3000, 600)
     gone = asking.terms("hard", ANTI, node=NOWHERE)
     yield Row(case, "hard apart, one placed on no node", gone, 8000, raised=True)
 
@@ -123,6 +126,7 @@ def _content() -> Iterator[Row]:
         ("tolerations", 1000, 7000),
         ("node names", 5000, 13_000),
         ("labels", 990, 7000),
+        ("annotations", 1000, 1000),
     ):
         go = asking.come_and_go
         yield Row(case, f"{what}, pending, thrice", go(what, within, times=3), 40, 5)
@@ -132,7 +136,7 @@ def _content() -> Iterator[Row]:
 
 
 def _crowds() -> Iterator[Row]:
-    for why in ("too large", "no such node", "no such friend"):
+    for why in ("too large", "no such node", "no such friend", "away from all"):
         yield Row("parked", f"{why}, of a shape each", crowding.parked(why), 10_000, 200)
     replicas = crowding.parked("too large", shapes=False)
     yield Row("parked", "replicas", replicas, 10_000, 500)
@@ -151,14 +155,21 @@ def _crowds() -> Iterator[Row]:
         yield Row("nominated", f"{words}, many", many, 2000)
         same = crowding.nominated(nodes=1, priority=priority)
         yield Row("nominated", f"{words}, many on one node", same, 2000)
-    picky = crowding.nominated(nodes=2000, priority=1000, soft=True)
-    yield Row("nominated", "important, with terms, many", picky, 2000)
+    for kind in ("soft", "hard"):
+        picky = crowding.nominated(nodes=2000, priority=1000, kind=kind)
+        yield Row("nominated", f"important, with {kind} terms, many", picky, 2000)
     yield Row("ghosts", "a node each", crowding.ghosts(nodes=20_000), 20_000, 500)
     yield Row("ghosts", "one node", crowding.ghosts(nodes=1), 20_000, 500)
     yield Row("budgets", "many small", crowding.budgets(), 5000, 500)
     yield Row("budgets", "few large", crowding.budgets(terms=2000), 10, 2)
+    yield Row("budgets", "many small, over placed pods", crowding.budgets(placed=100), 5000, 500)
     # Where others evict pods for theirs: these would have to leave, too.
-    yield Row("crowded ground", "many pods", crowding.crowd("node-3"), 2000)
+    case = "crowded ground"
+    yield Row(case, "replicas", crowding.crowd(), 2000, 500)
+    yield Row(case, "of a shape each", crowding.crowd(shapes=True), 2000)
+    yield Row(case, "a few on each node", crowding.crowd(nodes=SCARCE_NODES), 4000)
+    for words, side in (("apart", ANTI), ("together", AFFINE)):
+        yield Row(case, f"{words}, with everybody", crowding.crowd(held=side), 2000)
     yield Row("services", "many", crowding.services(), 5000, 200)
     yield Row("namespaces", "many", crowding.namespaces(), 5000, 200)
 

@@ -6,7 +6,6 @@ whenever the same decision is replayed.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -116,11 +115,9 @@ class Cycle:
                 promised = self._promised(profile, queued.pod, pod, nominated)
                 if promised is not None:
                     return promised
-            # From scratch it is known better, or it fails in the right words.
-            with suppress(NotKeptError, PluginError):
-                kept = self._kept(profile, queued, nominated)
-                if kept is not None:
-                    return self._decide_as_kept(profile, queued, kept, nominated)
+            decided = self._from_kept(profile, queued, nominated)
+            if decided is not None:
+                return decided
         found = self._filter(profile, queued, opinion, nominated)
         if isinstance(found, NoNode):
             return found
@@ -142,6 +139,19 @@ class Cycle:
         return Placement(NodeRow(int(feasible[place])), state)
 
     # From what is kept
+
+    def _from_kept(
+        self, profile: Profile, queued: QueuedPod, nominated: Nominated
+    ) -> Placement | NoNode | None:
+        """Return what is decided by what is known of the pod's shape; None if that is not enough.
+
+        What fails is decided from scratch, which knows better or fails in the right words.
+        """
+        try:
+            kept = self._kept(profile, queued, nominated)
+            return None if kept is None else self._decide_as_kept(profile, queued, kept, nominated)
+        except (NotKeptError, PluginError):
+            return None
 
     def _kept(self, profile: Profile, queued: QueuedPod, nominated: Nominated) -> Known | None:
         """Return what is known of the pod's shape; sampling and few nodes are not for that."""

@@ -2,17 +2,22 @@
 
 Everybody less important leaves at first. If the pod then fits, they are let back in one by one,
 first those whose leaving a disruption budget forbids, then the others, the most important first;
-who does not fit any more is a victim. That is done in step on all nodes in question: the next one
+who does not fit any more is a victim. Where filters see nothing of them but what they take, that is
+found by sums (`reprieve.py`). Elsewhere it is done in step on all nodes in question: the next one
 of each node comes back, and all nodes are judged. Where filters look at nothing but the node
 itself, a round costs little more for hundreds of nodes than for one.
 """
 
+import bisect
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.arranged import Lesser
+from k8s_scheduler.core.engine.reprieve import Reprieve, Room, narrow, victims
 from k8s_scheduler.core.engine.victims import Budgets, ListBudgets, importance
+from k8s_scheduler.core.engine.work import terms_of
 from k8s_scheduler.core.framework.judging_rows import judge_all
 from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.preemption import Victims
@@ -28,13 +33,22 @@ class Candidate:
     """One node: who is less important there, and who else was promised room."""
 
     trial: Trial
-    lesser: Sequence[PlacedPod]
+    lesser: Lesser
     promised: Sequence[PlacedPod]
     # Whom to let back in, in this order; the first ones against a budget.
-    waiting: list[PlacedPod] = field(default_factory=list)
+    waiting: Sequence[PlacedPod] = ()
     protected: int = 0
     victims: list[Pod] = field(default_factory=list)
     violations: int = 0
+    # How much they may take, if who comes back is found by that.
+    room: Room | None = None
+
+    @property
+    def amount(self) -> tuple[int, int]:
+        """How many pods a dry run moves, and how many terms they hold."""
+        promised = self.promised
+        pods = len(self.lesser.pods) + len(promised)
+        return pods, self.lesser.terms + terms_of([placed.pod for placed in promised])
 
 
 class DryRuns:
@@ -67,19 +81,39 @@ class DryRuns:
         for whom the rest is too much.
         """
         for candidate in candidates:
-            candidate.trial.remove(*candidate.lesser)
+            lesser = candidate.lesser
+            candidate.trial.remove_all(
+                lesser.pods, lesser.sums, crowd=lesser.crowd, views=lesser.views
+            )
         codes = self._judge(candidates)
         fitting = [c for c, code in zip(candidates, codes, strict=True) if not code]
+        self._find_rooms(fitting)
         chosen = list(itertools.takewhile(may_go_on, fitting))
         for candidate in chosen:
-            ordered = sorted(candidate.lesser, key=lambda placed: importance(placed.pod))
-            violating, harmless = self._budgets.divide(ordered, self._listed)
-            candidate.waiting = violating + harmless
-            candidate.protected = len(violating)
-        for number in range(max((len(c.waiting) for c in chosen), default=0)):
-            self._let_back(number, [c for c in chosen if number < len(c.waiting)])
-        victims = iter([_victims(candidate) for candidate in chosen])
-        return [code or next(victims, None) for code in codes]
+            divided = candidate.lesser.divided(self._budgets, self._listed)
+            candidate.waiting, candidate.protected = divided
+        judged = [candidate for candidate in chosen if not _found_by_sums(candidate)]
+        for number in range(max((len(c.waiting) for c in judged), default=0)):
+            self._let_back(number, [c for c in judged if number < len(c.waiting)])
+        left = iter([_victims(candidate) for candidate in chosen])
+        return [code or next(left, None) for code in codes]
+
+    def _find_rooms(self, candidates: Sequence[Candidate]) -> None:
+        """Note how much room there is on nodes where who comes back can be found by that."""
+        reprieve = Reprieve(self._runtime, self._profile, self._terms, self._reads)
+        simple = [
+            c for c in candidates if c.lesser.sums is not None or reprieve.are_sums(c.lesser.pods)
+        ]
+        for candidate, room in zip(simple, reprieve.rooms([c.trial for c in simple]), strict=True):
+            candidate.room = room
+        # Judged are they with promised pods, and without.
+        promised = [c for c in simple if c.promised and c.room is not None]
+        fuller = [_fuller(candidate) for candidate in promised]
+        for candidate, room in zip(promised, reprieve.rooms(fuller), strict=True):
+            if room is None or candidate.room is None:
+                candidate.room = None
+            else:
+                narrow(candidate.room, room)
 
     def _let_back(self, number: int, candidates: Sequence[Candidate]) -> None:
         """Let one more back in on each node, and note where that does not work."""
@@ -98,8 +132,7 @@ class DryRuns:
         fuller: dict[int, Trial] = {}
         for place, candidate in enumerate(candidates):
             if candidate.promised:
-                fuller[place] = candidate.trial.copy()
-                fuller[place].add(*candidate.promised)
+                fuller[place] = _fuller(candidate)
         for place, code in zip(fuller, self._codes(list(fuller.values())), strict=True):
             codes[place] = code
         left = [place for place, code in enumerate(codes) if not code]
@@ -112,5 +145,38 @@ class DryRuns:
         return [int(code) for code in found]
 
 
+def _fuller(candidate: Candidate) -> Trial:
+    """Return the node with those who were promised room there."""
+    fuller = candidate.trial.copy()
+    fuller.add(*candidate.promised)
+    return fuller
+
+
+def _found_by_sums(candidate: Candidate) -> bool:
+    """Find who does not come back by the room that there is; return whether that worked."""
+    if candidate.room is None:
+        return False
+    found = victims(candidate.waiting, candidate.room, _barred(candidate))
+    if found is None:
+        return False
+    candidate.victims = [candidate.waiting[place].pod for place in found]
+    candidate.violations = bisect.bisect_left(found, candidate.protected)
+    return True
+
+
+def _barred(candidate: Candidate) -> Container[int]:
+    """Return the places, among those who wait to come back, of pods that are in the way."""
+    barred, pods = candidate.trial.barred, candidate.lesser.pods
+    if not barred or candidate.waiting is pods:
+        return barred or ()
+    # Budgets have changed the order.
+    them = {pods[place].uid for place in barred}
+    return {place for place, placed in enumerate(candidate.waiting) if placed.uid in them}
+
+
 def _victims(candidate: Candidate) -> Victims:
-    return Victims(tuple(sorted(candidate.victims, key=importance)), candidate.violations)
+    pods = candidate.victims
+    if 0 < candidate.protected < len(candidate.waiting):
+        # Otherwise they are in this order already.
+        pods = sorted(pods, key=importance)
+    return Victims(tuple(pods), candidate.violations)

@@ -128,6 +128,7 @@ class MakingRoom:
     def take_limit(self, message: LimitCaches) -> tuple[Instruction, ...]:
         """Take no more memory than this for what is known of nodes that were tried."""
         self.searches.memory.limit(message.max_bytes)
+        self.searches.arranged.clear()
         return ()
 
     def begin_anew(self) -> None:
@@ -146,6 +147,8 @@ class MakingRoom:
         """Do what is due."""
         self._wake_put_off(now=now)
         self.searches.tidy(now=now)
+        self._budgets.tidy()
+        self._cache.pods.counters.tidy()
         if not len(self._cache.nominations):
             self._runtime.promised.forget()
             self._nominees.forget()
@@ -371,6 +374,7 @@ class MakingRoom:
             seed=case.queued.seed,
             search=case.search,
             budgets=self._budgets,
+            arranged=self.searches.arranged,
         )
 
     def start(self, queued: QueuedPod, room: Room, *, now: float) -> Iterator[Instruction]:

@@ -261,8 +261,7 @@ class Outcomes:
 
     def _with_inputs(self, row: NodeRow, victims: Victims) -> _Found:
         objects = self._state.objects
-        here = self._state.pods_on(row)
-        namespaces = dict.fromkeys(placed.pod.metadata.namespace for placed in here)
+        namespaces = self._state.namespaces_on(row)
         budgets = tuple((n, objects.list(Kind.POD_DISRUPTION_BUDGET, n)) for n in namespaces)
         return _Found(victims, self._state.pods_version(row), budgets)
 

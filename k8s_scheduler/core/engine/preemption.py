@@ -10,11 +10,12 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.workloads import PodDisruptionBudget
+from k8s_scheduler.core.engine.arranged import Arranged
 from k8s_scheduler.core.engine.dry_runs import Candidate, DryRuns
 from k8s_scheduler.core.engine.outcomes import Outcome
 from k8s_scheduler.core.engine.searches import Search
 from k8s_scheduler.core.engine.victims import Budgets
-from k8s_scheduler.core.engine.work import RECALL, ROUND, Price, terms_of
+from k8s_scheduler.core.engine.work import RECALL, ROUND, Price
 from k8s_scheduler.core.framework.plugin import PostFilterPlugin
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.preemption import DryRunError, SearchSuspended, Victims
@@ -60,6 +61,7 @@ class Stuck:
         at_once: int = 1,
         search: Search | None = None,
         budgets: Budgets | None = None,
+        arranged: Arranged | None = None,
     ) -> None:
         """Look at the state as it is; nodes are tried `at_once`, those that come next together."""
         self._state = state
@@ -74,10 +76,12 @@ class Stuck:
         self._rows = rows
         self._search = search
         self._budgets = Budgets() if budgets is None else budgets
+        self._arranged = Arranged(state) if arranged is None else arranged
         terms = filtered.before.state.terms
-        counting = len(counting_steps(profile, terms))
+        counting = [step for step, _ in counting_steps(profile, terms)]
         self._at_once = min(at_once, _AT_ONCE_COUNTING) if counting else at_once
-        self._price = Price(pod, counting=counting)
+        one_by_one = sum(step.barring is None for step in counting)
+        self._price = Price(pod, counting=len(counting), one_by_one=one_by_one)
         # What came of nodes that were tried, until somebody asks.
         self._tried: dict[NodeName, Outcome] = {}
         # What went wrong in dry runs, whether or not others worked.
@@ -117,6 +121,9 @@ class Stuck:
 
     @functools.cached_property
     def _lesser_rows(self) -> Rows:
+        if not self._state.pods.has_lesser(self._pod.spec.priority or 0):
+            # Said at once: every pod without a place is asked this, and most can't preempt.
+            return self._rows[:0]
         return self._rows[self._resolvable & self._has_lesser[self._rows]]
 
     def lesser_among(self, rows: Sequence[NodeRow]) -> tuple[NodeName, ...]:
@@ -280,13 +287,14 @@ class Stuck:
             row = self._state.nodes.row_of(node)
             if row is None:
                 continue
-            lesser = [p for p in self._state.pods_on(row) if p.priority < priority]
+            lesser = self._arranged.below(row, priority)
             trial = self._runtime.trial(self._profile, self._filtered.before, row, reads)
-            found[node] = Candidate(trial, lesser, self._nominated.get(row, ()))
+            promised = self._nominated.get(row, ())
+            found[node] = Candidate(trial, lesser, promised)
             if work is not None:
-                amount = _amount(found[node])
+                amount = found[node].amount
                 work.spend(self._price.take_away(*amount))
-                expected += self._price.let_back(*amount) if helps else 0
+                expected += self._price.expected(*amount) if helps else 0
             if len(found) >= most:
                 break
         return found
@@ -303,14 +311,20 @@ class Stuck:
         """
         work = None if self._search is None else self._search.work
         asked: list[Candidate] = []
+        # Those of them whose pods come back in rounds.
+        judged: list[Candidate] = []
 
         def may_go_on(candidate: Candidate) -> bool:
-            amount = _amount(candidate)
-            if work is not None:
-                if asked and work.left <= 0:
-                    return False
-                rounds = 0 if asked else ROUND * amount[0]
-                work.spend(rounds + self._price.let_back(*amount))
+            if work is None:
+                return True
+            if asked and work.left <= 0:
+                return False
+            if candidate.room is not None:
+                work.spend(self._price.add_up(candidate.amount[0]))
+            else:
+                rounds = 0 if judged else ROUND * candidate.amount[0]
+                work.spend(rounds + self._price.let_back(*candidate.amount))
+                judged.append(candidate)
             asked.append(candidate)
             return True
 
@@ -342,9 +356,3 @@ class Stuck:
         """Return the budgets of a namespace; the plugin must have declared that it reads them."""
         view = self._runtime.view(self._step, self._rows)
         return view.objects(Kind.POD_DISRUPTION_BUDGET, namespace)
-
-
-def _amount(candidate: Candidate) -> tuple[int, int]:
-    """Return how many pods a dry run moves, and how many terms they hold."""
-    pods = [placed.pod for placed in (*candidate.lesser, *candidate.promised)]
-    return len(pods), terms_of(pods)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.core.engine.arranged import Arranged
 from k8s_scheduler.core.engine.outcomes import Asked, Outcome, OutcomeMemory, Outcomes
 from k8s_scheduler.core.engine.work import RECALL, Work
 from k8s_scheduler.core.framework.extenders import Opinion
@@ -96,6 +97,7 @@ class Searches:
     def __init__(self, state: Cache) -> None:
         self._state = state
         self.memory = OutcomeMemory(state)
+        self.arranged = Arranged(state)
         # By pod: the attempt and the kind that a search is of. Oldest first.
         self._under_way: dict[PodUid, tuple[int, Asked, Search]] = {}
         self._last_used = 0.0
@@ -141,6 +143,7 @@ class Searches:
 
     def tidy(self, *, now: float) -> None:
         """Hold on to no pods while nobody searches."""
+        self.arranged.tidy()
         if self._last_used and now - self._last_used > _VICTIMS_SECONDS:
             self.memory.forget_pods()
             self._last_used = 0.0
@@ -148,6 +151,7 @@ class Searches:
     def clear(self) -> None:
         """Forget everything: what goes on begins anew."""
         self.memory.clear()
+        self.arranged.clear()
         self._under_way.clear()
         self._last_used = 0.0
 

@@ -155,7 +155,10 @@ def timed(profile: Profile, stopwatch: Stopwatch) -> Profile:
         for step in steps:
             plugin = wrap(step.name, step.plugin)
             counting = None if step.counting is None else plugin
-            made.append(dataclasses.replace(step, plugin=plugin, counting=counting))
+            barring = None if step.barring is None else plugin
+            made.append(
+                dataclasses.replace(step, plugin=plugin, counting=counting, barring=barring)
+            )
         return tuple(made)
 
     def scores(steps: tuple[ScoreStep, ...]) -> tuple[ScoreStep, ...]:
@@ -243,6 +246,7 @@ _POINTS: Final[Mapping[str, tuple[str, StatusOf]]] = {
     "prepare": (watch.PRE_FILTER, _prepared),
     "add_pod": (watch.PRE_FILTER_ADD_POD, _success),
     "remove_pod": (watch.PRE_FILTER_REMOVE_POD, _success),
+    "remove_pods": (watch.PRE_FILTER_REMOVE_POD, _success),
     "filter": (watch.FILTER, _filtered),
     "post_filter": (watch.POST_FILTER, _made_room),
     "pre_score": (watch.PRE_SCORE, _prepared),

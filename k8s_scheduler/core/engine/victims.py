@@ -1,8 +1,10 @@
 """Who is more important than whom, and whom disruption budgets protect."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
 
 from k8s_scheduler.api.label_selectors import (
     IN,
@@ -14,6 +16,7 @@ from k8s_scheduler.api.label_selectors import (
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.workloads import PodDisruptionBudget
 from k8s_scheduler.core.state.delta import PlacedPod
+from k8s_scheduler.core.state.selector_index import Numbers, SelectorIndex
 
 # A pod that has not started yet started later than any other.
 _NOT_STARTED = "~"
@@ -34,6 +37,10 @@ ListBudgets = Callable[[str], tuple[PodDisruptionBudget, ...]]
 _Pair = tuple[str, str]
 # So many namespaces' budgets are kept as they were read.
 _NAMESPACES: Final = 1024
+# So many ticks without a question, and they are forgotten: a tenant may have thousands.
+_IDLE: Final = 16
+# So few budgets are asked one by one.
+_FEW: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,39 +49,52 @@ class _Budget:
     allowed: int
     disrupted: frozenset[str]
 
-    def covers(self, pod: Pod) -> bool:
-        metadata = pod.metadata
-        return matches(self.selector, metadata.labels or {}) and metadata.name not in self.disrupted
-
 
 class _OfNamespace:
     """The budgets of one namespace, in the order of their names.
 
     They are found by a label pair that they demand, so that many of them cost pods that they do not
-    cover nothing.
+    cover nothing. Those that demand none are asked all at once.
     """
 
-    __slots__ = ("_by_pair", "_others", "budgets", "listed")
+    __slots__ = ("_by_pair", "_index", "_others", "allowed", "budgets", "listed")
 
     def __init__(self, listed: tuple[PodDisruptionBudget, ...]) -> None:
         self.listed = listed
         self.budgets = [found for found in map(_budget, listed) if found is not None]
+        # How many pods may leave, by budget.
+        self.allowed: Numbers = np.array([b.allowed for b in self.budgets], dtype=np.int64)
         self._by_pair: dict[_Pair, list[int]] = {}
         # Those that demand no particular pair.
         self._others: list[int] = []
+        self._index = SelectorIndex()
         for number, budget in enumerate(self.budgets):
             pair = _pair_of(budget.selector)
-            (self._others if pair is None else self._by_pair.setdefault(pair, [])).append(number)
+            if pair is None:
+                self._index.put(len(self._others), budget.selector)
+                self._others.append(number)
+            else:
+                self._by_pair.setdefault(pair, []).append(number)
 
     def covering(self, pod: Pod) -> list[int]:
         """Return which of the budgets cover a pod, in their order."""
         labels = pod.metadata.labels
         if not labels:
             return []
-        numbers = list(self._others)
+        numbers = self._others_picking(labels)
         for pair in labels.items():
-            numbers += self._by_pair.get(pair, ())
-        return [number for number in sorted(numbers) if self.budgets[number].covers(pod)]
+            for number in self._by_pair.get(pair, ()):
+                if matches(self.budgets[number].selector, labels):
+                    numbers.append(number)
+        name = pod.metadata.name
+        return [n for n in sorted(numbers) if name not in self.budgets[n].disrupted]
+
+    def _others_picking(self, labels: Mapping[str, str]) -> list[int]:
+        others, budgets = self._others, self.budgets
+        if len(others) <= _FEW:
+            return [number for number in others if matches(budgets[number].selector, labels)]
+        unmet = self._index.unmet(labels, len(others))
+        return [others[place] for place in np.flatnonzero(unmet == 0).tolist()]
 
 
 class Budgets:
@@ -82,12 +102,21 @@ class Budgets:
 
     def __init__(self) -> None:
         self._known: dict[str, _OfNamespace] = {}
+        # How often it was tidied since anybody asked.
+        self._idle = 0
+
+    def tidy(self) -> None:
+        """Forget budgets, which may be gone, once no dry run has asked for a while."""
+        self._idle += 1
+        if self._idle > _IDLE:
+            self._known.clear()
 
     def divide(
         self, pods: Iterable[PlacedPod], listed: ListBudgets
     ) -> tuple[list[PlacedPod], list[PlacedPod]]:
         """Return those whose leaving, in this order, a budget forbids, and the others."""
-        left: dict[tuple[str, int], int] = {}
+        self._idle = 0
+        left: dict[str, Numbers] = {}
         violating: list[PlacedPod] = []
         harmless: list[PlacedPod] = []
         here: dict[str, _OfNamespace] = {}
@@ -110,15 +139,19 @@ class Budgets:
         return known
 
 
-def _violates(pod: Pod, budgets: _OfNamespace, left: dict[tuple[str, int], int]) -> bool:
+def _violates(pod: Pod, budgets: _OfNamespace, left: dict[str, Numbers]) -> bool:
     """Count a pod against its budgets, up to the first that it exceeds."""
+    numbers = budgets.covering(pod)
+    if not numbers:
+        return False
     namespace = pod.metadata.namespace
-    for number in budgets.covering(pod):
-        allowed = left.get((namespace, number), budgets.budgets[number].allowed) - 1
-        left[namespace, number] = allowed
-        if allowed < 0:
-            return True
-    return False
+    allowed = left.get(namespace)
+    if allowed is None:
+        allowed = left[namespace] = budgets.allowed.copy()
+    exceeded = np.flatnonzero(allowed[numbers] <= 0)
+    counted = numbers[: int(exceeded[0]) + 1] if len(exceeded) else numbers
+    allowed[counted] -= 1
+    return bool(len(exceeded))
 
 
 def _pair_of(selector: Requirements) -> _Pair | None:

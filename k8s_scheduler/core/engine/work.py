@@ -21,6 +21,8 @@ RECALL: Final = 1
 _TRIAL: Final = 20
 _TAKE_AWAY: Final = 2
 _LET_BACK: Final = 4
+# The same where what they take is added up, and no node is judged.
+_ADD_UP: Final = 3
 ROUND: Final = 60
 # Below this part of what there was, what is left is not worth another round.
 _REST: Final = 4
@@ -58,17 +60,18 @@ class Work:
 class Price:
     """What dry runs cost for one pod."""
 
-    __slots__ = ("_counting", "_weight")
+    __slots__ = ("_counting", "_one_by_one", "_weight")
 
-    def __init__(self, pod: Pod, *, counting: int) -> None:
-        """Know how many plugins count pods in their terms for this pod."""
+    def __init__(self, pod: Pod, *, counting: int, one_by_one: int) -> None:
+        """Know how many plugins count pods in their terms, and how many are told one by one."""
         self._counting = counting
+        self._one_by_one = one_by_one
         spread = len(pod.spec.topology_spread_constraints or ())
         self._weight = _TERMS + term_count(pod) + spread
 
     def take_away(self, pods: int, terms: int) -> int:
         """Return what it costs to take so many pods, with so many terms in all, off a node."""
-        dear = self._counting * (pods * self._weight + terms) // _TERMS
+        dear = self._one_by_one * (pods * self._weight + terms) // _TERMS
         base = _TRIAL + self._counting * _TRIAL_COUNTING * self._weight // _TERMS
         return base + pods * _TAKE_AWAY + dear * _TAKE_AWAY_COUNTING
 
@@ -76,6 +79,15 @@ class Price:
         """Return what it costs to let them back in one by one."""
         dear = self._counting * (pods * self._weight + terms) // _TERMS
         return pods * _LET_BACK + dear * _LET_BACK_COUNTING
+
+    def expected(self, pods: int, terms: int) -> int:
+        """Return what it will cost to find out which of them come back, as far as is known."""
+        return self.let_back(pods, terms) if self._one_by_one else self.add_up(pods)
+
+    @staticmethod
+    def add_up(pods: int) -> int:
+        """Return what it costs to find out by sums which of them come back."""
+        return pods * _ADD_UP
 
 
 def terms_of(pods: list[Pod]) -> int:

@@ -13,6 +13,8 @@ nodes:
   pods; terms are never changed in place.
 * `filter(term, rows) -> codes`: a code per row, 0 where the node passes. Called only with rows
   that passed the plugins before it.
+* `room(term, rows) -> amounts`: for a filter that reads sums of what pods take. How much more they
+  may take before it rejects a row: so that dry runs need not ask about each pod that comes back.
 * `pre_score(pod, rows) -> term | SKIP | Same` with the feasible nodes in view; `score(term, rows)
   -> int64 per row`, in 0..100 after `normalize(scores)`, which a plugin may leave out. `Same` is
   the score of every node, and nothing more is asked.
@@ -40,7 +42,7 @@ rejects at Reserve or Permit and filters nothing is asked again after any event.
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
@@ -53,6 +55,7 @@ from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.preemption import PostFilterResult, Unplaced
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.state.crowd import Crowd
 
 
 class Skip(enum.Enum):
@@ -211,6 +214,37 @@ class CountingPlugin(Protocol):
 
     def remove_pod(self, term: Term, pod: PodView, rows: RowsView) -> Term:
         """Return the term with one pod less on the row in view."""
+        ...
+
+
+@runtime_checkable
+class BarringPlugin(CountingPlugin, Protocol):
+    """A filter whose term counts pods, and to which a pod on a row is all right or is not."""
+
+    def remove_pods(self, term: Term, pods: Crowd, rows: RowsView) -> tuple[Term, Sequence[int]]:
+        """Return the term without all these pods on the row in view, and which of them bar it.
+
+        Where the row passes without any of them, it is rejected as soon as one is back that bars
+        it, whatever else is there; and of the others any number may come back. Pods are named by
+        their places, in ascending order.
+        """
+        ...
+
+
+# Sums of larger amounts may wrap around where filters see them: then `room` can't be said.
+LARGEST_EXACT: Final = 2**61
+
+
+@runtime_checkable
+class RoomyPlugin(Protocol):
+    """A filter that goes by nothing but sums of what pods take, and by each sum alone."""
+
+    def room(self, term: Term, rows: RowsView) -> Sequence[Mapping[str, int]] | None:
+        """Return for each row how much more pods may take before it is rejected, by resource.
+
+        Only for rows that pass. `pods` is how many more there may be; a resource that is not named
+        may be taken at will. None where that can't be said exactly.
+        """
         ...
 
 

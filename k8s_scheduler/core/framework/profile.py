@@ -16,11 +16,13 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.framework.dependencies import (
     Declarations,
     Object,
+    Row,
     events_that_help,
     looks_elsewhere,
 )
 from k8s_scheduler.core.framework.plugin import (
     AttachedPlugin,
+    BarringPlugin,
     BindPlugin,
     CountingPlugin,
     FilterPlugin,
@@ -35,12 +37,14 @@ from k8s_scheduler.core.framework.plugin import (
     PreparedPlugin,
     QueueSortPlugin,
     ReservePlugin,
+    RoomyPlugin,
     ScorePlugin,
     WritingPlugin,
 )
 from k8s_scheduler.core.framework.preemption import PreemptionPlugin
 from k8s_scheduler.core.framework.views import Scores
 from k8s_scheduler.core.state.changes import Change
+from k8s_scheduler.core.state.facts import SHIFTED, fact_of
 
 PluginFactory = Callable[[Mapping[str, Any]], Plugin]
 Point = TypeVar("Point")
@@ -59,6 +63,12 @@ class FilterStep:
     filters: bool
     # The plugin, if its term counts pods.
     counting: CountingPlugin | None
+    # The plugin, if it can say besides who of many pods is in the way.
+    barring: BarringPlugin | None
+    # The plugin, if it goes by sums of what pods take and can say how much more it would let in.
+    roomy: RoomyPlugin | None
+    # The facts that it may read and that are others with some pods more or less on a row.
+    shifted: int
     # Whether a verdict on one row may depend on what is elsewhere.
     is_wide: bool
     # Whether it may be asked about one row for all that look alike to it.
@@ -239,12 +249,24 @@ def _filter_steps(
             pre_filters=name in first,
             filters=name in second,
             counting=plugin if _is_a(plugin, CountingPlugin) else None,
+            barring=plugin if _is_a(plugin, BarringPlugin) else None,
+            roomy=plugin if _is_a(plugin, RoomyPlugin) else None,
+            shifted=_shifted(made[name]),
             is_wide=any(map(looks_elsewhere, made[name].depends_on)),
             by_group=_is_a(plugin, GroupingPlugin),
         )
         for name, plugin in (first | second).items()
     }
     return tuple(steps.values()), tuple(steps[name] for name in second)
+
+
+def _shifted(plugin: Plugin) -> int:
+    """Return what a plugin may see otherwise of a row with some pods more or less."""
+    found = 0
+    for dependency in plugin.depends_on:
+        if isinstance(dependency, Row):
+            found |= fact_of(dependency.column)
+    return found & SHIFTED
 
 
 def _help_for(plugin: Plugin) -> Change:

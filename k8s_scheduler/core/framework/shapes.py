@@ -29,7 +29,10 @@ class ShapeKey(NamedTuple):
     kin: bytes
 
 
-_DIGEST_BYTES: Final = blake2b().digest_size
+# What is longer is digested. Most pods are not: a digest takes as long as all the rest of a key.
+LONGEST_BYTES: Final = 512
+# No content begins so: msgpack never uses this byte.
+_DIGESTED: Final = b"\xc1"
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
@@ -71,12 +74,12 @@ def shape_of(pod: Pod) -> ShapeKey:
 
 
 def _short(content: bytes) -> bytes:
-    """Return what stands for some content: itself, or its digest, which is longer than any such.
+    """Return what stands for some content: itself, or its digest, which is like no content.
 
     Keys are held by every waiting pod and by many maps, also after the pod is gone, and a spec may
     be as large as the API server takes.
     """
-    return content if len(content) < _DIGEST_BYTES else blake2b(content).digest()
+    return content if len(content) <= LONGEST_BYTES else _DIGESTED + blake2b(content).digest()
 
 
 def _has_own_claims(pod: Pod) -> bool:

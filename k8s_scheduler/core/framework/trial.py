@@ -1,6 +1,6 @@
 """One row with some pods more or less: what dry runs and promised pods are judged on."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from k8s_scheduler.core.framework.profile import FilterStep, Profile
 from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.state.crowd import Crowd
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ class Trial:
         self.delta = delta
         # Whether a plugin has another term for it than for the row as it is.
         self.has_own_terms = False
+        # Of pods that were taken away together: the places of those that may not come back, as far
+        # as plugins go that count pods; None if that can't be said.
+        self.barred: frozenset[int] | None = frozenset()
         self._row = np.array([delta.row], dtype=np.int64)
 
     def add(self, *pods: PlacedPod) -> None:
@@ -51,10 +55,16 @@ class Trial:
                 term = self._terms[step.name]
                 with blaming(step.name, "AddPod"):
                     view = PodView(placed.pod, placed.requests, self._questions)
-                    self._replace(step, plugin.add_pod(term, view, self._view(step)))
+                    term = plugin.add_pod(term, view, self._view(step))
+                if term is not self._terms[step.name] and step.barring is None:
+                    self.barred = None
+                self._replace(step, term)
 
     def remove(self, *pods: PlacedPod) -> None:
         """Let pods be gone."""
+        if not self._counting:
+            self.delta.remove_all(pods)
+            return
         for placed in pods:
             self.delta.remove(placed)
             for step, plugin in self._counting:
@@ -62,6 +72,36 @@ class Trial:
                 with blaming(step.name, "RemovePod"):
                     view = PodView(placed.pod, placed.requests, self._questions)
                     self._replace(step, plugin.remove_pod(term, view, self._view(step)))
+
+    def remove_all(
+        self,
+        pods: Sequence[PlacedPod],
+        sums: Mapping[str, int] | None,
+        *,
+        crowd: Callable[[], Crowd],
+        views: Callable[[], Sequence[PodView]],
+    ) -> None:
+        """Let pods be gone; `sums` is what that adds to columns, if there is no more to it.
+
+        `crowd` and `views` show the same pods to plugins that count them.
+        """
+        if sums is None:
+            self.delta.remove_all(pods)
+        else:
+            self.delta.shift(sums)
+        for step, plugin in self._counting:
+            with blaming(step.name, "RemovePod"):
+                term, view = self._terms[step.name], self._view(step)
+                if step.barring is not None:
+                    term, barred = step.barring.remove_pods(term, crowd(), view)
+                    if self.barred is not None:
+                        self.barred |= frozenset(barred)
+                else:
+                    for pod in views():
+                        term = plugin.remove_pod(term, pod, view)
+                    if term is not self._terms[step.name]:
+                        self.barred = None
+                self._replace(step, term)
 
     def _replace(self, step: FilterStep, term: Term) -> None:
         self.has_own_terms = self.has_own_terms or term is not self._terms[step.name]
@@ -73,6 +113,7 @@ class Trial:
         delta, reads = self.delta.copy(), self._reads
         twin = Trial(self._runtime, self._profile, terms, delta, reads, questions=self._questions)
         twin.has_own_terms = self.has_own_terms
+        twin.barred = self.barred
         return twin
 
     def judge(self) -> int:

@@ -35,6 +35,7 @@ from k8s_scheduler.core.state.amounts import MANY
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.counters import Counted, Counter
+from k8s_scheduler.core.state.crowd import Crowd
 from k8s_scheduler.core.state.kept_amounts import Block, Work
 from k8s_scheduler.core.state.picked_terms import PickedTerms
 from k8s_scheduler.core.state.volume_users import VolumeUser
@@ -354,6 +355,11 @@ class RowsView(ViewBase):
             if settled is not None:
                 settled[counter, key] = ids
         return counter.near(key, ids)
+
+    def counted_of(self, counter: Counter, key: str, pods: Crowd) -> Counts:
+        """Return how much each of some pods counts that are on the one row in view."""
+        self._check_narrow(counter, key)
+        return pods.amounts(counter)
 
     def count_everywhere(self, counter: Counter) -> Counts:
         """Return how many pods are on each node there is, in view or not."""

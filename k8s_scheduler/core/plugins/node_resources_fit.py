@@ -11,7 +11,7 @@ in integers rounded down (the last one: to the nearest); a resource the node doe
 out with its weight. Ties are left to the engine.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from k8s_scheduler.api.resources import (
     is_scalar,
 )
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
+from k8s_scheduler.core.framework.plugin import LARGEST_EXACT
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
@@ -188,6 +189,26 @@ class NodeResourcesFit:
         hopeless = np.logical_or.reduce(np.greater(numbers[1:], offered[1:]))
         reasons = [insufficient(resource) for resource in term.resources]
         return codes_of_few(rows, short, hopeless, reasons)
+
+    def room(self, term: FitTerm, rows: RowsView) -> Sequence[Mapping[str, int]] | None:
+        """Return what is left of each resource that the pod asks for, once it is there."""
+        if len(term.resources) > FEW_RESOURCES:
+            return None
+        block = rows.block(OFFERED_AND_TAKEN, term.resources, exact=True)
+        if max(abs(int(block.max())), abs(int(block.min()))) > LARGEST_EXACT:
+            # Sums wrap around.
+            return None
+        free = (block[0] - block[1]).T.tolist()
+        asked = [
+            (place, resource, number)
+            for place, (resource, number) in enumerate(
+                zip(term.resources, term.asked.numbers, strict=True)
+            )
+            if number != _NOT_ASKED_FOR
+        ]
+        return [
+            {resource: here[place] - number for place, resource, number in asked} for here in free
+        ]
 
     def _ignores(self, resource: str) -> bool:
         return is_extended_resource_name(resource) and (

@@ -157,7 +157,7 @@ class Siblings:
     `questions`; `regroup` then puts those apart that answer otherwise.
     """
 
-    def __init__(self, parked: "Parked") -> None:
+    def __init__(self, parked: "Parked", price: int) -> None:
         self._parked = parked
         self._inquiry = Inquiry()
         self._groups: dict[Answers, Alike] = {}
@@ -168,7 +168,9 @@ class Siblings:
         self._not_asked: dict[Hashable, None] = {}
         # What the answers depended on when groups were last made.
         self._stamp: tuple[object, ...] = (0,)
-        self._price: int | None = None
+        # What judging one of them costs: labels alone make next to no difference. Worked out when
+        # the first one is parked: thousands of shapes may be parked before one is asked about.
+        self.price = price
 
     @property
     def questions(self) -> Questions:
@@ -249,13 +251,6 @@ class Siblings:
         return []
 
     @property
-    def price(self) -> int:
-        """What judging one of them costs; labels alone make next to no difference."""
-        if self._price is None:
-            self._price = price_of(next(iter(self._marked.values())).pod)
-        return self._price
-
-    @property
     def _namespace(self) -> str:
         return next(iter(self._marked.values())).pod.metadata.namespace
 
@@ -328,7 +323,7 @@ class Parked:
         self._pods[queued.uid] = queued
         siblings = self._specs.get(queued.shape.spec)
         if siblings is None:
-            siblings = self._specs[queued.shape.spec] = Siblings(self)
+            siblings = self._specs[queued.shape.spec] = Siblings(self, price_of(queued.pod))
         siblings.add(queued)
 
     def remove(self, uid: PodUid) -> QueuedPod | None:

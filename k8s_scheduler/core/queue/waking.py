@@ -252,7 +252,7 @@ class Waker:
             else event_label(next(iter(rows.values())))
         )
         wide = [name for name in rejectors if name in profile.wide]
-        everywhere = bool(kinds or _helpful(changes.rows, profile, wide))
+        everywhere = bool(kinds or _helpful(rows, profile, wide))
         try:
             row, standings = self._fitting(profile, alike, rows, everywhere=everywhere)
         except PluginError:
@@ -341,7 +341,16 @@ def _helpful(
     helpful = Change(0)
     for name in plugins:
         helpful |= profile.helped_by.get(name, ~Change(0))
-    return {row: change & helpful for row, change in rows.items() if change & helpful}
+    # Many rows, few ways in which they changed; and flags are slow to combine.
+    bits, known = helpful.value, dict[int, Change]()
+    found: dict[NodeRow, Change] = {}
+    for row, change in rows.items():
+        value = change.value
+        if value & bits:
+            if value not in known:
+                known[value] = change & helpful
+            found[row] = known[value]
+    return found
 
 
 def _first_nodes(alike: Alike, changes: Changes) -> _Help | None:

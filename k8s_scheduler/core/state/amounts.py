@@ -42,6 +42,7 @@ from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.kept_amounts import Block, Kept, Work
 from k8s_scheduler.core.state.overdrawn import Overdrawn
 from k8s_scheduler.core.state.sparse_amounts import OFFERED, TAKEN, Cell, SparseAmounts
+from k8s_scheduler.lib.hollow import compact
 
 _POD_SLOT, _CPU_SLOT, _MEMORY_SLOT = range(3)
 # The block shrinks to half its size when no more than this share of its slots is used.
@@ -279,6 +280,7 @@ class Amounts(AmountBlock):
             self._offers[row] = tuple(others)
         else:
             self._offers.pop(row, None)
+            self._offers = compact(self._offers)
         self._fit_block()
         if self._moved:
             moved = self._moved.keys()

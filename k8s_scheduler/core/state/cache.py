@@ -30,6 +30,7 @@ from k8s_scheduler.api.ports import host_ports
 from k8s_scheduler.api.resources import PODS as POD_SLOTS
 from k8s_scheduler.api.resources import Requests, pod_requests
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
+from k8s_scheduler.core.state.crowd import Crowd
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
 from k8s_scheduler.core.state.facts import (
     ALL_OF_A_NODE,
@@ -236,6 +237,15 @@ class Cache:
         found = self._by_row.get(row, {})
         return [PlacedPod(p.pod, p.requests, p.ports) for p in found.values()]
 
+    def crowd(self, pods: Iterable[PlacedPod]) -> Crowd:
+        """Return pods that take room as counters see them."""
+        return self.pods.crowd([self._pods[placed.uid] for placed in pods])
+
+    def namespaces_on(self, row: NodeRow) -> dict[str, None]:
+        """Return the namespaces of the pods that take room on a row, in the order they came."""
+        found = self._by_row.get(row, {})
+        return dict.fromkeys([placed.pod.metadata.namespace for placed in found.values()])
+
     def pods_version(self, row: NodeRow) -> int:
         """Return a number that is another one when a pod on a row has changed in whatever way."""
         return self._pods_versions.get(row, 0)
@@ -428,4 +438,5 @@ def _promise_facts(pod: Pod) -> tuple[object, ...]:
 
 def _shrank(before: Requests, after: Requests) -> bool:
     """Return whether some resource is asked for less than before."""
-    return any(after.amount(resource) < amount for resource, amount in before.amounts)
+    asked = dict(after.amounts)
+    return any(asked.get(resource, 0) < amount for resource, amount in before.amounts)

@@ -87,12 +87,19 @@ class Changes:
     objects: dict[Kind, ObjectChange] = field(default_factory=dict)
     row_numbers: dict[NodeRow, int] = field(default_factory=dict)
     object_numbers: dict[Kind, int] = field(default_factory=dict)
+    # The number of the first note, once it was asked for.
+    _oldest: int | None = field(default=None, compare=False, repr=False)
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.objects)
 
     def since(self, number: int) -> "Changes":
-        """Return what was noted after a note of that number."""
+        """Return what was noted after a note of that number. Nothing may be noted afterwards."""
+        if self._oldest is None:
+            numbers = (*self.row_numbers.values(), *self.object_numbers.values())
+            self._oldest = min(numbers, default=0)
+        if number < self._oldest:
+            return self
         return Changes(
             {row: change for row, change in self.rows.items() if self.row_numbers[row] > number},
             {kind: c for kind, c in self.objects.items() if self.object_numbers[kind] > number},
@@ -102,6 +109,7 @@ class Changes:
 
     def add(self, other: "Changes") -> None:
         """Hold what others hold as well."""
+        self._oldest = None
         for row, change in other.rows.items():
             self.rows[row] = _joined(self.rows.get(row, change), change)
             self.row_numbers[row] = max(other.row_numbers[row], self.row_numbers.get(row, 0))

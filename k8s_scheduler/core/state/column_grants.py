@@ -89,4 +89,5 @@ class ColumnGrants:
 
     def _grant(self, resource: str) -> None:
         del self._waiting[resource]
+        self._waiting = compact(self._waiting)
         self._holders[resource] = None

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from k8s_scheduler.lib.hollow import compact
+
 AnyColumn = npt.NDArray[Any]
 
 _FIRST_CAPACITY = 64
@@ -35,6 +37,7 @@ class Columns:
     def drop(self, name: str) -> None:
         """Take a column away, and what it held."""
         del self._columns[name], self._fills[name]
+        self._columns, self._fills = compact(self._columns), compact(self._fills)
 
     def __getitem__(self, name: str) -> AnyColumn:
         return self._columns[name]

@@ -4,10 +4,10 @@ A count is made once, by a pass over all placed pods, and kept from then on: a p
 goes changes it by one, a node that gets another label takes its pods to another domain. So a
 decision reads counts and never counts.
 
-There is one `Counter` for each distinct question (`Matching`, `Holding`). Whoever has one may keep
-it: one that was not asked for long is no longer kept up to date, and is counted anew, at once and
-unseen, when it is asked again (`live_counters`). There is no way to read an old count: those of
-`Matching` are changed as pods come and go, those of `Holding` catch up when they are asked.
+There is one `Counter` for each distinct question (`Matching`, `Weighing`, `Holding`). Whoever has
+one may keep it: one that was not asked for long is no longer kept up to date, and is counted anew,
+at once and unseen, when it is asked again (`live_counters`). There is no way to read an old count:
+some of `Matching` are changed as pods come and go, all others catch up when they are asked.
 """
 
 from array import array
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.label_selectors import Requirements, matches
+from k8s_scheduler.core.state.count_log import CountLog
 from k8s_scheduler.core.state.labels import LabelColumns
 from k8s_scheduler.core.state.picked_terms import Group, PickedTerms, Purpose
 
@@ -59,11 +60,36 @@ class Matching:
     @property
     def nbytes(self) -> int:
         """About how much memory the question takes: pods at the limits ask long ones."""
-        return sum(
-            _NAME_BYTES * len(namespaces or ())
-            + sum(_REQUIREMENT_BYTES + _NAME_BYTES * len(r.values) for r in requirements or ())
-            for namespaces, requirements in self.selections
-        )
+        return sum(map(_nbytes, self.selections))
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """The pods that any selection picks: each counts by the weights of all that pick it.
+
+    One question for a pod with many terms, which would otherwise be as many.
+    """
+
+    selections: tuple[tuple[Selection, int], ...]
+
+    def weight_of(self, namespace: str, labels: Mapping[str, str]) -> int:
+        """Return how much a pod in a namespace with these labels counts."""
+        found = 0
+        for (namespaces, requirements), weight in self.selections:
+            if (namespaces is None or namespace in namespaces) and matches(requirements, labels):
+                found += weight
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the question takes."""
+        return sum(_nbytes(selection) for selection, _ in self.selections)
+
+
+def _nbytes(selection: Selection) -> int:
+    namespaces, requirements = selection
+    values = sum(_REQUIREMENT_BYTES + _NAME_BYTES * len(r.values) for r in requirements or ())
+    return _NAME_BYTES * len(namespaces or ()) + values
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +109,7 @@ class Holding:
         return self.purpose, self.topology_key
 
 
-Counted: TypeAlias = Matching | Holding
+Counted: TypeAlias = Matching | Weighing | Holding
 
 
 class Home(Protocol):
@@ -92,8 +118,9 @@ class Home(Protocol):
     labels: LabelColumns
     # Grows with every question to a counter, and with whatever makes one catch up.
     clock: int
-    # How far the log of holders has come.
-    held_position: int
+    # What was noted of holders of terms, and of label sets.
+    held_log: CountLog
+    set_log: CountLog
 
     def revive(self, counter: "Counter") -> None:
         """Count anew, and keep it up to date from now on."""
@@ -184,22 +211,23 @@ class Counter:
         "cursor",
         "idle",
         "is_live",
-        "is_told",
+        "notes",
         "times",
     )
 
     def __init__(self, counted: Counted, home: Home) -> None:
         self.counted = counted
         # What is counted here, in the words of declarations.
-        self.columns: tuple[str, ...] = ("pods/terms",)
-        if isinstance(counted, Matching):
-            leaving = () if counted.with_terminating else ("pods/terminating",)
-            self.columns = ("pods/labels", *leaving)
+        self.columns: tuple[str, ...] = ("pods/labels",)
         # Whoever holds a term holds it to the end.
-        self.counts_terminating = isinstance(counted, Holding) or counted.with_terminating
-        # Whether it is told of pods that come and go. Otherwise it has seen the log of holders up
-        # to `cursor`, and `times` says, by holder, how much each pod counts.
-        self.is_told = isinstance(counted, Matching)
+        self.counts_terminating = True
+        # Where it reads which pods have come and gone, up to `cursor`, and `times` says how much
+        # each counts; None if it is told.
+        self.notes: CountLog | None = None
+        if isinstance(counted, Holding):
+            self.columns, self.notes = ("pods/terms",), home.held_log
+        elif isinstance(counted, Matching) and not counted.with_terminating:
+            self.columns, self.counts_terminating = ("pods/labels", "pods/terminating"), False
         self.cursor = 0
         self.times = _NOTHING
         # The holders that count, if they are few; empty if they are not, None if that is to be
@@ -289,6 +317,10 @@ class Counter:
         start = cursor - self._first
         return None if start < 0 else self._log[start:].tolist()
 
+    def catch_up(self) -> None:
+        """Be up to date."""
+        self._ask()
+
     # Upkeep, by the home alone
 
     def fill(self, by_row: Counts) -> None:
@@ -331,7 +363,7 @@ class Counter:
     def _rest(self) -> None:
         """Be no longer up to date, unless somebody asks."""
         # Who is asked again and again, and nobody else in between, does not count that.
-        if self.is_told and self.asked != self._home.clock:
+        if self.notes is None and self.asked != self._home.clock:
             self._home.retire(self)
         else:
             self.idle = 0
@@ -399,7 +431,7 @@ class Counter:
         home = self._home
         if not self.is_live:
             home.revive(self)
-        elif not self.is_told and self.cursor != home.held_position:
+        elif self.notes is not None and self.cursor != self.notes.position:
             home.catch_up(self)
         home.clock = self.asked = home.clock + 1
         self.idle = 0

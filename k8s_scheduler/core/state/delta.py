@@ -7,7 +7,7 @@ Host ports are a set, as kube-scheduler has them in its dry runs: a port that on
 free, also where another pod on the node has the same one (which no scheduler lets happen).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -77,6 +77,29 @@ class Delta:
         if placed.pod.spec.volumes:
             self._own_users().pop(placed.uid, None)
 
+    def remove_all(self, pods: Iterable[PlacedPod]) -> None:
+        """Let pods be gone; what several in a row ask for alike is counted at once."""
+        requests: Requests | None = None
+        count = 0
+        for placed in pods:
+            if placed.requests is not requests:
+                if requests is not None:
+                    self._sum(requests, -count)
+                requests, count = placed.requests, 0
+            count += 1
+            if placed.ports:
+                self._hold(placed, is_held=False)
+            if placed.pod.spec.volumes:
+                self._own_users().pop(placed.uid, None)
+        if requests is not None:
+            self._sum(requests, -count)
+
+    def shift(self, sums: Mapping[str, int]) -> None:
+        """Let pods be gone that have nothing but these sums."""
+        own = self.sums
+        for name, difference in sums.items():
+            own[name] = own.get(name, 0) + difference
+
     def copy(self) -> "Delta":
         """Return the same differences, to be changed on their own."""
         twin = Delta(self.row, ports=self._ports, volumes=self._volumes)
@@ -135,19 +158,25 @@ class Delta:
     # Counting
 
     def _count(self, placed: PlacedPod, sign: int) -> None:
+        self._sum(placed.requests, sign)
+        if placed.ports:
+            self._hold(placed, is_held=sign > 0)
+
+    def _sum(self, requests: Requests, times: int) -> None:
         sums = self.sums
-        requests = placed.requests
         for resource, amount in requests.amounts:
             name = REQUESTED + resource
-            sums[name] = sums.get(name, 0) + sign * amount
+            sums[name] = sums.get(name, 0) + times * amount
         for name, amount in (
             (NON_ZERO + CPU, requests.non_zero_milli_cpu),
             (NON_ZERO + MEMORY, requests.non_zero_memory_bytes),
             (POD_COUNT, 1),
         ):
-            sums[name] = sums.get(name, 0) + sign * amount
+            sums[name] = sums.get(name, 0) + times * amount
+
+    def _hold(self, placed: PlacedPod, *, is_held: bool) -> None:
         for port in placed.ports:
-            self._ports_held[port] = sign > 0
+            self._ports_held[port] = is_held
 
     def _own_users(self) -> dict[PodUid, VolumeUser]:
         if self._users is None:

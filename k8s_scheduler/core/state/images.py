@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.api.node import ContainerImage
 from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.lib.hollow import compact
 
 Sizes: TypeAlias = npt.NDArray[np.int64]
 _NOWHERE: Mapping[NodeRow, int] = {}
@@ -24,7 +25,7 @@ class ImageIndex:
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[NodeRow, int]] = {}
-        self._names: dict[NodeRow, tuple[str, ...]] = {}
+        # The lists of the nodes themselves.
         self._known: dict[NodeRow, list[ContainerImage]] = {}
         # Grows whenever a node's images change.
         self.generation = 0
@@ -34,23 +35,28 @@ class ImageIndex:
     def put(self, row: NodeRow, images: list[ContainerImage] | None) -> None:
         """Take the images of a node, in place of what it had."""
         if self._known.get(row) == images:
+            if images:
+                # As the node has it now: the one before would be there for this alone.
+                self._known[row] = images
             return
         self.generation += 1
-        self._known.pop(row, None)
+        self._forget(row)
         if images:
             self._known[row] = images
-        for name in self._names.pop(row, ()):
+        for name, size in _sizes(images).items():
+            self._rows.setdefault(name, {})[row] = size
+            self._columns.pop(name, None)
+
+    def _forget(self, row: NodeRow) -> None:
+        for name in _sizes(self._known.pop(row, None)):
             self._columns.pop(name, None)
             rows = self._rows[name]
             del rows[row]
-            if not rows:
+            if rows:
+                self._rows[name] = compact(rows)
+            else:
                 del self._rows[name]
-        sizes = {name: image.size_bytes for image in images or () for name in image.names or ()}
-        if sizes:
-            self._names[row] = tuple(sizes)
-            for name, size in sizes.items():
-                self._rows.setdefault(name, {})[row] = size
-                self._columns.pop(name, None)
+        self._rows, self._known = compact(self._rows), compact(self._known)
 
     def sizes(self, name: str) -> Mapping[NodeRow, int]:
         """Return row -> size in bytes for one image."""
@@ -67,3 +73,8 @@ class ImageIndex:
                 del self._columns[next(iter(self._columns))]
             self._columns[name] = column
         return column
+
+
+def _sizes(images: list[ContainerImage] | None) -> dict[str, int]:
+    """Return name -> size in bytes."""
+    return {name: image.size_bytes for image in images or () for name in image.names or ()}

@@ -7,6 +7,8 @@ id can't be fooled by a newcomer.
 from collections.abc import Hashable, ItemsView
 from typing import Generic, TypeVar
 
+from k8s_scheduler.lib.hollow import compact
+
 Value = TypeVar("Value", bound=Hashable)
 
 
@@ -40,6 +42,8 @@ class Interner(Generic[Value]):
         if self._uses[value_id] == 0:
             del self._uses[value_id]
             del self._ids[self._values.pop(value_id)]
+            self._ids, self._values = compact(self._ids), compact(self._values)
+            self._uses = compact(self._uses)
 
     def id_of(self, value: Value) -> int | None:
         """Return the id of a value that is in use."""

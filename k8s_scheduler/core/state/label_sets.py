@@ -92,6 +92,11 @@ class LabelSets:
         del self._keys[size:], self._uses[size:]
         self._columns.release(size)
 
+    def at(self, set_id: int) -> tuple[str, Labels] | None:
+        """Return the namespace and the labels of an id; None if it is not in use."""
+        key = self._keys[set_id] if set_id < len(self._keys) else None
+        return None if key is None else (key[0], dict(key[1]))
+
     def match(self, namespaces: Iterable[str] | None, requirements: Requirements | None) -> Mask:
         """Return, for each id, whether it is picked; `namespaces` of None are all of them."""
         size = len(self._keys)

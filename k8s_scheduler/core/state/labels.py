@@ -99,8 +99,15 @@ class LabelColumns:
                 self._move(key, row, value)
         if self._forgets:
             self._forget_columns(known)
+            self._ids, self._values = compact(self._ids), compact(self._values)
+            self._uses = compact(self._uses)
         else:
             self._give_back()
+
+    def renew(self, row: NodeRow, labels: Labels | None) -> None:
+        """Hold equal labels as the node has them now: those before would be there for us alone."""
+        if labels:
+            self._labels[row] = labels
 
     def _count_keys(self, known: Labels, labels: Labels) -> None:
         """Count how many rows have which keys."""
@@ -118,6 +125,7 @@ class LabelColumns:
                     holders[key] = count
                 else:
                     del holders[key]
+        self._holders = compact(holders)
 
     def column(self, key: str) -> AnyColumn:
         """Return the value ids of a key, ABSENT where a node does not have it.
@@ -275,5 +283,6 @@ class LabelColumns:
                 del self._uses[value_id]
         self._keys.remove(key)
         self._cells.pop(key, None)
+        self._cells = compact(self._cells)
         self._in_use.pop(key, None)
         self._columns.drop(PREFIX + key)

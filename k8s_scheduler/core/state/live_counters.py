@@ -1,13 +1,12 @@
 """The counters that are kept up to date, and which pods concern which of them.
 
 A pod that comes or goes concerns the counters that pick its labels. They are looked up by the id of
-its label set; that is worked out when such an id, or a counter, is born. A new label set asks only
-counters that it may concern: they are found by namespace and by one label pair that they demand.
-What came out is remembered by those labels that any counter looks at: sets that differ in others
-alone, as those of a StatefulSet's pods do, concern the same counters.
+its label set; that is worked out when such an id, or a counter, is born (`concerned`).
 
 The terms that a pod holds may concern the counters of all newcomers. These are not told: its coming
-and going is noted (`held_log`), and they catch up when they are asked.
+and going is noted (`count_log`), and they catch up when they are asked. So do counters for pods
+with many terms, and those that would be one too many to be told of the same pods: one
+tenant's terms may pick the pods of all others, and these must not become dearer with each of them.
 
 At most `LIMIT` counters are kept up to date, of at most `MAX_BYTES`; the one that was not asked for
 longest is dropped, and comes back when it is asked again. So is one that has changed often and was
@@ -16,46 +15,40 @@ somebody has a counter, there is no second one for the same question.
 """
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.api.label_selectors import IN
 from k8s_scheduler.core.state.columns import AnyColumn
-from k8s_scheduler.core.state.counters import Counted, Counter, Counts, Holding, Matching
-from k8s_scheduler.core.state.held_log import HeldLog
+from k8s_scheduler.core.state.concerned import ConcernIndex, take_out
+from k8s_scheduler.core.state.count_log import CountLog
+from k8s_scheduler.core.state.counters import (
+    Counted,
+    Counter,
+    Counts,
+    Holding,
+    Matching,
+    Weighing,
+)
+from k8s_scheduler.core.state.crowd import Crowd
 from k8s_scheduler.core.state.held_terms import NO_TERMS, HeldTerms
 from k8s_scheduler.core.state.label_sets import LabelSets
 from k8s_scheduler.core.state.labels import LabelColumns
+from k8s_scheduler.lib.hollow import compact
 
 Mask = npt.NDArray[np.bool_]
-# By what a label set finds the counters that may pick it: a namespace and a label pair, None where
-# a counter demands no particular one.
-_Door: TypeAlias = tuple[str | None, tuple[str, str] | None]
-# A namespace and the labels that counters look at.
-_Seen: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 
-class Concerned(tuple[Counter, ...]):
-    """Counters that some label sets concern, shared by these: known by its identity alone.
-
-    There may be a thousand of them in one, so comparing or hashing what is in it takes too long.
-    """
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    __hash__ = object.__hash__
-
-
-_NOBODY: Final = Concerned()
+# So many ticks without a question, and a counter that is not told of pods is dropped.
+_QUIET_TICKS: Final = 16
+# Stands where no id is born.
+_NOBODY_NEW: Final = -1
+# So many places of counters that were dropped may stand among the ages of the others.
+_STALE_AGES: Final = 64
 
 
 class CountedFacts(NamedTuple):
@@ -72,10 +65,6 @@ class Counters:
 
     LIMIT: Final = 1024
     MAX_BYTES: Final = 128 * 1024 * 1024
-    # So many distinct looks of label sets are remembered.
-    SEEN: Final = 1024
-    # So many that were dropped may still be told of changes, which they ignore.
-    UNSWEPT: Final = 64
     # A counter that has to catch up with so many rows, or births of holders, is counted anew.
     CATCHES_UP: Final = 256
 
@@ -100,28 +89,26 @@ class Counters:
         self._revived = 0
         self._revivals: dict[Counter, int] = {}
         self._known: WeakValueDictionary[Counted, Counter] = WeakValueDictionary()
-        # By label set: the counters that pick it. Ids that concern no counter are not there, and
-        # need not be counted; those that concern the same counters share one tuple of them.
-        self.concerned: dict[int, Concerned] = {}
-        self._seen: dict[_Seen, Concerned] = {}
-        # By key of a label: the counters that look at it.
-        # Inner dicts of counters stand for ordered sets.
-        self._by_key: dict[str, dict[Counter, None]] = {}
-        self._by_door: dict[_Door, dict[Counter, None]] = {}
-        # Those that were dropped, and are still among the concerned.
-        self._unswept: dict[Counter, None] = {}
+        self._index = ConcernIndex()
+        # By label set: the counters that pick it. Ids that concern no counter are not there.
+        self.concerned = self._index.concerned
         # By key of a node's label: the counters that count by it, or were asked to.
         self._followers: dict[str, dict[Counter, None]] = {}
         # How much memory counters take, each and together, as far as it was looked at.
         self._sizes: dict[Counter, int] = {}
         self.nbytes = 0
         self._max_bytes = self.MAX_BYTES
-        self._held_log = HeldLog()
-        self.held_position = 0
+        self.held_log = CountLog()
+        # Notes of label sets: by their id twice, and one more for pods on their way out. Made only
+        # while a counter reads them.
+        self.set_log = CountLog()
+        self.readers = 0
+        # The clock at the last ticks.
+        self._clocks: deque[int] = deque(maxlen=_QUIET_TICKS)
         labels.listen(self._move, self._meet_key, self._start_over)
         labels.on_new_key(held_terms.meet_key)
         label_sets.listen(self.meet_set, self.forget_set)
-        held_terms.listen(self._held_log.born)
+        held_terms.listen(self.held_log.born)
 
     def get(self, counted: Counted) -> Counter:
         """Return the counter for a question."""
@@ -143,14 +130,19 @@ class Counters:
         for counter in self.concerned.get(label_set, ()):
             if not terminating or counter.counts_terminating:
                 counter.change(row, difference)
+        if self.readers:
+            self.note_set(label_set, row, terminating, difference)
         if holder != NO_TERMS:
             self._note_holder(holder, row, difference)
 
-    def _note_holder(self, holder: int, row: int, difference: int) -> None:
-        log = self._held_log
-        log.note(holder, row, difference)
-        self.held_position = log.position
+    def note_set(self, label_set: int, row: int, terminating: bool, difference: int) -> None:
+        """Note pods of a label set more or less, for those who are not told."""
+        self.set_log.note(2 * label_set + terminating, row, difference)
         # Whoever was asked last has to catch up, too.
+        self.clock += 1
+
+    def _note_holder(self, holder: int, row: int, difference: int) -> None:
+        self.held_log.note(holder, row, difference)
         self.clock += 1
 
     def recount(self, before: CountedFacts, after: CountedFacts) -> None:
@@ -163,6 +155,9 @@ class Counters:
             for holder, difference in ((before.holder, -1), (after.holder, 1)):
                 if holder != NO_TERMS:
                     self._note_holder(holder, after.row, difference)
+        if self.readers:
+            self.note_set(before.label_set, before.row, before.terminating, -1)
+            self.note_set(after.label_set, after.row, after.terminating, 1)
         differences = dict.fromkeys(self._concerned(before), -1)
         for counter in self._concerned(after):
             differences[counter] = differences.get(counter, 0) + 1
@@ -178,27 +173,10 @@ class Counters:
 
     def meet_set(self, label_set: int, namespace: str, labels: Mapping[str, str]) -> None:
         """Find out which counters a new label set concerns."""
-        if not self._by_door:
-            return
-        by_key = self._by_key
-        seen = namespace, tuple([pair for pair in labels.items() if pair[0] in by_key])
-        found = self._seen.get(seen)
-        if found is None:
-            if len(self._seen) >= self.SEEN:
-                self._seen.clear()
-            found = self._seen[seen] = self._picking(namespace, labels)
-        if found:
-            self.concerned[label_set] = found
-
-    def _picking(self, namespace: str, labels: Mapping[str, str]) -> Concerned:
-        """Return the counters that pick a label set."""
-        return Concerned(
-            counter
-            for pair in (None, *labels.items())
-            for space in (None, namespace)
-            for counter in self._by_door.get((space, pair), ())
-            if isinstance(counter.counted, Matching) and counter.counted.picks(namespace, labels)
-        )
+        if self.readers:
+            self.set_log.born(2 * label_set)
+            self.set_log.born(2 * label_set + 1)
+        self._index.meet(label_set, namespace, labels)
 
     def forget_set(self, label_set: int) -> None:
         """Take note that a label set has no pods any more."""
@@ -209,30 +187,45 @@ class Counters:
     def revive(self, counter: Counter) -> None:
         """Count anew, and keep it up to date from now on."""
         self._make_room(self.LIMIT - 1)
-        if counter in self._unswept:
-            self._sweep()
+        self._index.sweep_if_dropped(counter)
         counted = counter.counted
         self._live[counted] = counter
         self._revived += 1
         self._revivals[counter] = self._revived
         heapq.heappush(self._by_age, (counter.asked, self._revived, counter))
-        if isinstance(counted, Matching):
-            picked = self._sets_picked(counted)
-            self._concern(picked, counter)
-            for door in _doors(counted):
-                self._by_door.setdefault(door, {})[counter] = None
-            for key in _keys(counted):
-                self._by_key.setdefault(key, {})[counter] = None
-            counter.fill(self._count_matching(picked, counted))
+        if isinstance(counted, Matching) and self._is_told(counter, counted):
+            counter.notes = None
         else:
-            self._count_holding(counter, counted)
+            counter.notes = self.held_log if isinstance(counted, Holding) else self.set_log
+            self.readers += counter.notes is self.set_log
+            self._count_anew(counter)
         self._measure(counter)
+
+    def _is_told(self, counter: Counter, counted: Matching) -> bool:
+        """Count anew, and have a counter told of pods; return whether there is room for it."""
+        picked = self._sets_picked(counted)
+        if not self._index.add(counter, counted, np.flatnonzero(picked).tolist()):
+            return False
+        counter.fill(self._count_matching(picked, counted))
+        return True
 
     def limit(self, max_bytes: int) -> None:
         """Take no more memory than this from now on; those that have to go are counted anew."""
         self._max_bytes = min(max_bytes, self.MAX_BYTES)
         self._make_room(self.LIMIT)
-        self._sweep()
+        self._index.sweep()
+
+    def tidy(self) -> None:
+        """Drop those that read of pods by themselves and were not asked for a while: at each tick.
+
+        Nothing else would, unless there are too many: they are not told of pods.
+        """
+        self._clocks.append(self.clock)
+        before = self._clocks[0]
+        if self.readers and len(self._clocks) == self._clocks.maxlen:
+            for counter in list(self._live.values()):
+                if counter.notes is self.set_log and counter.asked < before:
+                    self.retire(counter)
 
     def _make_room(self, count: int) -> None:
         """Drop those that were not asked for longest, until so many are left and memory will do."""
@@ -240,10 +233,9 @@ class Counters:
             self.retire(self._oldest())
 
     def catch_up(self, counter: Counter) -> None:
-        """Bring a counter up to date that sums up what holders' terms are to a newcomer."""
-        log = self._held_log
-        counted, cursor = counter.counted, counter.cursor
-        if not isinstance(counted, Holding):
+        """Bring a counter up to date that is not told of pods."""
+        log, cursor = counter.notes, counter.cursor
+        if log is None:
             return
         births = log.births_since(cursor)
         if not births and cursor == log.position - 1:
@@ -253,15 +245,15 @@ class Counters:
             if difference:
                 counter.change(row, difference)
             return
-        if not births and counter.is_unconcerned(log.holders_since(cursor)):
+        if not births and counter.is_unconcerned(log.ids_since(cursor)):
             # As it mostly is where shapes take turns.
             counter.cursor = log.position
             return
         changed: dict[int, int] | None = None
-        if log.knows(cursor) and len(births) <= self.CATCHES_UP:
-            changed = self._changed_since(counter, counted, births)
+        if log.knows(cursor) and len(births) <= self.CATCHES_UP // _breadth(counter.counted):
+            changed = self._changed_since(counter, log, births)
         if changed is None or len(changed) > self.CATCHES_UP:
-            self._count_holding(counter, counted)
+            self._count_anew(counter)
             return
         counter.cursor = log.position
         for row, difference in changed.items():
@@ -269,27 +261,59 @@ class Counters:
                 counter.change(row, difference)
 
     def _changed_since(
-        self, counter: Counter, counted: Holding, births: list[tuple[int, int]]
+        self, counter: Counter, log: CountLog, births: list[tuple[int, int]]
     ) -> dict[int, int]:
-        """Return row -> difference since a counter last caught up; it knows new holders then."""
+        """Return row -> difference since a counter last caught up; it knows new ids then."""
         changed: dict[int, int] = {}
-        log, start = self._held_log, counter.cursor
-        for end, born in (*births, (log.position, NO_TERMS)):
+        start = counter.cursor
+        for end, born in (*births, (log.position, _NOBODY_NEW)):
             if end > start:
                 for row, difference in log.weighed(start, end, counter.times):
                     changed[row] = changed.get(row, 0) + difference
                 start = end
-            if born != NO_TERMS:
-                self._learn(counter, counted, born)
+            if born != _NOBODY_NEW:
+                self._learn(counter, born)
         return changed
 
-    def _learn(self, counter: Counter, counted: Holding, holder: int) -> None:
-        """Let a counter know how much the pods of a new holder count."""
-        if holder >= len(counter.times):
-            more = np.zeros(holder + 1 - len(counter.times) + 64, dtype=np.int64)
+    def _learn(self, counter: Counter, number: int) -> None:
+        """Let a counter know how much the pods of a new id count."""
+        if number >= len(counter.times):
+            more = np.zeros(number + 1 - len(counter.times) + 64, dtype=np.int64)
             counter.times = np.append(counter.times, more)
-        counter.times[holder] = self._held_terms.times_of(holder, counted.picked, counted.group)
+        counter.times[number] = self._times_of(number, counter)
         counter.forget_few()
+
+    def _times_of(self, number: int, counter: Counter) -> int:
+        counted = counter.counted
+        if isinstance(counted, Holding):
+            return self._held_terms.times_of(number, counted.picked, counted.group)
+        label_set, terminating = divmod(number, 2)
+        known = self._label_sets.at(label_set)
+        if known is None or (terminating and not counter.counts_terminating):
+            # Of a set that is gone again, as many have left as have come.
+            return 0
+        namespace, labels = known
+        if isinstance(counted, Matching):
+            return int(counted.picks(namespace, labels))
+        return counted.weight_of(namespace, labels)
+
+    # Some pods
+
+    def amounts(self, counter: Counter, crowd: Crowd) -> Counts:
+        """Return how much each of some placed pods counts."""
+        counted = counter.counted
+        if counter.notes is not None:
+            # Whoever reads by itself knows that of all pods, once it has caught up.
+            counter.catch_up()
+            if isinstance(counted, Holding):
+                return counter.times.take(crowd.holders)
+            return counter.times.take(2 * crowd.label_sets + crowd.terminating)
+        sets = crowd.label_sets.tolist()
+        picked = {number: self._times_of(2 * number, counter) for number in dict.fromkeys(sets)}
+        found: Counts = np.array([picked[number] for number in sets], dtype=np.int64)
+        if not counter.counts_terminating:
+            found[crowd.terminating] = 0
+        return found
 
     # Labels of nodes
 
@@ -301,7 +325,8 @@ class Counters:
     def unfollow(self, counter: Counter, keys: Iterable[str]) -> None:
         """Tell a counter no longer of these labels."""
         for key in keys:
-            _take_out(self._followers, key, counter)
+            take_out(self._followers, key, counter)
+        self._followers = compact(self._followers)
 
     def _measure(self, counter: Counter) -> None:
         """Take note of how much memory a counter takes."""
@@ -328,46 +353,13 @@ class Counters:
         del self._live[counted]
         del self._revivals[counter]
         self.nbytes -= self._sizes.pop(counter)
-        if isinstance(counted, Matching):
-            for door in _doors(counted):
-                _take_out(self._by_door, door, counter)
-            for key in _keys(counted):
-                _take_out(self._by_key, key, counter)
-            self._unswept[counter] = None
+        self.readers -= counter.notes is self.set_log
+        if counter.notes is None and isinstance(counted, Matching):
+            self._index.drop(counter, counted)
         counter.drop()
-        if len(self._unswept) > self.UNSWEPT:
-            self._sweep()
-        if len(self._by_age) > 2 * (len(self._live) + self.UNSWEPT):
+        if len(self._by_age) > 2 * (len(self._live) + _STALE_AGES):
             self._by_age = [(c.asked, number, c) for c, number in self._revivals.items()]
             heapq.heapify(self._by_age)
-
-    def _sweep(self) -> None:
-        """Let those that were dropped be concerned no more, all at once."""
-        gone, concerned = self._unswept, self.concerned
-        self._unswept = {}
-        self._seen.clear()
-        # Who shared counters before shares them from now on.
-        swept: dict[Concerned, Concerned] = {}
-        before, self.concerned = concerned, {}
-        for label_set, known in before.items():
-            left = swept.get(known)
-            if left is None:
-                left = swept[known] = Concerned([c for c in known if c not in gone])
-            if left:
-                self.concerned[label_set] = left
-
-    def _concern(self, picked: Mask, counter: Counter) -> None:
-        """Let some label sets concern one counter more."""
-        self._seen.clear()
-        concerned = self.concerned
-        # Who shared counters before shares them from now on.
-        shared: dict[Concerned, Concerned] = {}
-        for label_set in np.flatnonzero(picked).tolist():
-            known = concerned.get(label_set, _NOBODY)
-            found = shared.get(known)
-            if found is None:
-                found = shared[known] = Concerned((*known, counter))
-            concerned[label_set] = found
 
     def _sets_picked(self, counted: Matching) -> Mask:
         picked = self._label_sets.match(None, ())
@@ -381,16 +373,33 @@ class Counters:
             mask &= ~self._placed("terminating")
         return np.bincount(self._placed("row")[mask], minlength=self.labels.capacity)
 
-    def _count_holding(self, counter: Counter, counted: Holding) -> None:
-        """Count the pods that hold certain terms, and know how much further ones will count."""
-        times = self._held_terms.times(counted.picked, counted.group)
-        found = times.take(self._placed("holder"))
+    def _count_anew(self, counter: Counter) -> None:
+        """Count for a counter that is not told, and find out how much further pods will count."""
+        counted = counter.counted
+        if isinstance(counted, Holding):
+            times = self._held_terms.times(counted.picked, counted.group)
+            found = times.take(self._placed("holder"))
+        else:
+            times = np.repeat(self._weights(counted), 2)
+            if not counter.counts_terminating:
+                times[1::2] = 0
+            found = times.take(2 * self._placed("label_set") + self._placed("terminating"))
         rows = np.flatnonzero(found)
         # In floating point, which is exact for as many pods as there can be.
         counts = np.bincount(self._placed("row")[rows], found[rows], self.labels.capacity)
         counter.fill(counts.astype(np.int64))
-        counter.times, counter.cursor = times, self._held_log.position
+        log = self.held_log if counter.notes is None else counter.notes
+        counter.times, counter.cursor = times, log.position
         counter.forget_few()
+
+    def _weights(self, counted: Matching | Weighing) -> Counts:
+        """Return, for each label set, how much a pod counts."""
+        if isinstance(counted, Matching):
+            return self._sets_picked(counted).astype(np.int64)
+        found = np.zeros(len(self._label_sets), dtype=np.int64)
+        for (namespaces, requirements), weight in counted.selections:
+            found += weight * self._label_sets.match(namespaces, requirements)
+        return found
 
     def _move(self, key: str, row: int, before: int, after: int) -> None:
         for counter in self._followers.get(key, ()):
@@ -407,34 +416,6 @@ class Counters:
             self._measure(counter)
 
 
-def _doors(counted: Matching) -> list[_Door]:
-    """Return the doors of a counter: one, or none where it can't pick anything."""
-    space: str | None = None
-    pair: tuple[str, str] | None = None
-    for namespaces, requirements in counted.selections:
-        if requirements is None or namespaces == ():
-            return []
-        if namespaces is not None and len(namespaces) == 1:
-            space = space or namespaces[0]
-        for requirement in requirements:
-            if requirement.operator == IN and len(requirement.values) == 1:
-                pair = pair or (requirement.key, requirement.values[0])
-    return [(space, pair)]
-
-
-def _keys(counted: Matching) -> dict[str, None]:
-    """Return the keys of the labels that a counter looks at."""
-    return {
-        requirement.key: None
-        for _, requirements in counted.selections
-        for requirement in requirements or ()
-    }
-
-
-def _take_out(where: dict[_Key, dict[Counter, _Value]], key: _Key, counter: Counter) -> None:
-    """Take a counter out of an index; a place without counters goes."""
-    here = where.get(key)
-    if here is not None and counter in here:
-        del here[counter]
-        if not here:
-            del where[key]
+def _breadth(counted: Counted) -> int:
+    """Return how much dearer than mostly it is for a counter to find out which pods it counts."""
+    return 1 + len(counted.selections) // 8 if isinstance(counted, Weighing) else 1

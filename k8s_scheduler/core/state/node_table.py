@@ -30,6 +30,7 @@ from k8s_scheduler.core.state.interning import Interner, Value
 from k8s_scheduler.core.state.label_numbers import LabelNumbers
 from k8s_scheduler.core.state.labels import LabelColumns
 from k8s_scheduler.core.state.ports import PortIndex
+from k8s_scheduler.lib.hollow import compact
 
 Rows = npt.NDArray[np.int64]
 
@@ -114,6 +115,8 @@ class NodeTable:
             change |= Change.NODE_LABEL
         if known is None or change & Change.NODE_LABEL:
             self.labels.put(row, node.metadata.labels)
+        else:
+            self.labels.renew(row, node.metadata.labels)
         self.images.put(row, node.status.images)
         if change:
             self._log.note(row, change)
@@ -124,6 +127,7 @@ class NodeTable:
         row = self._rows.get(name)
         if row is None or self._nodes.pop(row, None) is None:
             return
+        self._nodes = compact(self._nodes)
         self._forget_who_is_present()
         self.amounts.offer(row, {})
         self._columns["unschedulable"][row] = False
@@ -157,6 +161,7 @@ class NodeTable:
         if name is None or row in self._nodes or self.amounts.pod_count(row):
             return
         del self._rows[name]
+        self._rows = compact(self._rows)
         self._names[row] = None
         heapq.heappush(self._free, row)
 

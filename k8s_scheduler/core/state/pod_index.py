@@ -5,7 +5,7 @@ pass over whole arrays without holes. A pod's record says where in the columns i
 but the index reads that. What was counted once is kept up to date (`counters`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +16,7 @@ from k8s_scheduler.api.ports import HostPort
 from k8s_scheduler.api.resources import Requests
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
+from k8s_scheduler.core.state.crowd import Crowd
 from k8s_scheduler.core.state.held_terms import NO_TERMS, HeldTerms
 from k8s_scheduler.core.state.label_sets import LabelSets
 from k8s_scheduler.core.state.labels import LabelColumns
@@ -90,7 +91,7 @@ class PodIndex:
         leaving[position] = terminating
         priorities[position] = priority
         counters = self.counters
-        if holder != NO_TERMS or terminating:
+        if holder != NO_TERMS or terminating or counters.readers:
             counters.count(row, label_set, holder, terminating, 1)
         else:
             # It counts for whoever picks its labels, as for most pods.
@@ -114,8 +115,9 @@ class PodIndex:
             last = len(self._placed)
             for cells in self._cells:
                 cells[position] = cells[last]
-        if holder != NO_TERMS or label_set in self.counters.concerned:
-            self.counters.count(row, label_set, holder, terminating, -1)
+        counters = self.counters
+        if holder != NO_TERMS or counters.readers or label_set in counters.concerned:
+            counters.count(row, label_set, holder, terminating, -1)
         self.label_sets.release(label_set)
         self.held_terms.release(holder)
         capacity = self._columns.capacity
@@ -145,6 +147,7 @@ class PodIndex:
         if (
             holder != released
             or terminating != was_leaving
+            or (label_set != former and self.counters.readers)
             # Those that concern the same counters share one tuple: most labels mean nothing.
             or concerned.get(label_set) is not concerned.get(former)
         ):
@@ -155,6 +158,19 @@ class PodIndex:
         self.label_sets.release(former)
         if released != NO_TERMS:
             self.held_terms.release(released)
+
+    def crowd(self, pods: Sequence[Placed]) -> Crowd:
+        """Return some of the pods as counters see them, in this order."""
+        positions = np.array([placed.position for placed in pods], dtype=np.int64)
+        label_sets, holders, terminating = [
+            self._columns[name].take(positions) for name in ("label_set", "holder", "terminating")
+        ]
+        return Crowd(
+            label_sets=label_sets,
+            holders=holders,
+            terminating=terminating,
+            amounts=self.counters.amounts,
+        )
 
     def has_lesser(self, priority: int) -> bool:
         """Return whether any pod is less important than that."""

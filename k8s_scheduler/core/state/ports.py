@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from k8s_scheduler.api.ports import HostPort
 from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.lib.hollow import compact
 
 _NOBODY: Mapping[NodeRow, Mapping[str, int]] = {}
 
@@ -33,6 +34,7 @@ class PortIndex:
                     del rows[row]
                     if not rows:
                         del self._users[port.protocol, port.port]
+        self._users = compact(self._users)
 
     def users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
         """Return row -> address -> count for one port."""

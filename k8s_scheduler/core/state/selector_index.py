@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.label_selectors import EXISTS, IN, NOT_IN, Requirement, Requirements
+from k8s_scheduler.lib.hollow import compact
 
 Numbers = npt.NDArray[np.int64]
 _Key = TypeVar("_Key", bound=Hashable)
@@ -44,6 +45,7 @@ class Differences:
     def drop(self, place: int) -> None:
         """Forget a place, if it is known."""
         if self._by_place.pop(place, None) is not None:
+            self._by_place = compact(self._by_place)
             self._arrays = None
 
     @property
@@ -104,6 +106,7 @@ class SelectorIndex:
                 asked.pop(place, None)
                 if not asked:
                     del self._long[key]
+        self._by_key, self._by_pair = compact(self._by_key), compact(self._by_pair)
 
     def unmet(self, labels: Mapping[str, str], size: int) -> Numbers:
         """Return how many requirements of each of so many selectors the labels do not meet."""

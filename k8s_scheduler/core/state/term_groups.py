@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.core.state.picked_terms import Group, Purpose
+from k8s_scheduler.lib.hollow import compact
+from k8s_scheduler.lib.seats import Seats
 
 Numbers = npt.NDArray[np.int64]
 _FIRST_CAPACITY: Final = 16
@@ -23,9 +25,10 @@ class TermGroups:
         """Know from `has_key` whether some node has a label with a key."""
         self._has_key = has_key
         self._ids: dict[Group, int] = {}
-        self._groups: list[Group] = []
+        # By id; None where there is no group.
+        self._groups: list[Group | None] = []
         self._uses: list[int] = []
-        self._free: list[int] = []
+        self._seats = Seats()
         self._is_seen = np.zeros(_FIRST_CAPACITY, dtype=np.bool_)
 
     def acquire(self, group: Group) -> int:
@@ -34,11 +37,10 @@ class TermGroups:
         if found is not None:
             self._uses[found] += 1
             return found
-        if self._free:
-            found = self._free.pop()
+        found = self._seats.take()
+        if found < len(self._groups):
             self._groups[found], self._uses[found] = group, 1
         else:
-            found = len(self._groups)
             self._groups.append(group)
             self._uses.append(1)
             if found >= len(self._is_seen):
@@ -50,9 +52,16 @@ class TermGroups:
     def release(self, group_id: int) -> None:
         """Count one term less."""
         self._uses[group_id] -= 1
-        if not self._uses[group_id]:
-            del self._ids[self._groups[group_id]]
-            self._free.append(group_id)
+        group = self._groups[group_id]
+        if self._uses[group_id] or group is None:
+            return
+        del self._ids[group]
+        self._ids = compact(self._ids)
+        # The key is a pod's, and as long as it likes.
+        self._groups[group_id] = None
+        self._seats.leave(group_id)
+        size = len(self._seats)
+        del self._groups[size:], self._uses[size:]
 
     def id_of(self, group: Group) -> int | None:
         """Return the id of a group that terms are in."""
@@ -69,4 +78,5 @@ class TermGroups:
         """Return those of some groups, each once, whose key was seen on a node."""
         seen = group_ids[self._is_seen.take(group_ids)]
         found = np.flatnonzero(np.bincount(seen)).tolist()
-        return [self._groups[group_id] for group_id in found]
+        groups = [self._groups[group_id] for group_id in found]
+        return [group for group in groups if group is not None]

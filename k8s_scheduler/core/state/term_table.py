@@ -16,6 +16,7 @@ from k8s_scheduler.core.state.picked_terms import Group, Purpose
 from k8s_scheduler.core.state.pod_terms import PodTerm, TermKind
 from k8s_scheduler.core.state.selector_index import Differences, SelectorIndex
 from k8s_scheduler.core.state.term_groups import TermGroups
+from k8s_scheduler.lib.hollow import compact
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
@@ -81,6 +82,7 @@ class TermTable:
         self.group_at[place] = _NO_GROUP
         for requirement in term.labels or ():
             _count(self.label_keys, requirement.key, -1)
+        self.label_keys = compact(self.label_keys)
         self._by_labels.drop(place, term.labels)
         self._by_namespace_labels.drop(place, term.namespace_labels)
         for namespace in dict.fromkeys(term.namespaces):
@@ -88,6 +90,7 @@ class TermTable:
             listed.drop(place)
             if not listed:
                 del self._by_namespace[namespace]
+        self._by_namespace = compact(self._by_namespace)
 
     def tidy(self, moved: Callable[[Numbers], None]) -> None:
         """Give back empty places, if they are many; `moved` is given what places have become."""

@@ -10,6 +10,7 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.volumes import Volume
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
+from k8s_scheduler.lib.hollow import compact
 
 _NOBODY: Mapping[PodUid, "VolumeUser"] = {}
 _NOWHERE: Mapping[NodeRow, int] = {}
@@ -82,6 +83,7 @@ class VolumeUsers:
                 del rows[row]
                 if not rows:
                     del self._claims[key]
+        self._claims = compact(self._claims)
 
     def on(self, row: NodeRow) -> Mapping[PodUid, VolumeUser]:
         """Return the users on a row."""

@@ -115,7 +115,10 @@ class Street:
         return best
 
     async def _weigh(self, found: Figures, case: Case) -> None:
+        """See what the process takes that it did not take before there were any cases."""
         allowed = MEMORY_SHARE * self._all_bytes
+        # What pods of others leave behind in the world beside is of no case.
+        await self._control.tidy()
         for _ in range(3):
             await self.world.tidy()
             left = bytes_in_use() - case.nbytes - self._bytes
@@ -125,6 +128,9 @@ class Street:
         if left > allowed:
             what = f"{left / 1024:.0f} KiB of {self._all_bytes / 1024:.0f}"
             found.problems.append(f"memory after it is gone: {what} more than before")
+        # The next case begins as this one did: what others have here is known in both worlds.
+        for world in (self._control, self.world):
+            await world.neighbours()
 
 
 async def placed_wrong(world: SharedWorld) -> str:

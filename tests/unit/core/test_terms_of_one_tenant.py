@@ -16,10 +16,11 @@ import pytest
 
 from k8s_scheduler.api.label_selectors import pairs_of
 from k8s_scheduler.api.meta import NodeName, PodUid
-from k8s_scheduler.core.messages.incoming import NodeChanged, PodChanged, Schedule
+from k8s_scheduler.core.messages.incoming import NodeChanged, PodChanged, Schedule, Tick
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.concerned import ConcernIndex
 from k8s_scheduler.core.state.counters import Holding, Matching
 from k8s_scheduler.core.state.live_counters import Counters
 from k8s_scheduler.core.state.picked_terms import Purpose
@@ -237,6 +238,67 @@ def test_terms_of_a_pending_pod_make_no_pod_of_others_dearer_for_long():
         # Who is asked stays.
         assert everybody[0].by_row[0] == everybody[0].count_at(0) == count - number - 1
     assert [counter.is_live for counter in everybody] == [True, False]
+
+
+def avoiding_everybody(name: str, numbers: range, kind: str):
+    """Return a pod that waits: its terms pick the pods of all namespaces."""
+    pod = make_pod(name).namespace("greedy").request(cpu="1m")
+    terms = [
+        {
+            "topologyKey": HOST,
+            "labelSelector": {"matchExpressions": [{"key": f"k{n}", "operator": "DoesNotExist"}]},
+            **EVERYWHERE,
+        }
+        for n in numbers
+    ]
+    wishes = [{"weight": 1 + n % 100, "podAffinityTerm": t} for n, t in enumerate(terms)]
+    held = {REQUIRED: terms} if kind == "required" else {PREFERRED: wishes}
+    pod.raw["spec"]["affinity"] = {"podAntiAffinity": held}
+    return pod
+
+
+@pytest.mark.parametrize("kind", ["required", "preferred"])
+@pytest.mark.parametrize("each", [1, 100])
+def test_terms_of_pods_that_wait_make_no_pod_of_others_dearer(kind, each):
+    """However many there are, and however they are shared out."""
+    calls = []
+    for count in (0, 400):
+        cluster = Cluster(4)
+        for number in range(4):
+            cluster.put(of_others(f"placed{number}").on(f"n{number}"))
+        if kind == "preferred":
+            # They are placed, and their counters are asked for by one that is not.
+            cluster.put(avoiding_everybody("last", range(1), "required"))
+        for number in range(0, count, each):
+            cluster.put(avoiding_everybody(f"p{number}", range(number, number + each), kind))
+            cluster.core.handle(Schedule(0.0, 1))
+        seen = of_others("seen").on("n0")
+        calls.append(calls_of(lambda pod=seen, to=cluster: to.put(pod)))
+    assert calls[1] < calls[0] + 4 * ConcernIndex.TOLD
+
+
+def test_counters_that_nobody_tells_are_dropped_once_nobody_asks():
+    cluster = Cluster(4)
+    counters = cluster.core._cache.pods.counters
+    cluster.put(of_others("placed").on("n0"))
+    cluster.put(avoiding_everybody("p", range(200), "required"))
+    cluster.core.handle(Schedule(0.0, 1))
+    assert counters.readers == 1
+    cluster.drop("p")
+    cluster.put(of_others("next").on("n1"))
+    for second in range(40):
+        cluster.core.handle(Tick(float(second)))
+    assert counters.readers == 0
+
+
+def test_many_terms_of_one_pod_are_one_count():
+    cluster = Cluster(4)
+    counters = cluster.core._cache.pods.counters
+    before = len(counters)
+    cluster.put(of_others("placed").on("n0"))
+    cluster.put(avoiding_everybody("p", range(200), "required"))
+    cluster.core.handle(Schedule(0.0, 1))
+    assert len(counters) <= before + 2
 
 
 # Memory

@@ -18,6 +18,7 @@ from k8s_scheduler.core.framework.answers import Answers, Inquiry
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.runtime import Nominated, Runtime
+from k8s_scheduler.core.framework.shapes import LONGEST_BYTES
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
@@ -25,8 +26,8 @@ from k8s_scheduler.core.state.cache import Cache
 _KINS: Final = 64
 # As many that were seen once, or can't be kept, are remembered.
 _SEEN: Final = 4096
-# An entry of these: the key is a digest or shorter.
-_SEEN_BYTES: Final = 320
+# An entry of these at most.
+_SEEN_BYTES: Final = 256 + LONGEST_BYTES
 # Pods of kin that can't be kept come and go before it is tried again.
 _PATIENCE: Final = 256
 

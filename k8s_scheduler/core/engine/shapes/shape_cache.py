@@ -23,6 +23,7 @@ from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.runtime import Nominated, Runtime
+from k8s_scheduler.core.framework.shapes import LONGEST_BYTES
 from k8s_scheduler.core.framework.watch import Watch
 from k8s_scheduler.core.messages.incoming import LimitCaches
 from k8s_scheduler.core.messages.outgoing import Instruction
@@ -32,8 +33,8 @@ from k8s_scheduler.core.state.cache import Cache
 DEFAULT_BYTES: Final = 128 * 1024 * 1024
 # Specs that were seen once are remembered up to this number.
 _SEEN: Final = 4096
-# An entry of these: the key is a digest or shorter.
-_SEEN_BYTES: Final = 320
+# An entry of these at most.
+_SEEN_BYTES: Final = 256 + LONGEST_BYTES
 # Families without a kept shape are forgotten when there are so many.
 _FAMILIES: Final = 4096
 # Each time that so many more answers of a family were seen, it is measured.

@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from k8s_scheduler.core.framework.views import Counts, RowsView
+from k8s_scheduler.core.framework.views import Counts, Mask, RowsView
 from k8s_scheduler.core.state.counters import Counter
+from k8s_scheduler.core.state.crowd import Crowd
 
 # By topology key: who counts there, and how often each pod does.
 Counters: TypeAlias = Mapping[str, Mapping[Counter, int]]
@@ -61,6 +62,23 @@ class DomainCounts:
         here = self.changes.get(key, {})
         changed = {**here, domain: here.get(domain, 0) + difference}
         return DomainCounts(self.by_key, {**self.changes, key: changed})
+
+    def without(self, pods: Crowd, rows: RowsView) -> tuple["DomainCounts", Mask | None]:
+        """Return the counts without pods on the one row in view, and which of them count there.
+
+        None are all that count if there is no such pod.
+        """
+        left, counting = self, None
+        for key, counters in self.by_key.items():
+            if rows.own_domain(key) < 0:
+                continue
+            for counter, times in counters.items():
+                amounts = rows.counted_of(counter, key, pods)
+                total = times * int(amounts.sum())
+                if total:
+                    left = left.plus(key, rows, -total)
+                    counting = amounts > 0 if counting is None else counting | (amounts > 0)
+        return left, counting
 
     def is_empty(self, rows: RowsView) -> bool:
         """Return whether no domain there is counts anything."""

@@ -6,6 +6,7 @@ anti-affinity term picks; `refusing` the required anti-affinity terms of placed 
 newcomer. Terminating pods count like others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,8 +18,10 @@ from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
     Newcomer,
     Selection,
     counter_of,
+    counters_of,
     selections,
 )
+from k8s_scheduler.core.state.crowd import Crowd
 from k8s_scheduler.core.state.held_terms import TermKind
 from k8s_scheduler.core.state.picked_terms import Purpose
 
@@ -49,9 +52,7 @@ class RequiredTerm:
             anti_affinity,
             picks_itself=all(term.picks(pod) for term in affinity),
             near=_near(affinity, rows),
-            far=DomainCounts.of(
-                (term.topology_key, counter_of((term,), rows)) for term in anti_affinity
-            ),
+            far=DomainCounts.of((key, found) for key, found, _ in counters_of(anti_affinity, rows)),
             refusing=DomainCounts.of(newcomer.held_for(Purpose.REFUSING, rows)),
         )
 
@@ -98,7 +99,7 @@ class RequiredTerm:
         """Return where the pod would be near to a pod that avoids it; None if nowhere."""
         return _any_counted(self.refusing, rows)
 
-    # One pod more or less
+    # Pods more or less
 
     def with_pod(self, pod: PodView, rows: RowsView, sign: int) -> "RequiredTerm":
         """Return the counts with a pod more or less on the one row in view."""
@@ -112,6 +113,27 @@ class RequiredTerm:
         for term in self.anti_affinity:
             if term.picks(pod):
                 far = far.plus(term.topology_key, rows, sign)
+        return self._with(near, far, refusing)
+
+    def without(self, pods: Crowd, rows: RowsView) -> tuple["RequiredTerm", Sequence[int]]:
+        """Return the counts without pods on the one row in view, and who of them is in the way.
+
+        Where the pod may be, it avoids no pod of these domains and none avoids it. So one that it
+        avoids, or that avoids it, is in the way; and one more of those that it needs is not.
+        """
+        near, _ = self.near.without(pods, rows)
+        far, avoided = self.far.without(pods, rows)
+        refusing, avoiding = self.refusing.without(pods, rows)
+        found = avoided if avoiding is None else avoiding
+        if avoided is not None and avoiding is not None:
+            found = avoided | avoiding
+        in_the_way = () if found is None else np.flatnonzero(found).tolist()
+        return self._with(near, far, refusing), in_the_way
+
+    def _with(
+        self, near: DomainCounts, far: DomainCounts, refusing: DomainCounts
+    ) -> "RequiredTerm":
+        """Return the term with these counts; itself if they are its own."""
         if near is self.near and far is self.far and refusing is self.refusing:
             return self
         return replace(self, near=near, far=far, refusing=refusing)

@@ -8,14 +8,19 @@ namespace instead, and take a namespace that is not known for one without labels
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.label_selectors import EVERYTHING, NOTHING, Requirements, matches
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.views import RowsView
-from k8s_scheduler.core.state.counters import Counter, Holding, Matching
+from k8s_scheduler.core.state.counters import Counter, Holding, Matching, Weighing
 from k8s_scheduler.core.state.held_terms import PodTerm, TermKind
 from k8s_scheduler.core.state.picked_terms import PickedTerms, Purpose
+
+# Terms by one topology key that are counted each by itself.
+FEW_TERMS: Final = 2
+_REQUIRED: Final = (TermKind.REQUIRED_AFFINITY, TermKind.REQUIRED_ANTI_AFFINITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,8 @@ class Selection:
     # Sorted, each once.
     namespaces: tuple[str, ...] | None
     labels: Requirements | None
-    weight: int
+    # How much each of them counts: the weight of a term that is only preferred.
+    times: int = 1
 
     def picks(self, pod: PodView) -> bool:
         """Return whether a pod is picked."""
@@ -39,6 +45,24 @@ def counter_of(picked: tuple[Selection, ...], rows: RowsView) -> Counter:
     """Return what counts the placed pods that are picked by all; those on their way out, too."""
     selections = dict.fromkeys((term.namespaces, term.labels) for term in picked)
     return rows.counter(Matching(tuple(selections), with_terminating=True))
+
+
+def counters_of(terms: tuple[Selection, ...], rows: RowsView) -> Iterator[tuple[str, Counter, int]]:
+    """Yield (topology key, counter, how much one counts): the placed pods that each term picks.
+
+    Pods with few terms share counters with others. Many terms are counted together: one tenant may
+    have any number of them, and a counter for each would push out those of all others.
+    """
+    by_key: dict[str, list[Selection]] = {}
+    for term in terms:
+        by_key.setdefault(term.topology_key, []).append(term)
+    for key, here in by_key.items():
+        if len(here) > FEW_TERMS and all(term.times > 0 for term in here):
+            selected = [((term.namespaces, term.labels), term.times) for term in here]
+            yield key, rows.counter(Weighing(tuple(selected))), 1
+            continue
+        for term in here:
+            yield key, counter_of((term,), rows), term.times
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +102,12 @@ class Newcomer:
 def selections(terms: tuple[PodTerm, ...], kind: TermKind, rows: RowsView) -> tuple[Selection, ...]:
     """Return what the newcomer's terms of one kind pick."""
     return tuple(
-        Selection(term.topology_key, _namespaces_of(term, rows), term.labels, term.weight)
+        Selection(
+            term.topology_key,
+            _namespaces_of(term, rows),
+            term.labels,
+            times=1 if kind in _REQUIRED else term.weight,
+        )
         for term in terms
         if term.kind is kind
     )

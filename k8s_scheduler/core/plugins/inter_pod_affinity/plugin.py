@@ -11,7 +11,7 @@ Score: see `scoring`. Ties are left to the engine.
 merged them into the label selector when the pod was created.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from k8s_scheduler.api.kinds import Kind
@@ -30,6 +30,7 @@ from k8s_scheduler.core.plugins.inter_pod_affinity.scoring import (
     scaled_between_extremes,
     wishes,
 )
+from k8s_scheduler.core.state.crowd import Crowd
 
 TOO_FAR = Reason(
     code="InterPodAffinity/Affinity",
@@ -84,6 +85,12 @@ class InterPodAffinity:
     def remove_pod(self, term: RequiredTerm, pod: PodView, rows: RowsView) -> RequiredTerm:
         """Count a pod less."""
         return term.with_pod(pod, rows, -1)
+
+    def remove_pods(
+        self, term: RequiredTerm, pods: Crowd, rows: RowsView
+    ) -> tuple[RequiredTerm, Sequence[int]]:
+        """Count pods less; those are in the way that the pod avoids, or that avoid it."""
+        return term.without(pods, rows)
 
     def filter(self, term: RequiredTerm, rows: RowsView) -> Codes:
         """Reject by the first rule that is broken."""

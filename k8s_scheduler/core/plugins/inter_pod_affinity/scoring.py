@@ -17,7 +17,7 @@ from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.views import FEW, RowsView, Scores, extremes
 from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
     Newcomer,
-    counter_of,
+    counters_of,
     selections,
 )
 from k8s_scheduler.core.state.counters import Counter
@@ -59,8 +59,8 @@ def concern_anybody(found: tuple[Wish, ...], rows: RowsView) -> bool:
 def _wishes_of_newcomer(pod: PodView, rows: RowsView) -> Iterator[Wish]:
     terms = pod.terms
     for kind, sign in _SIGNS.items():
-        for wish in selections(terms, kind, rows):
-            yield Wish(wish.topology_key, counter_of((wish,), rows), sign * wish.weight)
+        for key, counter, times in counters_of(selections(terms, kind, rows), rows):
+            yield Wish(key, counter, sign * times)
 
 
 def _wishes_of_placed(

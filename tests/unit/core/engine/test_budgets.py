@@ -1,5 +1,8 @@
 """Disruption budgets: whose leaving they forbid."""
 
+import random
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -109,6 +112,19 @@ def test_other_budgets_of_a_namespace_are_read_when_they_have_changed():
     assert budgets.divide(pods, listing([budget(0)])) == (pods, [])
 
 
+def test_budgets_are_not_held_once_nobody_asks():
+    budgets, listed = Budgets(), listing([budget(1)])
+    budgets.divide([placed("a", app="x")], listed)
+    known = budgets._known["default"]
+    for _ in range(10):
+        budgets.tidy()
+    budgets.divide([placed("a", app="x")], listed)
+    assert budgets._known["default"] is known
+    for _ in range(20):
+        budgets.tidy()
+    assert not budgets._known
+
+
 def test_budgets_of_other_namespaces_and_labels_are_not_looked_at(monkeypatch):
     looked = []
     monkeypatch.setattr(victims, "matches", lambda *args: looked.append(args) or True)
@@ -135,3 +151,31 @@ def test_budgets_found_by_different_labels_count_in_the_order_of_their_names():
     pods = [placed("a", **both), placed("b", app="x"), placed("c", app="x")]
     assert forbidden([first, second], *pods) == ["a", "c"]
     assert forbidden([second, first], *pods) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_budgets_that_are_asked_at_once_say_what_each_says(seed, monkeypatch):
+    rng = random.Random(seed)
+    some = [
+        budget(
+            rng.randint(0, 4),
+            {"matchExpressions": [random_requirement(rng) for _ in range(rng.randint(0, 2))]},
+            disrupted=rng.sample(["p0", "p1"], rng.randint(0, 1)),
+        )
+        for _ in range(rng.randint(1, 12))
+    ]
+    pods = [
+        placed(f"p{n}", **{f"k{rng.randint(0, 3)}": rng.choice("vw") for _ in range(n % 3)})
+        for n in range(8)
+    ]
+    one_by_one = forbidden(some, *pods)
+    monkeypatch.setattr(victims, "_FEW", 0)
+    assert forbidden(some, *pods) == one_by_one
+
+
+def random_requirement(rng: random.Random) -> dict[str, Any]:
+    operator = rng.choice(["In", "NotIn", "Exists", "DoesNotExist", "DoesNotExist"])
+    found: dict[str, Any] = {"key": f"k{rng.randint(0, 3)}", "operator": operator}
+    if operator in ("In", "NotIn"):
+        found["values"] = rng.sample(["v", "w"], 2 if operator == "In" else 1)
+    return found

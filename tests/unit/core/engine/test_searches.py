@@ -44,11 +44,11 @@ class TestSteps:
         assert s.tried_nodes == 4 * 60
 
     def test_the_price_of_a_node_grows_with_its_pods_and_terms(self):
-        plain = work.Price(hungry().obj(), counting=0)
+        plain = work.Price(hungry().obj(), counting=0, one_by_one=0)
         picky = hungry()
         for i in range(8):
             away(picky, key="host", app=f"boss{i}")
-        counting = work.Price(picky.obj(), counting=1)
+        counting = work.Price(picky.obj(), counting=1, one_by_one=1)
         assert plain.take_away(1, 0) < plain.take_away(100, 0)
         assert 4 * plain.take_away(20, 0) < counting.take_away(20, 0)
         assert counting.take_away(20, 0) < counting.take_away(20, 2000)

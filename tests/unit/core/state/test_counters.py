@@ -5,6 +5,7 @@ import pytest
 from k8s_scheduler.api.label_selectors import pairs_of
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.concerned import ConcernIndex
 from k8s_scheduler.core.state.counters import Counter, Matching
 from k8s_scheduler.core.state.live_counters import Counters
 from tests.builders import make_node, make_pod
@@ -219,7 +220,7 @@ def test_a_counter_that_looks_at_another_label_tells_sets_apart(monkeypatch):
 
 
 def test_few_looks_of_label_sets_are_remembered(monkeypatch):
-    monkeypatch.setattr(Counters, "SEEN", 2)
+    monkeypatch.setattr(ConcernIndex, "SEEN", 2)
     bench = Bench()
     names = [f"a{number}" for number in range(5)]
     found = [bench.counters.get(apps(name)) for name in names]
@@ -227,4 +228,4 @@ def test_few_looks_of_label_sets_are_remembered(monkeypatch):
     for name in names:
         bench.place(name, "n0", app=name)
     assert [counter.by_row[0] for counter in found] == [1] * 5
-    assert len(bench.counters._seen) <= 2
+    assert len(bench.counters._index._seen) <= 2
