@@ -19,17 +19,20 @@ from k8s_scheduler import __version__
 from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.resources import REMEMBERED
 from k8s_scheduler.app.changes import reads_the_same
 from k8s_scheduler.app.collecting import keep_what_is_here, watched_collector
 from k8s_scheduler.app.event_loop import new_event_loop
 from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.lifecycle import refuse, stop_signal
+from k8s_scheduler.app.memory import CacheSize, MemoryWatch
 from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.shadow_ending import hand_over
 from k8s_scheduler.app.shadow_options import ShadowOptions
 from k8s_scheduler.app.watchdog import watch_loop
 from k8s_scheduler.console.certificates import CertificateError
 from k8s_scheduler.console.server import no_configuration
+from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
 from k8s_scheduler.core.framework.profile import ProfileError
 from k8s_scheduler.core.messages.outgoing import Log
 from k8s_scheduler.core.scheduler import Scheduler, Setup
@@ -65,6 +68,7 @@ class ShadowGraph:
     pods: Informer[Pod]
     clock: SteadyClock
     meter: SliceMeter
+    memory: MemoryWatch
     # As a daemon that runs alone.
     elector: None = None
 
@@ -143,7 +147,14 @@ def wire_shadow(options: ShadowOptions, transport: Transport, metrics: Metrics) 
         informer = Informer(transport, OTHERS[kind], metrics=metrics.kube, meter=meter)
         informer.add_handler(functools.partial(_object_changed, follower, clock, kind))
         others.append(informer)
-    return ShadowGraph(follower, report, nodes, tuple(others), pods, clock, meter)
+    memory = MemoryWatch(
+        options.run.memory_limit_bytes,
+        budget_bytes=DEFAULT_BYTES,
+        set_budget=lambda max_bytes: follower.limit_caches(max_bytes, now=clock()),
+        sizes=lambda: {"requests": CacheSize(REMEMBERED.nbytes, REMEMBERED.dropped)},
+        metrics=metrics.scheduler,
+    )
+    return ShadowGraph(follower, report, nodes, tuple(others), pods, clock, meter, memory)
 
 
 def _object_changed(
@@ -172,6 +183,7 @@ class Shadow:
     async def run(self, stop: asyncio.Event) -> int:
         """Run until stopped, done or broken."""
         self._tasks.start("watchdog", watch_loop(self._options.run.hang_seconds))
+        self._tasks.start("memory", self._graph.memory.run())
         self._tasks.start("following", self._follow())
         ends: list[asyncio.Future[Any]] = [
             asyncio.ensure_future(stop.wait()),

@@ -14,7 +14,6 @@ from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.field_errors import ConfigurationError
 from k8s_scheduler.app.configuration import log_warnings
 from k8s_scheduler.app.exit_codes import ExitCode
-from k8s_scheduler.app.memory import default_limit_bytes
 from k8s_scheduler.app.options import (
     DEFAULT_RECORD_MAX_BYTES,
     ConfigurationFlags,
@@ -22,8 +21,9 @@ from k8s_scheduler.app.options import (
     RunOptions,
 )
 from k8s_scheduler.cli.access_flags import take_access
-from k8s_scheduler.cli.flags import ByteSize, ConfigMapReference, GoDuration, Share
+from k8s_scheduler.cli.flags import ConfigMapReference, GoDuration, Share
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
+from k8s_scheduler.cli.memory_flags import memory_options, take_memory_limit
 from k8s_scheduler.cli.refused_flags import KubeSchedulerCommand
 from k8s_scheduler.cli.serving_flags import (
     check_serving,
@@ -115,14 +115,7 @@ _SHORTEST_HANG_SECONDS = 1
     show_default=True,
     help="A process whose event loop stands still for so long writes its stacks and ends; 0 never.",
 )
-@click.option(
-    "--memory-limit",
-    "memory_limit_bytes",
-    type=ByteSize(),
-    default=None,
-    show_default="80% of the cgroup's limit",
-    help="Memory below which caches shrink, such as 3Gi; 0 for no limit.",
-)
+@memory_options
 @click.option("--record", "record_file", type=_FILE, help="Record every input of the core here.")
 @click.option(
     "--record-max-bytes",
@@ -157,8 +150,7 @@ def run(**parameters: Any) -> None:
     tls = take_tls(parameters)
     logs.configure(parameters["logging_format"], parameters["verbosity"])
     log_unserved(click.get_current_context())
-    if parameters["memory_limit_bytes"] is None:
-        parameters["memory_limit_bytes"] = default_limit_bytes()
+    memory_limit_bytes = take_memory_limit(parameters)
     start = _start(flags)
     log_warnings(start.configuration, flags)
     options = RunOptions(
@@ -166,6 +158,7 @@ def run(**parameters: Any) -> None:
         configuration_flags=flags,
         access=access,
         tls=tls,
+        memory_limit_bytes=memory_limit_bytes,
         configuration_text=start.text,
         configuration_refused=start.refused,
         **parameters,

@@ -19,6 +19,7 @@ from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
 from k8s_scheduler.app.shadow_options import ShadowOptions, UnknownProfileError, following_profiles
 from k8s_scheduler.cli.access_flags import take_access
 from k8s_scheduler.cli.flags import GoDuration, Share
+from k8s_scheduler.cli.memory_flags import memory_options, take_memory_limit
 from k8s_scheduler.cli.serving_flags import (
     check_serving,
     log_unserved,
@@ -88,6 +89,7 @@ _FILE = click.Path(path_type=Path)
     show_default=True,
     help="Time between two lines in the log.",
 )
+@memory_options
 @serving_options
 def shadow(**parameters: Any) -> None:
     """Judge another scheduler's bindings as they happen; bind nothing.
@@ -125,6 +127,7 @@ def shadow(**parameters: Any) -> None:
         configuration_flags=flags,
         access=access,
         tls=tls,
+        memory_limit_bytes=take_memory_limit(parameters),
         **{name: parameters.pop(name) for name in common},
     )
     from k8s_scheduler.app.shadow import run as run_shadow  # noqa: PLC0415  --help stays quick

@@ -7,6 +7,7 @@ is known too: that is where the decisions are that were made before and seen aft
 can write: the core is never asked to schedule, and what it returns is at most logged.
 """
 
+import itertools
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +20,7 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.engine.limiting import OverLimitError
 from k8s_scheduler.core.framework.plugin_errors import PluginError
-from k8s_scheduler.core.messages.incoming import Message
+from k8s_scheduler.core.messages.incoming import LimitCaches, Message
 from k8s_scheduler.core.messages.outgoing import Log
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.simulate.shadowing.changes import (
@@ -42,6 +43,9 @@ from k8s_scheduler.simulate.shadowing.unplaced import Unplaced, failed_to_place
 
 _WHOLE = 1 << 32
 _MOST_TEXTS = 8
+# Changes that are held back at most before bindings are no longer judged: telling the core of a
+# change takes a fraction of what judging does, so the queue becomes shorter from there on.
+MOST_AHEAD = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,10 @@ class Follower:
         while self._ahead:
             self._apply(self._ahead.popleft())
 
+    def limit_caches(self, max_bytes: int, *, now: float) -> None:
+        """Let the core take no more memory than this for what only saves work."""
+        self._tell(LimitCaches(now, max_bytes))
+
     def look_at_unplaced(self, now: float) -> None:
         """Ask again about some pods that nobody has placed so far."""
         self._unplaced.look(now)
@@ -178,7 +186,11 @@ class Follower:
         if not self._is_sampled(binding.uid):
             self._report.skipped(binding.pod.spec.scheduler_name)
             return
-        near = [s for s in self._ahead if s.at <= seen.at + self._options.latency_seconds]
+        if len(self._ahead) > MOST_AHEAD:
+            self._report.behind(binding.pod.spec.scheduler_name)
+            return
+        until = seen.at + self._options.latency_seconds
+        near = list(itertools.takewhile(lambda s: s.at <= until, self._ahead))
         try:
             finding = self._find(seen, binding, near)
         except (PluginError, QuantityError, OverLimitError) as error:

@@ -46,6 +46,7 @@ class ProfileReport(msgspec.Struct, frozen=True, rename="camel"):
     ties: int
     with_claims: int
     skipped: int
+    behind: int
     unseen: int
     regret: Regret
     regret_counts: dict[str, int]
@@ -91,6 +92,7 @@ class _Tally:
     ties: int = 0
     with_claims: int = 0
     skipped: int = 0
+    behind: int = 0
     unseen: int = 0
     not_placed: int = 0
     could_be_placed: int = 0
@@ -134,6 +136,10 @@ class Report:
     def skipped(self, profile: str) -> None:
         """Count a binding that the sample leaves out."""
         self._tallies[profile].skipped += 1
+
+    def behind(self, profile: str) -> None:
+        """Count a binding that is not judged because changes come faster than they are judged."""
+        self._tallies[profile].behind += 1
 
     def unseen(self, profile: str) -> None:
         """Count a binding of a pod that was never seen without a node."""
@@ -211,7 +217,7 @@ def case_of(finding: Finding) -> Case:
 def _profile_report(tally: _Tally) -> ProfileReport:
     judged = tally.results.total()
     return ProfileReport(
-        bindings=judged + tally.skipped + tally.unseen,
+        bindings=judged + tally.skipped + tally.behind + tally.unseen,
         judged=judged,
         feasible=tally.feasible,
         agreed=sum(tally.results[result] for result in AGREES),
@@ -221,6 +227,7 @@ def _profile_report(tally: _Tally) -> ProfileReport:
         ties=tally.ties,
         with_claims=tally.with_claims,
         skipped=tally.skipped,
+        behind=tally.behind,
         unseen=tally.unseen,
         regret=_regret(tally.regrets),
         regret_counts={str(regret): n for regret, n in sorted(tally.regrets.items())},
@@ -251,6 +258,7 @@ _ROWS = (
     ("bindings seen", lambda p: p.bindings),
     ("  judged", lambda p: p.judged),
     ("  left out by --sample", lambda p: p.skipped),
+    ("  left out, too far behind", lambda p: p.behind),
     ("  pod never seen waiting", lambda p: p.unseen),
     ("feasible for us", lambda p: p.feasible),
     ("agreed", lambda p: p.agreed),

@@ -13,7 +13,9 @@ from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.shadow import Shadow, wire_shadow
 from k8s_scheduler.app.shadow_options import ShadowOptions
 from k8s_scheduler.core.builtins import known_plugins
+from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
 from k8s_scheduler.obs.metrics import Metrics
+from k8s_scheduler.simulate.shadowing.following import Follower
 from tests.fakes.api import FakeApi
 
 
@@ -59,6 +61,24 @@ async def test_one_that_followed_leaves_a_table_and_a_report(tmp_path, capfd):
     assert "default-scheduler" in told.out
     assert told.err == ""
     assert "default-scheduler" in json.loads(out.read_text())["profiles"]
+
+
+async def test_short_memory_makes_the_caches_of_its_core_smaller(monkeypatch):
+    told = []
+    monkeypatch.setattr(Follower, "limit_caches", lambda _, size, now: told.append(size))
+    configuration = default_configuration(known_plugins())
+    options = RunOptions(configuration=configuration, memory_limit_bytes=1)
+    asked = ShadowOptions(run=options, following=configuration.profiles)
+    graph = wire_shadow(asked, FakeApi(), Metrics())
+    graph.memory.look()
+    assert told == [DEFAULT_BYTES // 2]
+
+
+async def test_a_limit_of_caches_reaches_the_core():
+    shadow = shadow_of(FakeApi())
+    core = shadow._graph.follower._core
+    shadow._graph.follower.limit_caches(12345, now=1.0)
+    assert core._shapes._max_bytes == 12345
 
 
 async def test_one_that_never_followed_does_not_end_well(unreachable, capfd):

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from k8s_scheduler.api.config_load import load_configuration
 from k8s_scheduler.app import shadow
+from k8s_scheduler.app.memory import MemoryWatch
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.shadow_options import (
     ShadowOptions,
@@ -161,5 +162,5 @@ async def test_nothing_in_the_graph_can_write(tmp_path):
     graph = shadow.wire_shadow(options, FakeApi(), Metrics())
     parts = [getattr(graph, field.name) for field in dataclasses.fields(graph)]
     flat = [p for part in parts for p in (part if isinstance(part, tuple) else (part,))]
-    allowed = (Follower, Report, Informer, SteadyClock, SliceMeter)
+    allowed = (Follower, Report, Informer, SteadyClock, SliceMeter, MemoryWatch)
     assert [p for p in flat if p is not None and not isinstance(p, allowed)] == []

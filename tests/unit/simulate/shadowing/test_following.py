@@ -2,6 +2,7 @@
 
 import pytest
 
+from k8s_scheduler.simulate.shadowing import following
 from tests.builders import make_node, make_pod
 from tests.unit.simulate.shadowing.followed import NAME, Followed
 
@@ -190,6 +191,26 @@ def test_a_sample_leaves_bindings_out():
     cluster.bind("p", "a")
     told = cluster.told()
     assert (told.bindings, told.judged, told.skipped) == (1, 0, 1)
+
+
+def test_bindings_are_not_judged_while_too_many_changes_wait(monkeypatch):
+    monkeypatch.setattr(following, "MOST_AHEAD", 2)
+    cluster = two_nodes()
+    for name in ("p", "q"):
+        cluster.pod(make_pod(name).request(cpu="1").obj())
+    cluster.later(10)
+    for name in ("p", "q"):
+        cluster.bind(name, "a")
+    for number in range(3):
+        cluster.pod(make_pod(f"later-{number}").obj())
+        cluster.gone(f"later-{number}")
+    told = cluster.told()
+    assert (told.bindings, told.judged, told.behind) == (2, 0, 2)
+    cluster.pod(make_pod("r").request(cpu="1").obj())
+    cluster.later(10)
+    cluster.bind("r", "b")
+    told = cluster.told()
+    assert (told.bindings, told.judged, told.behind) == (3, 1, 2)
 
 
 def test_a_pod_that_was_never_seen_waiting_is_counted_and_not_judged():
