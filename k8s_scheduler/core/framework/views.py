@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.api.taints import Taint
+from k8s_scheduler.api.taints import TaintSet
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reads import NodeCount
 from k8s_scheduler.core.framework.reasons import Reason
@@ -281,7 +281,7 @@ class RowsView(VolumesView):
         self._check("images")
         return self._took_scalar(f"image/{name}", len(self._state.nodes.images.sizes(name)))
 
-    def taint_sets(self) -> Iterable[tuple[int, tuple[Taint, ...]]]:
+    def taint_sets(self) -> Iterable[tuple[int, TaintSet]]:
         """Return the (id, taints) pairs that the column `taint_set` refers to."""
         return self._sets("taint_set", self._state.nodes.taint_sets)
 
