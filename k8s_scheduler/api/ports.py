@@ -1,5 +1,6 @@
 """Host ports: which a pod asks for, and when two of them get in each other's way."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from k8s_scheduler.api.pod import Pod
@@ -19,6 +20,12 @@ class HostPort(NamedTuple):
         if (self.protocol, self.port) != (other.protocol, other.port):
             return False
         return self.ip == other.ip or ANY_ADDRESS in (self.ip, other.ip)
+
+    def is_taken(self, addresses: Collection[str]) -> bool:
+        """Return whether it can't be had where the same port is taken on these addresses."""
+        if self.ip == ANY_ADDRESS:
+            return bool(addresses)
+        return self.ip in addresses or ANY_ADDRESS in addresses
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:

@@ -1,6 +1,7 @@
 """Taints and tolerations: kube-scheduler's matching rules."""
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from k8s_scheduler.api.meta import Wire
 
@@ -45,6 +46,33 @@ class Toleration(Wire, frozen=True, gc=False):
         return self.operator == "Exists"
 
 
+class TaintSet(tuple[Taint, ...]):  # noqa: SLOT001  what is worked out has to be kept somewhere
+    """The taints of a node; nodes with equal ones share it, and what is known of it.
+
+    Every pod of a new shape asks of each set which of its taints it does not tolerate, and a node
+    may have hundreds: so hard and soft ones are told apart, and found by key, once.
+    """
+
+    @cached_property
+    def hard(self) -> tuple[Taint, ...]:
+        """Those that reject."""
+        return tuple(taint for taint in self if taint.is_hard)
+
+    @cached_property
+    def soft_count(self) -> int:
+        """How many only cost score."""
+        return sum(map(len, self.soft.values()))
+
+    @cached_property
+    def soft(self) -> dict[str, list[Taint]]:
+        """These, by key."""
+        found: dict[str, list[Taint]] = {}
+        for taint in self:
+            if taint.effect == PREFER_NO_SCHEDULE:
+                found.setdefault(taint.key, []).append(taint)
+        return found
+
+
 class Tolerations:
     """What a pod puts up with, sorted by key: a taint asks those alone that may cover it.
 
@@ -67,7 +95,19 @@ class Tolerations:
                 return True
         return False
 
+    def cover_hard(self, taints: TaintSet) -> bool:
+        """Return whether all hard taints of a set are covered."""
+        return all(map(self.cover, taints.hard))
 
-def tolerates_all(tolerations: Tolerations, taints: Iterable[Taint]) -> bool:
-    """Return whether every taint is covered by some toleration."""
-    return all(map(tolerations.cover, taints))
+    def uncovered_soft(self, taints: TaintSet) -> int:
+        """Return how many soft taints of a set are not covered."""
+        soft = taints.soft
+        if not soft:
+            return 0
+        own = self._by_key
+        if "" in own:
+            # It speaks of taints whatever their keys are.
+            return sum(not self.cover(taint) for here in soft.values() for taint in here)
+        shared = [key for key in own if key in soft] if len(own) < len(soft) else soft
+        covered = sum(self.cover(taint) for key in shared for taint in soft[key])
+        return taints.soft_count - covered

@@ -1,6 +1,7 @@
 """A little of `make fuzz`, and everything it ever found."""
 
 import asyncio
+import itertools
 import json
 from pathlib import Path
 
@@ -96,6 +97,19 @@ def test_pods_of_others_that_are_placed_wrong_are_noticed(monkeypatch):
     nowhere = Judgement(None, {}, (), {}, {}, None)
     monkeypatch.setattr(judging.Scheduler, "judge", lambda *_, **__: nowhere)
     assert "which must not take it" in asyncio.run(placements(3, range(1)))[1]
+
+
+def test_pods_of_others_that_preempt_are_placed_right():
+    """In case 272 a placed pod refuses all of `shop`: those who find no node send it away."""
+    assert set(asyncio.run(placements(401, [272], nodes=50))) == {""}
+
+
+def test_pods_of_others_that_preempt_although_there_is_room_are_noticed(monkeypatch):
+    everywhere = [f"node-{i}" for i in range(12)]
+    said = itertools.cycle((["elsewhere"], everywhere))
+    monkeypatch.setattr(judging.FreshCore, "judge", lambda *_: next(said))
+    monkeypatch.setattr(judging.FreshCore, "follow", lambda *_: (0, 1))
+    assert "elsewhere would take it as it is" in asyncio.run(placements(3, range(1)))[1]
 
 
 def test_objects_at_the_limits_are_as_large_as_the_api_takes_and_no_larger():

@@ -26,7 +26,7 @@ from k8s_scheduler.core.state.counters import Holding, Matching
 from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.held_terms import TermKind, terms_of
 from k8s_scheduler.core.state.picked_terms import Purpose
-from k8s_scheduler.core.state.volume_users import volume_user
+from k8s_scheduler.core.state.volume_user import volume_user
 from tests.builders import make_pod
 from tests.unit.core.state import random_pods
 from tests.unit.core.state.random_pods import (

@@ -11,6 +11,7 @@ from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.reads import Reads
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.counters import Counter
 from k8s_scheduler.core.state.delta import Delta
@@ -56,6 +57,7 @@ class ViewBase:
         "_multiplicity",
         "_plugin",
         "_reads",
+        "_row_keys",
         "_rows",
         "_settled",
         "_state",
@@ -92,6 +94,7 @@ class ViewBase:
         self._delta = delta
         # What does not change any more; None if anything may.
         self._settled: Settled | None = None
+        self._row_keys: dict[NodeRow, None] | None = None
         # All nodes in view, and no row without one: columns are shown as they are, uncopied.
         self._is_whole = rows is state.nodes.all_rows
 
@@ -213,6 +216,12 @@ class ViewBase:
             raise UndeclaredReadError(
                 f"plugin {self._plugin} reads {kind} objects without declaring it in depends_on"
             )
+
+    def _row_set(self) -> dict[NodeRow, None]:
+        """Return the rows in view, to find one among them at a glance."""
+        if self._row_keys is None:
+            self._row_keys = dict.fromkeys(self._rows.tolist())
+        return self._row_keys
 
     def _cut(self, column: AnyColumn) -> AnyColumn:
         """Return the part of a column that is in view; nobody can write to the state through it."""

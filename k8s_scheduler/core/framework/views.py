@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.meta import NodeName, PodUid
-from k8s_scheduler.api.taints import Taint
+from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.api.taints import TaintSet
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reads import NodeCount
 from k8s_scheduler.core.framework.reasons import Reason
@@ -27,9 +27,9 @@ from k8s_scheduler.core.framework.view_base import (
     Mask,
     Scores,
     UndeclaredReadError,
-    ViewBase,
     extremes,
 )
+from k8s_scheduler.core.framework.volumes_view import VolumesView
 from k8s_scheduler.core.state.amount_names import OFFERED_AND_TAKEN, Families, wrapped
 from k8s_scheduler.core.state.amounts import MANY
 from k8s_scheduler.core.state.changes import NodeRow
@@ -38,7 +38,6 @@ from k8s_scheduler.core.state.counters import Counted, Counter
 from k8s_scheduler.core.state.crowd import Crowd
 from k8s_scheduler.core.state.kept_amounts import Block, Work
 from k8s_scheduler.core.state.picked_terms import PickedTerms
-from k8s_scheduler.core.state.volume_users import VolumeUser
 
 __all__ = [
     "FEW",
@@ -52,7 +51,7 @@ __all__ = [
 ]
 
 
-class RowsView(ViewBase):
+class RowsView(VolumesView):
     """The declared columns of some rows, for one plugin."""
 
     __slots__ = ()
@@ -282,7 +281,7 @@ class RowsView(ViewBase):
         self._check("images")
         return self._took_scalar(f"image/{name}", len(self._state.nodes.images.sizes(name)))
 
-    def taint_sets(self) -> Iterable[tuple[int, tuple[Taint, ...]]]:
+    def taint_sets(self) -> Iterable[tuple[int, TaintSet]]:
         """Return the (id, taints) pairs that the column `taint_set` refers to."""
         return self._sets("taint_set", self._state.nodes.taint_sets)
 
@@ -318,7 +317,11 @@ class RowsView(ViewBase):
         users = self._state.nodes.ports.users(protocol, port)
         if self._is_whole or not users:
             return users
-        return {NodeRow(row): users[row] for row in self._rows.tolist() if row in users}
+        # Thousands of ports may be asked about, each with few users.
+        shown = self._row_set()
+        if len(users) < len(shown):
+            return {row: users[row] for row in users if row in shown}
+        return {row: users[row] for row in shown if row in users}
 
     def terms_picking(self, pod: PodView, namespace_labels: Mapping[str, str]) -> PickedTerms:
         """Return the terms of placed pods that pick a pod whose namespace has these labels."""
@@ -399,42 +402,6 @@ class RowsView(ViewBase):
         """Return a number to keep what was worked out from counts with; it changes if they do."""
         self._check_wide(counter, None)
         return counter.version
-
-    def volume_users(self, row: NodeRow) -> Mapping[PodUid, VolumeUser]:
-        """Return the pods on a row that use volumes."""
-        self._check("pods/volumes")
-        self._took_column("pods/volumes", wide=row not in self._rows)
-        if self._delta is not None and (users := self._delta.users_on(row)) is not None:
-            return users
-        return self._state.volumes.on(row)
-
-    def volume_users_by_row(self) -> Iterator[tuple[int, Mapping[PodUid, VolumeUser]]]:
-        """Yield (position in this view, users) of the rows with pods that use volumes."""
-        self._check("pods/volumes")
-        self._took_column("pods/volumes")
-        on = self._state.volumes.on if self._delta is None else self._delta.users_on
-        for position, row in enumerate(self._rows.tolist()):
-            if users := on(row):
-                yield position, users
-
-    def count_volumes(self) -> Counts:
-        """Return how many claims and disks the pods of each row use; a shared one counts often."""
-        self._check("pods/volumes")
-        self._took_column("pods/volumes")
-        if self._delta is None:
-            return self._cut(self._state.volumes.counts(self._state.nodes.row_count))
-        users_on = self._delta.users_on
-        users = [(users_on(row) or {}).values() for row in self._rows.tolist()]
-        return np.array([sum(len(u.volumes) for u in each) for each in users], dtype=np.int64)
-
-    def users_of_claim(self, namespace: str, claim: str) -> int:
-        """Return how many pods on nodes use a claim. A `Delta` does not show here."""
-        self._check("pods/volumes")
-        self._took_everywhere("pods/volumes")
-        self._took_everywhere("name")
-        users = self._state.volumes.rows_using(namespace, claim)
-        nodes = self._state.nodes
-        return sum(count for row, count in users.items() if nodes.node_at(row) is not None)
 
     # Other objects
 

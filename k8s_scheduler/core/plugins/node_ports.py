@@ -38,7 +38,8 @@ class NodePorts:
         taken: dict[NodeRow, int] = {}
         for wanted in term:
             for row, addresses in rows.port_users(wanted.protocol, wanted.port).items():
-                held = (HostPort(ip, wanted.protocol, wanted.port) for ip in addresses)
-                if any(wanted.conflicts(other) for other in held):
+                if row not in taken and wanted.is_taken(addresses):
                     taken[row] = 1
+            if len(taken) == len(rows):
+                break
         return rows.where(rows.spread_out(taken).astype(np.bool_), TAKEN, resolvable=True)

@@ -11,13 +11,7 @@ Distinct sets of taints are few, so each is judged once and the answer looked up
 
 from typing import ClassVar
 
-from k8s_scheduler.api.taints import (
-    PREFER_NO_SCHEDULE,
-    Taint,
-    Toleration,
-    Tolerations,
-    tolerates_all,
-)
+from k8s_scheduler.api.taints import PREFER_NO_SCHEDULE, Toleration, Tolerations
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import MAX_SCORE, Same
 from k8s_scheduler.core.framework.pod_view import PodView
@@ -48,7 +42,7 @@ class TaintToleration:
         by_set = {
             set_id: 1
             for set_id, taints in rows.taint_sets()
-            if taints and not tolerates_all(tolerations, (t for t in taints if t.is_hard))
+            if taints and not tolerations.cover_hard(taints)
         }
         if not by_set:
             return rows.passed()
@@ -58,22 +52,17 @@ class TaintToleration:
         """Take the tolerations that speak of soft taints; mostly there are no such taints."""
         term = tuple(t for t in pod.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
         tolerations = Tolerations(term)
-        if any(_untolerated(tolerations, taints) for _, taints in rows.taint_sets()):
+        if any(tolerations.uncovered_soft(taints) for _, taints in rows.taint_sets()):
             return term
         return Same(MAX_SCORE)
 
     def score(self, term: tuple[Toleration, ...], rows: RowsView) -> Scores:
         """Count untolerated soft taints."""
         tolerations = Tolerations(term)
-        by_set = {set_id: _untolerated(tolerations, taints) for set_id, taints in rows.taint_sets()}
+        uncovered = tolerations.uncovered_soft
+        by_set = {set_id: uncovered(taints) for set_id, taints in rows.taint_sets()}
         return rows.translate("taint_set", by_set)
 
     def normalize(self, scores: Scores) -> Scores:
         """Turn few into much."""
         return default_normalize(scores, reverse=True)
-
-
-def _untolerated(tolerations: Tolerations, taints: tuple[Taint, ...]) -> int:
-    return sum(
-        taint.effect == PREFER_NO_SCHEDULE and not tolerations.cover(taint) for taint in taints
-    )

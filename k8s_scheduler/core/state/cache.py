@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, is_terminating
@@ -98,8 +99,9 @@ class Cache:
         self.facts = FactLog()
         self.nodes = NodeTable(self.changes)
         self.pods = PodIndex(self.nodes.labels)
-        self.volumes = VolumeUsers()
         self.objects = ObjectStore(self.changes, self.facts)
+        self.objects.listen(self._object_changed)
+        self.volumes = VolumeUsers(self.objects)
         self.nominations = Nominations()
         self._pods: dict[PodUid, Placed] = {}
         # The same, in the order they came.
@@ -296,6 +298,14 @@ class Cache:
         """Return a row to try changes on."""
         return Delta(row, ports=self.nodes.ports, volumes=self.volumes)
 
+    def forget_attached(self) -> None:
+        """Let go of what is known of attached volumes, which only saves looking at claims again.
+
+        Changes of claims are not noted where nothing is known: evaluations have to look again.
+        """
+        for row in self.volumes.forget_attached():
+            self.facts.note(row, VOLUMES)
+
     @property
     def moment(self) -> tuple[int, int]:
         """Return a number for everything that judgements depend on: it never comes again."""
@@ -312,6 +322,11 @@ class Cache:
         return self._assumed_count
 
     # Moves
+
+    def _object_changed(self, kind: Kind, namespace: str, name: str) -> None:
+        """Note where another volume is attached now that a claim, a volume or a class changed."""
+        for row in self.volumes.object_changed(kind, namespace, name):
+            self.facts.note(row, VOLUMES)
 
     def _shared(self, requests: Requests) -> Requests:
         """Return equal requests that others have, or these."""
@@ -386,10 +401,12 @@ class Cache:
         if relabelled or _other_index_facts(before) != _other_index_facts(pod):
             facts = PODS
             self.pods.update(placed, pod)
-            if before.spec.volumes or pod.spec.volumes:
+            if before.spec.volumes != pod.spec.volumes:
                 self.volumes.remove(row, PodUid(pod.metadata.uid))
                 self.volumes.add(row, pod)
                 facts |= VOLUMES
+            elif pod.spec.volumes:
+                self.volumes.renew(row, pod)
             self.facts.note(row, facts)
         self._assumed_count -= placed.assumed
         placed.pod, placed.requests, placed.assumed = pod, requests, False

@@ -9,7 +9,7 @@ free, also where another pod on the node has the same one (which no scheduler le
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,11 @@ from k8s_scheduler.core.state.amount_names import (
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.ports import PortIndex
-from k8s_scheduler.core.state.volume_users import VolumeUser, VolumeUsers, volume_user
+from k8s_scheduler.core.state.volume_user import VolumeUser, volume_user
+from k8s_scheduler.core.state.volume_users import VolumeUsers
 
 Differences: TypeAlias = npt.NDArray[np.int64]
+_NO_ADDRESS: Final[Mapping[str, bool]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class Delta:
         self._volumes = volumes
         # What to add to columns, by their names.
         self.sums: dict[str, int] = {}
-        self._ports_held: dict[HostPort, bool] = {}
+        # By protocol and port: on which addresses it is taken, or is not any more.
+        self._ports_held: dict[tuple[str, int], dict[str, bool]] = {}
         self._users: dict[PodUid, VolumeUser] | None = None
 
     def add(self, placed: PlacedPod) -> None:
@@ -104,7 +107,7 @@ class Delta:
         """Return the same differences, to be changed on their own."""
         twin = Delta(self.row, ports=self._ports, volumes=self._volumes)
         twin.sums = dict(self.sums)
-        twin._ports_held = dict(self._ports_held)
+        twin._ports_held = {port: dict(held) for port, held in self._ports_held.items()}
         twin._users = None if self._users is None else dict(self._users)
         return twin
 
@@ -138,9 +141,8 @@ class Delta:
     def port_users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
         """Return row -> address -> count of the pods that use a host port, for this row."""
         held = dict(self._ports.users(protocol, port).get(self.row, {}))
-        for other, is_held in self._ports_held.items():
-            if (other.protocol, other.port) == (protocol, port):
-                held[other.ip] = int(is_held)
+        for ip, is_held in self._ports_held.get((protocol, port), _NO_ADDRESS).items():
+            held[ip] = int(is_held)
         left = {ip: count for ip, count in held.items() if count}
         return {self.row: left} if left else {}
 
@@ -176,7 +178,7 @@ class Delta:
 
     def _hold(self, placed: PlacedPod, *, is_held: bool) -> None:
         for port in placed.ports:
-            self._ports_held[port] = is_held
+            self._ports_held.setdefault((port.protocol, port.port), {})[port.ip] = is_held
 
     def _own_users(self) -> dict[PodUid, VolumeUser]:
         if self._users is None:

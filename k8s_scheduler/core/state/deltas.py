@@ -12,7 +12,7 @@ from k8s_scheduler.core.state.amount_names import Families, wrapped
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.delta import Delta, Differences
-from k8s_scheduler.core.state.volume_users import VolumeUser
+from k8s_scheduler.core.state.volume_user import VolumeUser
 
 
 class Deltas:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.resources import allocatable
-from k8s_scheduler.api.taints import Taint
+from k8s_scheduler.api.taints import TaintSet
 from k8s_scheduler.core.state.amounts import Amounts
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
@@ -34,7 +34,6 @@ from k8s_scheduler.lib.hollow import compact
 
 Rows = npt.NDArray[np.int64]
 
-TaintSet = tuple[Taint, ...]
 FeatureSet = tuple[str, ...]
 
 
@@ -52,7 +51,7 @@ class NodeTable:
         # What `present_rows` returned last, if that is every row there is; otherwise None.
         self.all_rows: Rows | None = None
         self.amounts = Amounts()
-        self.taint_sets: Interner[TaintSet] = Interner(first=())
+        self.taint_sets: Interner[TaintSet] = Interner(first=TaintSet())
         self.feature_sets: Interner[FeatureSet] = Interner(first=())
         self.labels = LabelColumns(self._columns)
         self.label_numbers = LabelNumbers(self.labels)
@@ -131,7 +130,7 @@ class NodeTable:
         self._forget_who_is_present()
         self.amounts.offer(row, {})
         self._columns["unschedulable"][row] = False
-        self._set_taints(row, ())
+        self._set_taints(row, TaintSet())
         self._set_features(row, ())
         self.labels.put(row, None)
         self.images.put(row, None)
@@ -199,7 +198,7 @@ class NodeTable:
         if column[row] != node.spec.unschedulable:
             column[row] = node.spec.unschedulable
             changed = Change.NODE_TAINT
-        if self._set_taints(row, tuple(node.spec.taints or ())):
+        if self._set_taints(row, TaintSet(node.spec.taints or ())):
             changed |= Change.NODE_TAINT
         if self._set_features(row, tuple(sorted(node.status.declared_features or ()))):
             changed |= Change.NODE_DECLARED_FEATURE

@@ -10,9 +10,11 @@
 Machines are noisy: whatever takes too long is measured again, several times, and has to last.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged
 from k8s_scheduler.core.scheduler import Scheduler
 from tests.fuzz.at_limits.bytes_in_use import bytes_in_use
@@ -135,22 +137,54 @@ class Street:
 
 async def placed_wrong(world: SharedWorld) -> str:
     """Return what is wrong with where pods of others are put, by a core that starts afresh."""
-    fresh = Scheduler(replace(world.core.setup, keeps_evaluations=False))
-    for kind in fresh.kinds:
-        for known in world.stores[kind.value].objects.values():
-            namespace, name = known.metadata.namespace, known.metadata.name
-            fresh.handle(ObjectChanged(world.now, kind, namespace, name, known))
-    for node in world.stores["Node"].objects.values():
-        fresh.handle(NodeChanged(world.now, NodeName(node.metadata.name), node))
-    for pod in world.stores["Pod"].objects.values():
-        if pod.spec.node_name:
-            fresh.handle(PodChanged(world.now, PodUid(pod.metadata.uid), pod))
+    fresh = FreshCore(world)
     async for before, after in world.one_by_one(SHAPES):
-        judged = fresh.judge(before, makes_room=False)
+        at_first = fresh.judge(before)
+        others, left = fresh.follow(before)
+        # A pod may be put where there was no room until it preempted somebody.
+        by_now = fresh.judge(before) if others or left else at_first
         name, node = before.metadata.name, after.spec.node_name
-        if node and node not in judged.feasible:
+        if node and node not in (*at_first, *by_now):
             return f"{name} is put on {node}, which must not take it"
-        if not node and judged.feasible:
-            return f"{name} is put nowhere, and {judged.feasible[0]} would take it"
-        fresh.handle(PodChanged(world.now, PodUid(after.metadata.uid), after))
+        if node and left and not others and at_first and node not in at_first:
+            return f"{name} preempts on {node}, and {at_first[0]} would take it as it is"
+        if not node and at_first and by_now:
+            return f"{name} is put nowhere, and {by_now[0]} would take it"
+        fresh.follow()
     return ""
+
+
+class FreshCore:
+    """A core that is told of a world as it is, and keeps nothing."""
+
+    def __init__(self, world: SharedWorld) -> None:
+        self._world = world
+        core = self._core = Scheduler(replace(world.core.setup, keeps_evaluations=False))
+        for kind in core.kinds:
+            for known in world.stores[kind.value].objects.values():
+                namespace, name = known.metadata.namespace, known.metadata.name
+                core.handle(ObjectChanged(world.now, kind, namespace, name, known))
+        for node in world.stores["Node"].objects.values():
+            core.handle(NodeChanged(world.now, NodeName(node.metadata.name), node))
+        self._placed: dict[str, Pod] = {}
+        self.follow()
+
+    def judge(self, pod: Pod) -> Sequence[str]:
+        """Return the nodes that would take a pod."""
+        return self._core.judge(pod, makes_room=False).feasible
+
+    def follow(self, but: Pod | None = None) -> tuple[int, int]:
+        """Take in which pods are on nodes by now, but for one; return how many came and left."""
+        now, known = self._world.now, self._placed
+        pods = self._world.stores["Pod"].objects.values()
+        found = {pod.metadata.uid: pod for pod in pods if pod.spec.node_name}
+        if but is not None:
+            found.pop(but.metadata.uid, None)
+        came = [pod for uid, pod in found.items() if known.get(uid) is not pod]
+        left = [uid for uid in known if uid not in found]
+        for uid in left:
+            self._core.handle(PodChanged(now, PodUid(uid), None))
+        for pod in came:
+            self._core.handle(PodChanged(now, PodUid(pod.metadata.uid), pod))
+        self._placed = found
+        return len(came), len(left)

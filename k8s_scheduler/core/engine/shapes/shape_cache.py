@@ -114,9 +114,13 @@ class ShapeCache:
         }
 
     def take_limit(self, message: LimitCaches) -> tuple[Instruction, ...]:
-        """Take another limit; it goes for the state's counters too, which only save work."""
+        """Take another limit; it goes for the state's counters too, which only save work.
+
+        What is known of attached volumes is let go of, whatever the limit is.
+        """
         self.limit(message.max_bytes)
         self._state.pods.counters.limit(message.max_bytes)
+        self._state.forget_attached()
         return ()
 
     def limit(self, max_bytes: int) -> None:

@@ -20,7 +20,7 @@ from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.state.counters import Counter
 from k8s_scheduler.core.state.facts import FactLog
 from k8s_scheduler.core.state.held_terms import PodTerm
-from k8s_scheduler.core.state.volume_users import VolumeUser
+from k8s_scheduler.core.state.volume_user import VolumeUser
 from k8s_scheduler.lib.sizes import Sizer
 
 # Modules whose objects are the state of the cluster, or metrics.

@@ -190,11 +190,21 @@ def _counts(
     demand: Demand, row: NodeRow, index: AttachmentIndex, rows: RowsView
 ) -> tuple[Counter[str], Counter[str]]:
     """Return, by driver, how many volumes would be new on a row and how many are there."""
+    known, more = rows.attached_volumes(row)
+    users = rows.volume_users(row).values() if known is None else more
     used: Attachable = {}
-    for user in rows.volume_users(row).values():
+    for user in users:
         used |= attachable(user.volumes, user, rows, on_csi_node=True, must_exist=False)
+    held: Counter[str] = Counter()
+    if known is not None:
+        held.update(known.by_driver)
+        used = {name: driver for name, driver in used.items() if name not in known}
+    held.update(used.values())
+
+    def is_used(name: str) -> bool:
+        return name in used or (known is not None and name in known)
+
     others = attached(index, rows.name_of(row), rows)
-    held = Counter(used.values())
-    held.update(driver for name, driver in others.items() if name not in used)
-    new = Counter(driver for name, driver in demand.volumes.items() if name not in used)
+    held.update(driver for name, driver in others.items() if not is_used(name))
+    new = Counter(driver for name, driver in demand.volumes.items() if not is_used(name))
     return new, held

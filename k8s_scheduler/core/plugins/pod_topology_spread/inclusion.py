@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from k8s_scheduler.api.selectors import NodeSelector
-from k8s_scheduler.api.taints import Toleration, Tolerations, tolerates_all
+from k8s_scheduler.api.taints import Toleration, Tolerations
 from k8s_scheduler.core.framework.node_selection import match_labels, match_selector
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.views import Mask, RowsView
@@ -47,9 +47,7 @@ class Inclusion:
     def _by_taints(self, rows: RowsView) -> Mask | None:
         tolerations = Tolerations(self.tolerations)
         unbearable = {
-            set_id: 1
-            for set_id, taints in rows.taint_sets()
-            if not tolerates_all(tolerations, (taint for taint in taints if taint.is_hard))
+            set_id: 1 for set_id, taints in rows.taint_sets() if not tolerations.cover_hard(taints)
         }
         return rows.translate("taint_set", unbearable) == 0 if unbearable else None
 
