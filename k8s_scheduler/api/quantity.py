@@ -59,6 +59,11 @@ def _remembered(quantity: str | float) -> int:
     return _worked_out(str(quantity))
 
 
+def forget_quantities() -> None:
+    """Remember no quantity: those that are still in use are worked out once more."""
+    _remembered.cache_clear()
+
+
 def _worked_out(text: str) -> int:
     match = _GRAMMAR.fullmatch(text)
     if match is None:

@@ -21,7 +21,7 @@ from k8s_scheduler.api.pod_totals import (
     is_sum_of_containers,
     total_requests,
 )
-from k8s_scheduler.api.quantity import milli, nano, whole
+from k8s_scheduler.api.quantity import forget_quantities, milli, nano, whole
 from k8s_scheduler.lib.byte_lru import ByteLru
 
 CPU = "cpu"
@@ -107,6 +107,15 @@ def _sum_of_containers(lists: tuple[_Items, ...]) -> Requests:
         found = _summed(lists)
         REMEMBERED.put(lists, found, _SUM_BYTES + sum(map(_size, lists)))
     return found
+
+
+def forget_sums() -> None:
+    """Remember no amounts: pods that ask for them may all be gone.
+
+    What pods still ask for is worked out once more, some 30 us for each that is different.
+    """
+    REMEMBERED.clear()
+    forget_quantities()
 
 
 def _size(items: _Items) -> int:

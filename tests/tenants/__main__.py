@@ -25,7 +25,7 @@ _HEAD = f"{'what one tenant does':64} {'longest':>8} {'others':>6} {'':11} {'mem
 
 
 def _cost(number: int) -> Finding:
-    return cost(ROWS[number], _worlds[0], count=ROWS[number].count)
+    return cost(ROWS[number], *_worlds, count=ROWS[number].count)
 
 
 def _kept(number: int) -> Finding:
@@ -47,12 +47,12 @@ def _guarded(task: tuple[Callable[[int], Finding], int]) -> Finding:
 
 
 def _each(
-    measure: Callable[[int], Finding], numbers: list[int], *, nodes: int, jobs: int
+    measure: Callable[[int], Finding], numbers: list[int], *, nodes: int, jobs: int, worlds: int = 1
 ) -> Iterator[Finding]:
     """Yield a finding for each row, each from a process of its own."""
     if not numbers:
         return
-    _worlds[:] = [World(nodes)]
+    _worlds[:] = [World(nodes) for _ in range(worlds)]
     gc.collect()
     gc.freeze()
     with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
@@ -68,7 +68,8 @@ def _say(name: str, text: str) -> None:
 def _measured(numbers: list[int], arguments: argparse.Namespace) -> list[Finding]:
     findings = []
     nodes, jobs = arguments.nodes, arguments.jobs
-    for number, found in zip(numbers, _each(_cost, numbers, nodes=nodes, jobs=jobs), strict=True):
+    costs = _each(_cost, numbers, nodes=nodes, jobs=jobs, worlds=2)
+    for number, found in zip(numbers, costs, strict=True):
         found.row = ROWS[number].name
         _say(found.row, f"CPU: {found}")
         findings.append(found)

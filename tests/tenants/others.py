@@ -1,25 +1,26 @@
 """What pods of other namespaces cost: their decisions, and the messages about them.
 
-Each deed is done many times, and its median counts, in CPU seconds of a machine on which the
-calibration loop takes 4.85 ms: other work on this one makes both slower. Before each of them the
-processor's caches are filled with something else, as other work of the core does, with harm and
-without: what is compared is the work for the deed.
+Each deed is done many times, in a world with harm and in one without, by turns, and the medians are
+compared: whatever else this machine does makes both slower, and a loop that is timed before and
+after does not see what happens in between. Before each of them the processor's caches are filled
+with something else, as other work of the core does, with harm and without: what is compared is the
+work for the deed.
 """
 
-import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 
 from tests.as_made import Raw, as_made
-from tests.bench.plain_decisions import CALIBRATED_MILLISECONDS, calibration_milliseconds
 from tests.bench.workloads import HOST, ZONE, plain, related, spread
 from tests.tenants.world import World, scarce
 
 TIMES = 25
 # What makes more of a stir than a decision.
-SELDOM = 6
+SELDOM = 8
 _TRIES = 2000
 _SOMETHING_ELSE = np.ones(1_000_000)
 
@@ -35,24 +36,27 @@ class Others:
         # What the tenant does meanwhile.
         self.between: Callable[[], None] = lambda: None
 
-    def costs(self) -> dict[str, float]:
-        """Return what each deed costs now."""
+    def deeds(self) -> dict[str, Iterator[float]]:
+        """Return each deed: it is done whenever the next of its costs is asked for."""
         decisions: dict[str, Callable[[str, int], Raw]] = {
             "replica": lambda _name, _number: plain("replica", cpu="1m", memory="1Mi"),
             "new shape": lambda _name, number: plain("job", cpu=f"{number}m", memory=f"{number}Ki"),
             "spread": lambda _name, _number: spread("even", key=ZONE, action="DoNotSchedule"),
             "apart": lambda _name, _number: related("apart", side="podAntiAffinity", key=HOST),
         }
-        before = calibration_milliseconds()
-        found = {
-            kind: statistics.median(self._decisions(kind, make)) for kind, make in decisions.items()
+        found = {kind: self._decisions(kind, make) for kind, make in decisions.items()}
+        return found | {
+            "preempting": self._preemptions(),
+            "pod seen": self._sights(is_gone=False),
+            "pod gone": self._sights(is_gone=True),
+            "node seen": self._nodes(),
         }
-        found["preempting"] = statistics.median(self._preemptions())
-        found["pod seen"], found["pod gone"] = self._sights()
-        found["node seen"] = statistics.median(self._nodes())
-        slowness = max(before, calibration_milliseconds()) / CALIBRATED_MILLISECONDS
-        self._leave()
-        return {deed: spent / slowness for deed, spent in found.items()}
+
+    def do_all(self) -> None:
+        """Do each deed as often as it is done, whatever it costs."""
+        for costs in self.deeds().values():
+            deque(costs, maxlen=0)
+        self.leave()
 
     def _decisions(self, kind: str, make: Callable[[str, int], Raw]) -> Iterator[float]:
         world = self._world
@@ -98,17 +102,16 @@ class Others:
             for victim in list(filter(_is_ours, world.evicted)):
                 world.pod(world.evicted.pop(victim))
 
-    def _sights(self) -> tuple[float, float]:
-        """Return what it costs to see a pod that is placed elsewhere, and to see it gone."""
-        seen, gone = [], []
+    def _sights(self, *, is_gone: bool) -> Iterator[float]:
+        """Yield what it costs to see a pod that is placed elsewhere; or to see it gone."""
         for number in range(self._times):
             self.between()
             raw = self.made("seen", lambda _name, _number: plain("seen", cpu="1m"))
             raw["spec"]["nodeName"] = f"node-{number % 8}"
-            seen.append(self._spent(lambda raw=raw: self._world.pod(raw)))
             name = raw["metadata"]["name"]
-            gone.append(self._spent(lambda name=name: self._world.drop_pod(name)))
-        return statistics.median(seen), statistics.median(gone)
+            seen = self._spent(lambda raw=raw: self._world.pod(raw))
+            gone = self._spent(lambda name=name: self._world.drop_pod(name))
+            yield gone if is_gone else seen
 
     def _nodes(self) -> Iterator[float]:
         for number in range(self._times):
@@ -122,7 +125,8 @@ class Others:
         deed()
         return time.process_time() - started
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Take all pods of others away, and put nodes back as they were."""
         for name in self._come:
             self._world.drop_pod(name)
         self._come.clear()
@@ -133,3 +137,18 @@ class Others:
 
 def _is_ours(victim: str) -> bool:
     return victim.startswith("scarce")
+
+
+Costs: TypeAlias = dict[str, tuple[list[float], list[float]]]
+
+
+def compared(harmed: Others, spared: Others) -> Costs:
+    """Return what each deed costs with harm and without, done by turns."""
+    with_harm, without = harmed.deeds(), spared.deeds()
+    found: Costs = {}
+    for deed, costs in with_harm.items():
+        pairs = list(zip(costs, without[deed], strict=True))
+        found[deed] = [dear for dear, _ in pairs], [cheap for _, cheap in pairs]
+    harmed.leave()
+    spared.leave()
+    return found

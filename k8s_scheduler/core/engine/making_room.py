@@ -149,6 +149,7 @@ class MakingRoom:
         self.searches.tidy(now=now)
         self._budgets.tidy()
         self._cache.pods.counters.tidy()
+        self._cache.age(now=now)
         if not len(self._cache.nominations):
             self._runtime.promised.forget()
             self._nominees.forget()

@@ -29,7 +29,7 @@ from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.ports import host_ports
 from k8s_scheduler.api.resources import PODS as POD_SLOTS
-from k8s_scheduler.api.resources import Requests, pod_requests
+from k8s_scheduler.api.resources import Requests, forget_sums, pod_requests
 from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
 from k8s_scheduler.core.state.crowd import Crowd
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
@@ -82,6 +82,8 @@ _DELETED: Final = Change.ASSIGNED_POD_DELETE
 # So many distinct requests are remembered, of so many resources at most: replicas ask for few.
 _SHARED: Final = 4096
 _SHARED_RESOURCES: Final = 16
+# So often amounts are forgotten: thousands of pods that are gone may each have asked for another.
+_SHARED_SECONDS: Final = 600.0
 
 
 class Cache:
@@ -111,6 +113,7 @@ class Cache:
         self._assumed_count = 0
         # Pods that take the same share one record of it: replicas are many.
         self._requests: dict[Requests, Requests] = {}
+        self._next_forgotten = 0.0
 
     # Nodes
 
@@ -320,6 +323,13 @@ class Cache:
     def assumed_count(self) -> int:
         """Return how many pods are assumed."""
         return self._assumed_count
+
+    def age(self, *, now: float) -> None:
+        """Forget, now and then, amounts of which no pod may know any more."""
+        if now >= self._next_forgotten:
+            self._next_forgotten = now + _SHARED_SECONDS
+            self._requests = {}
+            forget_sums()
 
     # Moves
 

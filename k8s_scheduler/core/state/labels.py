@@ -24,6 +24,7 @@ import numpy.typing as npt
 from k8s_scheduler.api.meta import Labels
 from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
+from k8s_scheduler.core.state.key_holders import KeyHolders
 from k8s_scheduler.lib.hollow import compact
 
 ABSENT = -1
@@ -61,7 +62,7 @@ class LabelColumns:
         self._uses: dict[int, int] = {}
         self._keys: list[str] = []
         self._labels: dict[NodeRow, Labels] = {}
-        self._holders: dict[str, int] = {}
+        self._holders = KeyHolders()
         self._ids: dict[str, int] = {}
         self._values: dict[int, str] = {}
         # How many ids were given.
@@ -92,7 +93,7 @@ class LabelColumns:
             self._labels[row] = labels
         else:
             self._labels = compact(self._labels)
-        self._count_keys(known, labels)
+        self._count_keys(row, known, labels)
         for key in self._keys:
             value = labels.get(key)
             if value != known.get(key):
@@ -109,23 +110,17 @@ class LabelColumns:
         if labels:
             self._labels[row] = labels
 
-    def _count_keys(self, known: Labels, labels: Labels) -> None:
+    def _count_keys(self, row: NodeRow, known: Labels, labels: Labels) -> None:
         """Count how many rows have which keys."""
         holders = self._holders
         for key in labels:
-            if key not in known:
-                count = holders[key] = holders.get(key, 0) + 1
-                if count == 1:
-                    for appeared in self._appeared:
-                        appeared(key)
+            if key not in known and holders.add(key, row):
+                for appeared in self._appeared:
+                    appeared(key)
         for key in known:
             if key not in labels:
-                count = holders[key] - 1
-                if count:
-                    holders[key] = count
-                else:
-                    del holders[key]
-        self._holders = compact(holders)
+                holders.remove(key, row)
+        holders.compact()
 
     def column(self, key: str) -> AnyColumn:
         """Return the value ids of a key, ABSENT where a node does not have it.
@@ -139,13 +134,16 @@ class LabelColumns:
             column = self._columns.add(name, np.int64, fill=ABSENT)
             self._has_new_columns = True
             self._keys.append(key)
-            values = [labels.get(key) for labels in self._labels.values()]
+            rows = self._holders.rows(key)
+            if rows is None:
+                rows = tuple(self._labels)
+            values = [self._labels[row].get(key) for row in rows]
             ids = {}
             for value, count in Counter(values).items():
                 ids[value] = found = self._id_of(value)
                 if found != ABSENT:
                     self._uses[found] = self._uses.get(found, 0) + count
-            column[list(self._labels)] = list(map(ids.__getitem__, values))
+            column[list(rows)] = list(map(ids.__getitem__, values))
         return self._columns[name]
 
     def id_at(self, row: int, key: str) -> int:
@@ -177,7 +175,7 @@ class LabelColumns:
 
     def holder_count(self, key: str) -> int:
         """Return how many nodes have a label with this key."""
-        return self._holders.get(key, 0)
+        return self._holders.count(key)
 
     @property
     def capacity(self) -> int:
