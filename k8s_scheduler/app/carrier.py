@@ -21,15 +21,15 @@ from k8s_scheduler.core.messages.outgoing import (
     Request,
     Severity,
 )
-from k8s_scheduler.kube.binding import BindRequest
-from k8s_scheduler.kube.conditions import ConditionPatch
-from k8s_scheduler.kube.dispatcher import Dispatcher
-from k8s_scheduler.kube.events import EventNote
-from k8s_scheduler.kube.pod_reader import PodReader, ReadRequest
-from k8s_scheduler.kube.recorder import EventRecorder
+from k8s_scheduler.kube.events.event import EventNote
+from k8s_scheduler.kube.events.recorder import EventRecorder
 from k8s_scheduler.kube.resources import OTHERS
-from k8s_scheduler.kube.write_lane import WriteLane
-from k8s_scheduler.kube.write_requests import (
+from k8s_scheduler.kube.write.binding import BindRequest
+from k8s_scheduler.kube.write.conditions import ConditionPatch
+from k8s_scheduler.kube.write.dispatcher import Dispatcher
+from k8s_scheduler.kube.write.pod_reader import PodReader, ReadRequest
+from k8s_scheduler.kube.write.write_lane import WriteLane
+from k8s_scheduler.kube.write.write_requests import (
     Call,
     WriteRequest,
     eviction_calls,

@@ -20,10 +20,10 @@ from k8s_scheduler.app.offers import Offer, Refusal
 from k8s_scheduler.app.own_pod import OwnPod
 from k8s_scheduler.kube.config_maps import read_config_map
 from k8s_scheduler.kube.errors import KubeError
-from k8s_scheduler.kube.events import WARNING, EventNote
-from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.events.event import WARNING, EventNote
+from k8s_scheduler.kube.events.recorder import EventRecorder
+from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.permissions import missing_permission
-from k8s_scheduler.kube.recorder import EventRecorder
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
 from k8s_scheduler.app.offers import Offer, offer_of, read_file
-from k8s_scheduler.kube.informer import Informer
+from k8s_scheduler.kube.watch.informer import Informer
 
 LOOK_SECONDS: Final = 2.0
 

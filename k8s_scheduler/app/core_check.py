@@ -12,8 +12,8 @@ from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.changes import reads_the_same
 from k8s_scheduler.app.pump import Pump
-from k8s_scheduler.kube.comparing import Difference
-from k8s_scheduler.kube.informer import Informer
+from k8s_scheduler.kube.watch.comparing import Difference
+from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.lib.slices import SliceMeter
 
 logger = logging.getLogger(__name__)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+from k8s_scheduler.kube.auth.in_cluster import SERVICE_ACCOUNT
+from k8s_scheduler.kube.auth.login import bearer, read_file
+from k8s_scheduler.kube.auth.tls import verify_as_go_does
 from k8s_scheduler.kube.errors import CredentialsError
-from k8s_scheduler.kube.incluster import SERVICE_ACCOUNT
-from k8s_scheduler.kube.login import bearer, read_file
-from k8s_scheduler.kube.tls import verify_as_go_does
 from k8s_scheduler.obs.redaction import redact
 
 POD_TOKEN: Final = SERVICE_ACCOUNT / "token"

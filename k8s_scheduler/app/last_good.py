@@ -22,7 +22,7 @@ from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.app.offers import USUAL_KEY, hash_of
 from k8s_scheduler.kube.config_maps import read_config_map, write_config_map
 from k8s_scheduler.kube.errors import KubeError, NotFound
-from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.permissions import missing_permission
 from k8s_scheduler.kube.waiting import Sleep, wait_within
 from k8s_scheduler.obs.config_metrics import ConfigMetrics

@@ -32,13 +32,13 @@ from k8s_scheduler.app.swap import Swap
 from k8s_scheduler.app.wiring import Graph, wire
 from k8s_scheduler.console.certificates import CertificateError
 from k8s_scheduler.core.framework.profile import ProfileError
-from k8s_scheduler.kube.auth import load_credentials
+from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
-from k8s_scheduler.kube.informer import Informer
-from k8s_scheduler.kube.leader import Elector
-from k8s_scheduler.kube.lease_notes import note_on
-from k8s_scheduler.kube.syncing import all_synced
-from k8s_scheduler.kube.transport import ApiTransport
+from k8s_scheduler.kube.http.transport import ApiTransport
+from k8s_scheduler.kube.lease.elector import Elector
+from k8s_scheduler.kube.lease.notes import note_on
+from k8s_scheduler.kube.watch.informer import Informer
+from k8s_scheduler.kube.watch.syncing import all_synced
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.obs.metrics import Metrics
 from k8s_scheduler.obs.redaction import redact

@@ -7,7 +7,7 @@ import msgspec
 
 from k8s_scheduler.api.meta import ObjectReference
 from k8s_scheduler.kube.errors import UNREADABLE, KubeError, TransportError
-from k8s_scheduler.kube.http import Transport
+from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.resources import PODS
 
 _READ_SECONDS = 10.0

@@ -60,9 +60,9 @@ from k8s_scheduler.core.messages.incoming import (
 )
 from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.scheduler import Scheduler
-from k8s_scheduler.kube.binding import BindFailure, BindOutcome
-from k8s_scheduler.kube.pod_reader import ReadOutcome
-from k8s_scheduler.kube.write_requests import WriteOutcome
+from k8s_scheduler.kube.write.binding import BindFailure, BindOutcome
+from k8s_scheduler.kube.write.pod_reader import ReadOutcome
+from k8s_scheduler.kube.write.write_requests import WriteOutcome
 from k8s_scheduler.lib.slices import SliceMeter
 
 logger = logging.getLogger(__name__)

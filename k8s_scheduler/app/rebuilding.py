@@ -33,9 +33,9 @@ from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.core.scheduler import Scheduler, Setup
-from k8s_scheduler.kube.dispatcher import Dispatcher
-from k8s_scheduler.kube.informer import Informer
-from k8s_scheduler.kube.write_lane import WriteLane
+from k8s_scheduler.kube.watch.informer import Informer
+from k8s_scheduler.kube.write.dispatcher import Dispatcher
+from k8s_scheduler.kube.write.write_lane import WriteLane
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 

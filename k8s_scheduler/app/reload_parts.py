@@ -12,9 +12,9 @@ from k8s_scheduler.app.offers import hash_of
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.own_pod import OwnPod
 from k8s_scheduler.kube.config_maps import one_config_map
-from k8s_scheduler.kube.http import Transport
-from k8s_scheduler.kube.informer import Informer
-from k8s_scheduler.kube.recorder import EventRecorder
+from k8s_scheduler.kube.events.recorder import EventRecorder
+from k8s_scheduler.kube.http.protocol import Transport
+from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import Metrics
 

@@ -1,6 +1,6 @@
 """What follows when the storage of the API server was set back, as by a restored etcd snapshot.
 
-    a lower version is seen (kube/set_back.py)
+    a lower version is seen (kube/watch/set_back.py)
       └▶ decide nothing ─▶ list every kind ─▶ read what was agreed to and not shown ─▶ decide
                                                          └─ once more after `SETTLE_SECONDS`
 
@@ -24,11 +24,11 @@ from typing import Any, Final
 
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.pump import Pump
-from k8s_scheduler.kube.comparing import Comparer
 from k8s_scheduler.kube.errors import KubeError
-from k8s_scheduler.kube.informer import Informer
-from k8s_scheduler.kube.set_back import AWAY_SECONDS, SetBack, Source
 from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.kube.watch.comparing import Comparer
+from k8s_scheduler.kube.watch.informer import Informer
+from k8s_scheduler.kube.watch.set_back import AWAY_SECONDS, SetBack, Source
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 logger = logging.getLogger(__name__)

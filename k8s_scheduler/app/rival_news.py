@@ -16,10 +16,10 @@ from k8s_scheduler.api.meta import ObjectReference
 from k8s_scheduler.app.own_pod import OwnPod
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import Forbidden
-from k8s_scheduler.kube.events import WARNING, EventNote
-from k8s_scheduler.kube.other_leases import MOST_LEASES, RESOURCE, OtherLease
+from k8s_scheduler.kube.events.event import WARNING, EventNote
+from k8s_scheduler.kube.events.recorder import EventRecorder
+from k8s_scheduler.kube.lease.other_leases import MOST_LEASES, RESOURCE, OtherLease
 from k8s_scheduler.kube.permissions import missing_permission
-from k8s_scheduler.kube.recorder import EventRecorder
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 logger = logging.getLogger(__name__)

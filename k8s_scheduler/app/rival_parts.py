@@ -8,9 +8,9 @@ from k8s_scheduler.app.reload_parts import ReloadParts, own_pod
 from k8s_scheduler.app.rival_news import RivalNews
 from k8s_scheduler.app.rivals import CALL_SECONDS, Ourselves, RivalWatch
 from k8s_scheduler.app.surroundings import Surroundings
-from k8s_scheduler.kube.http import Transport
-from k8s_scheduler.kube.lease import LeaseConfig
-from k8s_scheduler.kube.recorder import EventRecorder
+from k8s_scheduler.kube.events.recorder import EventRecorder
+from k8s_scheduler.kube.http.protocol import Transport
+from k8s_scheduler.kube.lease.lease import LeaseConfig
 from k8s_scheduler.obs.metrics import Metrics
 
 # Of the time until a Lease that was just taken has to be renewed: meanwhile it is not.

@@ -33,9 +33,9 @@ from k8s_scheduler.app.served_names import (
     served_by,
 )
 from k8s_scheduler.kube.errors import KubeError
-from k8s_scheduler.kube.http import Transport
-from k8s_scheduler.kube.lease_pulse import Pulse, Pulses
-from k8s_scheduler.kube.other_leases import LeaseLook, OtherLease, labelled_leases, one_lease
+from k8s_scheduler.kube.http.protocol import Transport
+from k8s_scheduler.kube.lease.other_leases import LeaseLook, OtherLease, labelled_leases, one_lease
+from k8s_scheduler.kube.lease.pulse import Pulse, Pulses
 from k8s_scheduler.kube.waiting import Sleep, wait_within
 
 LOOK_SECONDS: Final = 60.0

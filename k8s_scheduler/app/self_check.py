@@ -8,10 +8,10 @@ outside: it is logged with its name, counted, and repaired by the same ways that
 recording shows the repair too. SIGUSR2 also writes a summary of cache and queue to the log, as
 kube-scheduler does.
 
-The informers are compared as far as their watch has come (`kube/comparing.py`). The core is told of
-each change as it enters an informer, so those two agree at every moment, and a slice of the loop is
-enough to compare a part of them. What the core is told by other ways, of a pod that was read to be
-gone or in the middle of a reload, is left out (`Pump.knows_otherwise`).
+The informers are compared as far as their watch has come (`kube/watch/comparing.py`). The core is
+told of each change as it enters an informer, so those two agree at every moment, and a slice of the
+loop is enough to compare a part of them. What the core is told by other ways, of a pod that was
+read to be gone or in the middle of a reload, is left out (`Pump.knows_otherwise`).
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from k8s_scheduler.app.core_check import CoreCheck
-from k8s_scheduler.kube.comparing import Comparer, Difference, NotComparableError
 from k8s_scheduler.kube.errors import KubeError
-from k8s_scheduler.kube.informer import Informer
-from k8s_scheduler.kube.syncing import all_synced
 from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.kube.watch.comparing import Comparer, Difference, NotComparableError
+from k8s_scheduler.kube.watch.informer import Informer
+from k8s_scheduler.kube.watch.syncing import all_synced
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 logger = logging.getLogger(__name__)

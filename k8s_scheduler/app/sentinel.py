@@ -19,12 +19,12 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias
 
 from k8s_scheduler.app.marks import NOTE, Marks, encode
-from k8s_scheduler.kube.auth import load_credentials
+from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError, KubeError
-from k8s_scheduler.kube.http import Transport
-from k8s_scheduler.kube.lease import LeaseConfig, LeaseStore
-from k8s_scheduler.kube.lease_notes import with_note
-from k8s_scheduler.kube.transport import ApiTransport
+from k8s_scheduler.kube.http.protocol import Transport
+from k8s_scheduler.kube.http.transport import ApiTransport
+from k8s_scheduler.kube.lease.lease import LeaseConfig, LeaseStore
+from k8s_scheduler.kube.lease.notes import with_note
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.obs.metrics import Metrics
 

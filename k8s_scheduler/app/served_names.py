@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from k8s_scheduler.kube.errors import UNREADABLE
-from k8s_scheduler.kube.lease_metadata import LeaseNotes
-from k8s_scheduler.kube.other_leases import OtherLease
+from k8s_scheduler.kube.lease.metadata import LeaseNotes
+from k8s_scheduler.kube.lease.other_leases import OtherLease
 
 LABEL: Final = "k8s-scheduler.io/election"
 NOTE: Final = "k8s-scheduler.io/served-names"

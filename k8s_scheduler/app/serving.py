@@ -11,13 +11,13 @@ from k8s_scheduler.console.gate import Gate, GateTimes, ReviewingGate
 from k8s_scheduler.console.health import Check
 from k8s_scheduler.console.open_paths import OpenPaths
 from k8s_scheduler.console.server import Certificate, Endpoints, serve
-from k8s_scheduler.kube.auth import load_credentials
+from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
-from k8s_scheduler.kube.http import Transport
-from k8s_scheduler.kube.informer import Informer
-from k8s_scheduler.kube.leader import Elector
+from k8s_scheduler.kube.http.protocol import Transport
+from k8s_scheduler.kube.http.transport import ApiTransport
+from k8s_scheduler.kube.lease.elector import Elector
 from k8s_scheduler.kube.reviews import Reviewer
-from k8s_scheduler.kube.transport import ApiTransport
+from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import Metrics
 

@@ -36,12 +36,12 @@ from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
 from k8s_scheduler.core.framework.profile import ProfileError
 from k8s_scheduler.core.messages.outgoing import Log
 from k8s_scheduler.core.scheduler import Scheduler, Setup
-from k8s_scheduler.kube.auth import load_credentials
+from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
-from k8s_scheduler.kube.http import Transport
-from k8s_scheduler.kube.informer import Informer
+from k8s_scheduler.kube.http.protocol import Transport
+from k8s_scheduler.kube.http.transport import ApiTransport
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
-from k8s_scheduler.kube.transport import ApiTransport
+from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter

@@ -33,11 +33,11 @@ from k8s_scheduler.api.field_errors import ConfigurationError
 from k8s_scheduler.app.configuration import default, interpret
 from k8s_scheduler.app.offers import Offer, Refusal, hash_of, offer_of, read_file
 from k8s_scheduler.app.options import ConfigurationFlags
-from k8s_scheduler.kube.auth import load_credentials
+from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.config_maps import read_patiently
 from k8s_scheduler.kube.errors import ApiError, CredentialsError, Forbidden, NotFound
+from k8s_scheduler.kube.http.transport import ApiTransport
 from k8s_scheduler.kube.permissions import missing_permission
-from k8s_scheduler.kube.transport import ApiTransport
 from k8s_scheduler.obs.metrics import Metrics
 
 logger = logging.getLogger(__name__)

@@ -20,9 +20,9 @@ from k8s_scheduler.app.sentinel import Work, in_own_thread
 from k8s_scheduler.app.warming import warm_up
 from k8s_scheduler.app.watchdog import watch_loop
 from k8s_scheduler.core.scheduler import Setup
-from k8s_scheduler.kube.leader import boot_time
-from k8s_scheduler.kube.pace import DEFAULT_PACE, Pace
+from k8s_scheduler.kube.lease.elector import boot_time
 from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.kube.watch.reflector_limits import DEFAULT_PACE, Pace
 
 
 class Timing(TypedDict):

@@ -5,7 +5,7 @@ snapshot is it shown without a node again, under the same uid:
 
     shown unbound after bound ──▶ gone for the core, and come again: it waits, its room is free
          │ a request of ours may yet bind it: a bind is under way, or one that was in doubt for a
-         │ while has ended shortly before (`kube/unsettled.py`)
+         │ while has ended shortly before (`kube/write/unsettled.py`)
          ▼
       held back ──the bind failed for certain──▶ gone, and come again
          │ the bind succeeded: before the restore, or after it? nothing of it can land any more
@@ -28,7 +28,7 @@ import msgspec
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.messages.outgoing import ReadPod
-from k8s_scheduler.kube.pod_reader import ReadOutcome
+from k8s_scheduler.kube.write.pod_reader import ReadOutcome
 
 
 class _Doubt(msgspec.Struct):

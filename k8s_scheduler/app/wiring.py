@@ -30,20 +30,20 @@ from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler, Setup
-from k8s_scheduler.kube.comparing import Comparer
-from k8s_scheduler.kube.dispatcher import Dispatcher, DispatcherConfig
-from k8s_scheduler.kube.http import Transport
-from k8s_scheduler.kube.informer import Informer
-from k8s_scheduler.kube.leader import Elector
-from k8s_scheduler.kube.lease import LeaseConfig
-from k8s_scheduler.kube.pod_reader import PodReader
-from k8s_scheduler.kube.recorder import EventRecorder
-from k8s_scheduler.kube.rejections import Rejections
+from k8s_scheduler.kube.events.recorder import EventRecorder
+from k8s_scheduler.kube.http.protocol import Transport
+from k8s_scheduler.kube.http.throttle import gated, rate_limit
+from k8s_scheduler.kube.lease.elector import Elector
+from k8s_scheduler.kube.lease.lease import LeaseConfig
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS, Resource, T
-from k8s_scheduler.kube.set_back import SetBack, Signals
-from k8s_scheduler.kube.throttle import gated, rate_limit
 from k8s_scheduler.kube.waiting import Sleep
-from k8s_scheduler.kube.write_lane import WriteLane
+from k8s_scheduler.kube.watch.comparing import Comparer
+from k8s_scheduler.kube.watch.informer import Informer
+from k8s_scheduler.kube.watch.set_back import SetBack, Signals
+from k8s_scheduler.kube.write.dispatcher import Dispatcher, DispatcherConfig
+from k8s_scheduler.kube.write.pod_reader import PodReader
+from k8s_scheduler.kube.write.rejections import Rejections
+from k8s_scheduler.kube.write.write_lane import WriteLane
 from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import Metrics

@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from k8s_scheduler.console.tls_settings import DEFAULT_TLS, TlsSettings
-from k8s_scheduler.kube.tls import verify_as_go_does
+from k8s_scheduler.kube.auth.tls import verify_as_go_does
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from k8s_scheduler.kube.errors import (
     TooManyRequests,
     TransportError,
 )
-from k8s_scheduler.kube.http import MERGE_PATCH, Transport
+from k8s_scheduler.kube.http.protocol import MERGE_PATCH, Transport
 from k8s_scheduler.kube.resources import Resource
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.lib.backoff import Backoff

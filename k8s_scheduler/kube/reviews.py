@@ -19,7 +19,7 @@ from k8s_scheduler.kube.errors import (
     TooManyRequests,
 )
 from k8s_scheduler.kube.errors import TransportError as NoAnswer
-from k8s_scheduler.kube.http import Response, Transport
+from k8s_scheduler.kube.http.protocol import Response, Transport
 
 TOKEN_REVIEWS: Final = "tokenreviews.authentication.k8s.io"  # noqa: S105  a resource
 ACCESS_REVIEWS: Final = "subjectaccessreviews.authorization.k8s.io"

@@ -31,14 +31,14 @@ from k8s_scheduler.app.configuration import load
 from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
 from k8s_scheduler.app.wiring import setup_of
 from k8s_scheduler.core.scheduler import Scheduler
-from k8s_scheduler.kube.auth import load_credentials
-from k8s_scheduler.kube.dispatcher import Dispatcher
+from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
-from k8s_scheduler.kube.http import Transport
-from k8s_scheduler.kube.informer import Informer
-from k8s_scheduler.kube.recorder import EventRecorder
+from k8s_scheduler.kube.events.recorder import EventRecorder
+from k8s_scheduler.kube.http.protocol import Transport
+from k8s_scheduler.kube.http.transport import ApiTransport
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
-from k8s_scheduler.kube.transport import ApiTransport
+from k8s_scheduler.kube.watch.informer import Informer
+from k8s_scheduler.kube.write.dispatcher import Dispatcher
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs import logging as logs

@@ -7,8 +7,8 @@ from typing import Protocol
 from k8s_scheduler.api.meta import NodeName, ObjectReference, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.kube.binding import BindOutcome, BindRequest
-from k8s_scheduler.kube.events import NORMAL, EventNote
+from k8s_scheduler.kube.events.event import NORMAL, EventNote
+from k8s_scheduler.kube.write.binding import BindOutcome, BindRequest
 
 logger = logging.getLogger("k8s_scheduler.null_binder")
 

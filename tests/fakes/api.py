@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from k8s_scheduler.kube.http import Response
+from k8s_scheduler.kube.http.protocol import Response
 from tests.fakes.objects import (
     Location,
     conflict,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Generic
 
 from k8s_scheduler.api.meta import key_of
-from k8s_scheduler.kube.http import Transport
-from k8s_scheduler.kube.informer import Informer
-from k8s_scheduler.kube.pace import DEFAULT_PACE, Pace
+from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.resources import NODES, PODS, Resource, T
-from k8s_scheduler.kube.set_back import Signals
+from k8s_scheduler.kube.watch.informer import Informer
+from k8s_scheduler.kube.watch.reflector_limits import DEFAULT_PACE, Pace
+from k8s_scheduler.kube.watch.set_back import Signals
 from k8s_scheduler.lib.slices import SliceMeter, silent_meter
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.clock import settle

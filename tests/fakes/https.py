@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from aiohttp import web
 
-from k8s_scheduler.kube.login import Login
+from k8s_scheduler.kube.auth.login import Login
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

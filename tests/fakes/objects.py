@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from k8s_scheduler.kube.http import Response
+from k8s_scheduler.kube.http.protocol import Response
 from tests.fakes.transport import Json, status
 
 

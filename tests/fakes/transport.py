@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
-from k8s_scheduler.kube.http import JSON, Response
+from k8s_scheduler.kube.http.protocol import JSON, Response
 
 WATCH = "WATCH"
 Json: TypeAlias = dict[str, Any]
@@ -130,7 +130,7 @@ class FakeStream:
 
 
 class FakeTransport:
-    """Implements `k8s_scheduler.kube.http.Transport`."""
+    """Implements `k8s_scheduler.kube.http.protocol.Transport`."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []

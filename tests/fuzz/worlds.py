@@ -19,19 +19,19 @@ from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import Message, Schedule, Tick
 from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.scheduler import Scheduler, Setup
-from k8s_scheduler.kube.binding import BindOutcome, BindRequest
-from k8s_scheduler.kube.conditions import ConditionPatch
-from k8s_scheduler.kube.decoding import ObjectDecoder
-from k8s_scheduler.kube.pace import DEFAULT_PACE
-from k8s_scheduler.kube.parts import Parts
-from k8s_scheduler.kube.progress import Progress
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS, Resource
-from k8s_scheduler.kube.set_back import Signals
-from k8s_scheduler.kube.store import Store
-from k8s_scheduler.kube.streams import StreamError
-from k8s_scheduler.kube.undecodable import UndecodableLog
-from k8s_scheduler.kube.watching import Watcher
-from k8s_scheduler.kube.write_requests import WriteOutcome, WriteRequest
+from k8s_scheduler.kube.watch.decoding import ObjectDecoder
+from k8s_scheduler.kube.watch.list_tickets import Progress
+from k8s_scheduler.kube.watch.reflector_limits import DEFAULT_PACE
+from k8s_scheduler.kube.watch.reflector_parts import Parts
+from k8s_scheduler.kube.watch.set_back import Signals
+from k8s_scheduler.kube.watch.store import Store
+from k8s_scheduler.kube.watch.streams import StreamError
+from k8s_scheduler.kube.watch.undecodable import UndecodableLog
+from k8s_scheduler.kube.watch.watching import Watcher
+from k8s_scheduler.kube.write.binding import BindOutcome, BindRequest
+from k8s_scheduler.kube.write.conditions import ConditionPatch
+from k8s_scheduler.kube.write.write_requests import WriteOutcome, WriteRequest
 from k8s_scheduler.lib.slices import silent_meter
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod

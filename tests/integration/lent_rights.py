@@ -21,10 +21,10 @@ from k8s_scheduler.app.rights_yaml import Owner, rights_manifest
 from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.wiring import wire
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.kube.auth import load_credentials
+from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.errors import OutcomeUnknown
-from k8s_scheduler.kube.http import Response
-from k8s_scheduler.kube.transport import ApiTransport
+from k8s_scheduler.kube.http.protocol import Response
+from k8s_scheduler.kube.http.transport import ApiTransport
 from k8s_scheduler.obs.metrics import Metrics
 from testbed.installation import create_objects, wait_granted
 from testbed.sandbox import Sandbox

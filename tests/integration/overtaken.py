@@ -18,9 +18,9 @@ from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.wiring import wire
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.kube.auth import load_credentials
-from k8s_scheduler.kube.http import Response
-from k8s_scheduler.kube.transport import ApiTransport
+from k8s_scheduler.kube.auth.loading import load_credentials
+from k8s_scheduler.kube.http.protocol import Response
+from k8s_scheduler.kube.http.transport import ApiTransport
 from k8s_scheduler.obs.metrics import Metrics
 from testbed.sandbox import Sandbox
 

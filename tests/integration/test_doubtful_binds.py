@@ -4,8 +4,8 @@ import asyncio
 import functools
 
 from k8s_scheduler.app import wiring
-from k8s_scheduler.kube.bind_machine import BindPolicy
-from k8s_scheduler.kube.dispatcher import DispatcherConfig
+from k8s_scheduler.kube.write.bind_machine import BindPolicy
+from k8s_scheduler.kube.write.dispatcher import DispatcherConfig
 from testbed.sandbox import Sandbox
 from testbed.webhook import COLLECTION, WEBHOOK, broken_webhook, wait_until_down
 from testbed.workload import make_node, make_pod

@@ -22,8 +22,8 @@ from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.framework.shapes import ShapeKey, shape_of
 from k8s_scheduler.core.messages.incoming import NodeChanged, PodChanged, Schedule
 from k8s_scheduler.core.scheduler import Scheduler, Setup
-from k8s_scheduler.kube.decoding import ObjectDecoder
 from k8s_scheduler.kube.resources import PODS
+from k8s_scheduler.kube.watch.decoding import ObjectDecoder
 from testbed.sandbox import Sandbox
 from testbed.waiting import eventually
 from testbed.workload import make_node

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from k8s_scheduler.api.meta import NodeName, PodUid
-from k8s_scheduler.kube.binding import BindFailure, BindOutcome, BindRequest
-from k8s_scheduler.kube.dispatcher import Dispatcher, DispatcherConfig
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
-from k8s_scheduler.kube.http import JSON, Response
+from k8s_scheduler.kube.http.protocol import JSON, Response
+from k8s_scheduler.kube.write.binding import BindFailure, BindOutcome, BindRequest
+from k8s_scheduler.kube.write.dispatcher import Dispatcher, DispatcherConfig
 from k8s_scheduler.obs.metrics import KubeMetrics
 from tests.fakes.clock import run_virtual
 from tests.fakes.transport import FakeTransport, Request, encode, status

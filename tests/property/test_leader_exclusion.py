@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
-from k8s_scheduler.kube.http import JSON, Response
-from k8s_scheduler.kube.leader import LOOK_SECONDS, Elector
-from k8s_scheduler.kube.lease import LeaseConfig
+from k8s_scheduler.kube.http.protocol import JSON, Response
+from k8s_scheduler.kube.lease.elector import LOOK_SECONDS, Elector
+from k8s_scheduler.kube.lease.lease import LeaseConfig
 from k8s_scheduler.obs.metrics import KubeMetrics
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import run_virtual

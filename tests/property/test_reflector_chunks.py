@@ -6,8 +6,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_scheduler.kube.big_lists import split_big_list
-from k8s_scheduler.kube.streams import LineSplitter
+from k8s_scheduler.kube.watch.big_lists import split_big_list
+from k8s_scheduler.kube.watch.streams import LineSplitter
 
 LINES = st.lists(st.binary(min_size=1, max_size=50).filter(lambda line: b"\n" not in line))
 JSON = st.recursive(

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.kube.errors import OutcomeUnknown
-from k8s_scheduler.kube.http import Response
-from k8s_scheduler.kube.pace import Pace
+from k8s_scheduler.kube.http.protocol import Response
 from k8s_scheduler.kube.resources import PODS
+from k8s_scheduler.kube.watch.reflector_limits import Pace
 from tests.fakes.api import Chunker, FakeApi
 from tests.fakes.clock import run_virtual, settle
 from tests.fakes.harness import PODS_PATH, Watched, bad_pod, pod, pod_path, watched

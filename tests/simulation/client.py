@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
-from k8s_scheduler.kube.http import JSON, Response
+from k8s_scheduler.kube.http.protocol import JSON, Response
 from tests.fakes.transport import WATCH, FakeStream, Request, status
 from tests.simulation.history import NOT_SENT, UNKNOWN, Call
 from tests.simulation.server import ModelServer
@@ -66,7 +66,7 @@ RATED = ("429", "500", "503", *LOST_BEFORE, *LOST_AFTER, "late")
 
 
 class Client:
-    """Implements `k8s_scheduler.kube.http.Transport`."""
+    """Implements `k8s_scheduler.kube.http.protocol.Transport`."""
 
     def __init__(
         self, server: ModelServer, name: str, *, weather: Weather, rng: random.Random

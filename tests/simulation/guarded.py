@@ -9,7 +9,7 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from k8s_scheduler.kube.http import Response
+from k8s_scheduler.kube.http.protocol import Response
 from tests.fakes.transport import status
 from tests.simulation import documents as doc
 

@@ -15,17 +15,18 @@ from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.kube import bind_calls, reflector
-from k8s_scheduler.kube.bind_machine import BindMachine
-from k8s_scheduler.kube.binding import BindFailure, PostAnswer, Posted, ReadAnswer, judge_post
-from k8s_scheduler.kube.condition_writer import ConditionWriter
-from k8s_scheduler.kube.http import Response
-from k8s_scheduler.kube.informer import Informer
-from k8s_scheduler.kube.leader import Elector
-from k8s_scheduler.kube.lease import Record
-from k8s_scheduler.kube.lease_sight import Sight
-from k8s_scheduler.kube.queries import watch_query
-from k8s_scheduler.kube.relist import Relist
+from k8s_scheduler.kube.http.protocol import Response
+from k8s_scheduler.kube.lease.elector import Elector
+from k8s_scheduler.kube.lease.lease import Record
+from k8s_scheduler.kube.lease.sight import Sight
+from k8s_scheduler.kube.watch import reflector
+from k8s_scheduler.kube.watch.informer import Informer
+from k8s_scheduler.kube.watch.queries import watch_query
+from k8s_scheduler.kube.watch.relist import Relist
+from k8s_scheduler.kube.write import bind_calls
+from k8s_scheduler.kube.write.bind_machine import BindMachine
+from k8s_scheduler.kube.write.binding import BindFailure, PostAnswer, Posted, ReadAnswer, judge_post
+from k8s_scheduler.kube.write.condition_writer import ConditionWriter
 from tests.simulation.planted_restores import RESTORE_PLANTS
 
 Plant = tuple[Any, str, Any]

@@ -29,7 +29,7 @@ from k8s_scheduler.app.surroundings import Surroundings
 from k8s_scheduler.app.warming import warm_up
 from k8s_scheduler.app.wiring import Graph, setup_of, wire
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.kube.pace import Pace
+from k8s_scheduler.kube.watch.reflector_limits import Pace
 from k8s_scheduler.obs.metrics import Metrics
 from tests.simulation.client import Client, Weather
 from tests.simulation.loop import OWNER, VirtualLoop

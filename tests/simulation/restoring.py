@@ -14,7 +14,7 @@ Where Leases live elsewhere they are not restored with it.
 from dataclasses import dataclass
 from typing import Final
 
-from k8s_scheduler.kube.set_back import AWAY_SECONDS
+from k8s_scheduler.kube.watch.set_back import AWAY_SECONDS
 from tests.fakes.api import _Stored
 from tests.fakes.watch import Change
 from tests.simulation import documents as doc

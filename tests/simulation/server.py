@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from k8s_scheduler.kube.http import Response
+from k8s_scheduler.kube.http.protocol import Response
 from tests.fakes.api import FakeApi, _Stored
 from tests.fakes.objects import Location, conflict, has_label, locate, matches, not_found
 from tests.fakes.transport import FakeStream, Json, Request, status

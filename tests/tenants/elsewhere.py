@@ -12,7 +12,7 @@ class Elsewhere:
     test: str
 
 
-_DOUBT = "tests/unit/kube/test_dispatcher_doubt.py"
+_DOUBT = "tests/unit/kube/write/test_dispatcher_doubt.py"
 _CONNECTIONS = "tests/unit/console/test_connections.py"
 
 ELSEWHERE: tuple[Elsewhere, ...] = (

@@ -11,8 +11,8 @@ from k8s_scheduler.api.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
 from k8s_scheduler.core.messages.incoming import Schedule, Tick
-from k8s_scheduler.kube.binding import BindOutcome
-from k8s_scheduler.kube.write_requests import WriteOutcome
+from k8s_scheduler.kube.write.binding import BindOutcome
+from k8s_scheduler.kube.write.write_requests import WriteOutcome
 from tests.fuzz.at_limits.api_rules import encoded
 from tests.fuzz.at_limits.cases import Sent
 from tests.fuzz.at_limits.neighbours import SHAPES, neighbour, surroundings

@@ -8,7 +8,7 @@ older than the request that tells of it.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from k8s_scheduler.kube.comparing import PAGE_LIMIT
+from k8s_scheduler.kube.watch.comparing import PAGE_LIMIT
 from tests.fakes.transport import Json
 from tests.simulation import documents as doc
 from tests.simulation.history import Call, Shown

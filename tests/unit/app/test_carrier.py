@@ -23,8 +23,8 @@ from k8s_scheduler.core.messages.outgoing import (
     RecordEvent,
     Severity,
 )
-from k8s_scheduler.kube.binding import BindRequest
-from k8s_scheduler.kube.write_requests import WriteOutcome
+from k8s_scheduler.kube.write.binding import BindRequest
+from k8s_scheduler.kube.write.write_requests import WriteOutcome
 from k8s_scheduler.lib.slices import silent_meter
 
 WALL_NS = 1_767_323_045_000_006_000  # 2026-01-02T03:04:05.000006Z

@@ -9,7 +9,7 @@ from k8s_scheduler.api.meta import ObjectReference
 from k8s_scheduler.app.config_events import ConfigEvents, mounted_config_map, note_of
 from k8s_scheduler.app.offers import Offer, Refusal
 from k8s_scheduler.app.own_pod import OwnPod
-from k8s_scheduler.kube.http import Response
+from k8s_scheduler.kube.http.protocol import Response
 from tests.fakes.transport import FakeTransport, status
 
 POD = "/api/v1/namespaces/ns/pods/me"

@@ -7,7 +7,7 @@ import pytest
 
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.app.last_good import LastGoodKeeper
-from k8s_scheduler.kube.http import Response
+from k8s_scheduler.kube.http.protocol import Response
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import FakeTransport, Lost, status

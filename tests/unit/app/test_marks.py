@@ -9,8 +9,8 @@ from k8s_scheduler.app import sentinel
 from k8s_scheduler.app.marks import LONG_SECONDS, MOST_MARKS, NOTE, Mark, Marks, encode
 from k8s_scheduler.app.sentinel import TIDY_SECONDS, Sentinel
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.kube.lease import LeaseConfig, LeaseStore
-from k8s_scheduler.kube.lease_notes import note_on
+from k8s_scheduler.kube.lease.lease import LeaseConfig, LeaseStore
+from k8s_scheduler.kube.lease.notes import note_on
 from tests.builders import make_pod
 from tests.fakes.clock import virtual_time
 from tests.fakes.transport import status

@@ -16,7 +16,7 @@ from k8s_scheduler.app.marks import Marks
 from k8s_scheduler.app.pump import Pump
 from k8s_scheduler.core.messages.incoming import ObjectChanged, Tick
 from k8s_scheduler.core.scheduler import Scheduler, Setup
-from k8s_scheduler.kube.binding import BindFailure, BindOutcome
+from k8s_scheduler.kube.write.binding import BindFailure, BindOutcome
 from k8s_scheduler.lib.slices import SliceMeter, silent_meter
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import profile

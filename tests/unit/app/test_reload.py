@@ -17,7 +17,7 @@ from k8s_scheduler.app.reload import Reload
 from k8s_scheduler.app.swap import Swap, SwapError
 from k8s_scheduler.app.wiring import wire
 from k8s_scheduler.kube.resources import NODES
-from k8s_scheduler.kube.syncing import all_synced
+from k8s_scheduler.kube.watch.syncing import all_synced
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.api import FakeApi

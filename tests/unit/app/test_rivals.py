@@ -16,7 +16,7 @@ from k8s_scheduler.app.rivals import (
     RivalWatch,
 )
 from k8s_scheduler.app.served_names import LABEL, NOTE, encode
-from k8s_scheduler.kube.other_leases import MOST_LEASES
+from k8s_scheduler.kube.lease.other_leases import MOST_LEASES
 from k8s_scheduler.obs.metrics import KubeMetrics
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import virtual_time

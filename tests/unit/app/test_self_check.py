@@ -17,11 +17,11 @@ from k8s_scheduler.core.engine.holdings import Holdings
 from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged, Schedule
 from k8s_scheduler.core.scheduler import Scheduler, Setup
-from k8s_scheduler.kube.binding import BindFailure, BindOutcome
-from k8s_scheduler.kube.comparing import Difference, NotComparableError
 from k8s_scheduler.kube.errors import NotSent
-from k8s_scheduler.kube.pod_reader import ReadOutcome
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
+from k8s_scheduler.kube.watch.comparing import Difference, NotComparableError
+from k8s_scheduler.kube.write.binding import BindFailure, BindOutcome
+from k8s_scheduler.kube.write.pod_reader import ReadOutcome
 from k8s_scheduler.lib.slices import silent_meter
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod

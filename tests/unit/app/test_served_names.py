@@ -5,7 +5,7 @@ import json
 import pytest
 
 from k8s_scheduler.app.served_names import LABEL, MOST_BYTES, NOTE, encode, notes_of, served_by
-from k8s_scheduler.kube.other_leases import MOST_NOTE_CHARACTERS, OtherLease
+from k8s_scheduler.kube.lease.other_leases import MOST_NOTE_CHARACTERS, OtherLease
 
 
 def lease(note="", *, holder="me", namespace="a", name="l"):

@@ -9,7 +9,7 @@ from k8s_scheduler.app.options import AccessOptions
 from k8s_scheduler.app.serving import _gate
 from k8s_scheduler.console.gate import Knock
 from k8s_scheduler.kube.errors import CredentialsError
-from k8s_scheduler.kube.http import Response
+from k8s_scheduler.kube.http.protocol import Response
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.transport import FakeTransport
 

@@ -9,7 +9,7 @@ from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.surroundings import Surroundings
 from k8s_scheduler.app.wiring import wire
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.kube.pace import Pace
+from k8s_scheduler.kube.watch.reflector_limits import Pace
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import FakeClock, virtual_time

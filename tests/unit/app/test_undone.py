@@ -1,7 +1,7 @@
 """A binding that a restored storage knows nothing of is undone; one that may yet be made is not."""
 
 from k8s_scheduler.app.undone import Undone
-from k8s_scheduler.kube.pod_reader import ReadOutcome
+from k8s_scheduler.kube.write.pod_reader import ReadOutcome
 from tests.builders import make_pod
 
 

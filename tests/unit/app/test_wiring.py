@@ -16,9 +16,9 @@ from k8s_scheduler.console.health import health_page
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import ObjectChanged
 from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.kube.http.throttle import unlimited
 from k8s_scheduler.kube.resources import OTHERS
-from k8s_scheduler.kube.set_back import SetBack, Source
-from k8s_scheduler.kube.throttle import unlimited
+from k8s_scheduler.kube.watch.set_back import SetBack, Source
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_pod
 from tests.fakes.api import FakeApi

@@ -18,7 +18,7 @@ from k8s_scheduler.app.shadow_options import (
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.cli.shadow import shadow as command
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.kube.informer import Informer
+from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import Metrics

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from k8s_scheduler.kube.credentials import RotatingCredentials
-from k8s_scheduler.kube.login import Login
-from k8s_scheduler.kube.tls import TlsMaterial
-from k8s_scheduler.kube.transport import ApiTransport
+from k8s_scheduler.kube.auth.credentials import RotatingCredentials
+from k8s_scheduler.kube.auth.login import Login
+from k8s_scheduler.kube.auth.tls import TlsMaterial
+from k8s_scheduler.kube.http.transport import ApiTransport
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.certificates import Authority
 from tests.fakes.clock import FakeClock

@@ -4,8 +4,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from k8s_scheduler.kube.leader import Elector
-from k8s_scheduler.kube.lease import LeaseConfig
+from k8s_scheduler.kube.lease.elector import Elector
+from k8s_scheduler.kube.lease.lease import LeaseConfig
 from k8s_scheduler.obs.metrics import KubeMetrics
 from tests.fakes.api import FakeApi
 from tests.fakes.transport import Json

@@ -12,8 +12,8 @@ from k8s_scheduler.kube.config_maps import (
     write_config_map,
 )
 from k8s_scheduler.kube.errors import Forbidden, NotFound, NotSent, TransportError
-from k8s_scheduler.kube.http import MERGE_PATCH, Response
-from k8s_scheduler.kube.queries import watch_query
+from k8s_scheduler.kube.http.protocol import MERGE_PATCH, Response
+from k8s_scheduler.kube.watch.queries import watch_query
 from tests.fakes.clock import FakeClock
 from tests.fakes.transport import FakeTransport, status
 

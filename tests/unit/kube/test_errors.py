@@ -3,7 +3,7 @@
 import pytest
 
 from k8s_scheduler.kube.errors import Conflict, ServerError
-from k8s_scheduler.kube.http import Response
+from k8s_scheduler.kube.http.protocol import Response
 
 
 def test_a_status_says_why():

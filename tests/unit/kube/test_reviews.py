@@ -3,7 +3,7 @@
 import pytest
 
 from k8s_scheduler.kube.errors import Forbidden, KubeError, NotSent, OutcomeUnknown, ServerError
-from k8s_scheduler.kube.http import Response
+from k8s_scheduler.kube.http.protocol import Response
 from k8s_scheduler.kube.reviews import NOBODY, Permission, Reviewer, User
 from tests.fakes.clock import virtual_time
 from tests.fakes.transport import FakeTransport, encode, status

@@ -8,9 +8,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from k8s_scheduler.api.meta import NodeName, PodUid
-from k8s_scheduler.kube.binding import BindOutcome, BindRequest
-from k8s_scheduler.kube.conditions import ConditionPatch
-from k8s_scheduler.kube.dispatcher import Dispatcher, DispatcherConfig
+from k8s_scheduler.kube.write.binding import BindOutcome, BindRequest
+from k8s_scheduler.kube.write.conditions import ConditionPatch
+from k8s_scheduler.kube.write.dispatcher import Dispatcher, DispatcherConfig
 from k8s_scheduler.obs.metrics import KubeMetrics
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import settle

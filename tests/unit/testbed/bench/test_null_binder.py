@@ -9,7 +9,7 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.app.configuration import load
 from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.core.engine.success import tell_success
-from k8s_scheduler.kube.binding import BindFailure, BindOutcome
+from k8s_scheduler.kube.write.binding import BindFailure, BindOutcome
 from testbed.bench.contestants import configuration
 from testbed.bench.null_binder import main, read_status, watched_kinds
 from testbed.bench.ring import Ring, scheduled_event

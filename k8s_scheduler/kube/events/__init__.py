@@ -1,0 +1,1 @@
+"""Events about pods: gathered into series, limited, and written when there is time."""

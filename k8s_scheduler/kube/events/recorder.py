@@ -1,0 +1,248 @@
+"""The events recorder: tells the API server what happened to pods, when there is time for it.
+
+    record ──► series (event_series) ──► ready, bounded ──► workers ──► POST, PATCH
+                  ▲    ▲      │ not due yet                    │
+                  │    │      ▼                                │
+                  │    └─ agenda ── tick: due ──► ready        │
+                  └─────────── owed again after a write ◄──────┘
+
+Events are the least of all writes. `record` never waits, never raises and costs a dictionary
+lookup; what cannot be written is dropped and counted by reason. The workers are few, so that
+events never take the connections that binds need.
+
+Who does not lead has nothing to say of pods: a failure to write that it may not write would be
+told as the pod's, and what it decides on is out of date. What was recorded before is written after
+the lease was given back, and dropped after it was lost (`may_tell`). What a process says of itself,
+as of a configuration that it refuses, is true of every replica, whoever leads.
+
+A series that is owed a write is in exactly one place (ready, agenda, or with a worker: `claimed`),
+also after the cache has forgotten it. So its writes never overtake each other, and repeats that
+come meanwhile are gathered into the next one. A POST without an answer is repeated under the same
+name: if the first did arrive, the server says so (409) and that is fine.
+"""
+
+import asyncio
+import heapq
+import itertools
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from enum import StrEnum
+
+from k8s_scheduler.kube.bounded_log import BoundedLog
+from k8s_scheduler.kube.events.event import (
+    EventNote,
+    event_name,
+    object_key,
+    series_key,
+    shortened,
+)
+from k8s_scheduler.kube.events.limits import ObjectLimits
+from k8s_scheduler.kube.events.series import Series, SeriesCache
+from k8s_scheduler.kube.events.writer import EventWriter, Written
+from k8s_scheduler.kube.http.protocol import Transport
+from k8s_scheduler.kube.http.throttle import Admit, unlimited
+from k8s_scheduler.kube.waiting import Sleep, wait_within
+from k8s_scheduler.kube.workers import EVENT_WORKERS
+from k8s_scheduler.lib.crew import Crew
+from k8s_scheduler.obs.metrics import KubeMetrics
+
+log = logging.getLogger(__name__)
+
+# Room for the events of a large burst of binds and of as many pods that fit nowhere, about a
+# kilobyte each. The server takes some hundred a second, and bindings go first.
+QUEUE_LIMIT = 50_000
+QUEUE_BYTES = 96 * 1024 * 1024
+# A `Scheduled` event per bind passes through here as well: it must not push out, within seconds,
+# the series of pods that keep failing.
+SERIES_LIMIT = 16384
+TICK_SECONDS = 1.0
+
+
+class Drop(StrEnum):
+    """Why an event was not written."""
+
+    SPAM = "spam"
+    QUEUE_FULL = "queue_full"
+    NO_ANSWER = "no_answer"
+    REFUSED = "refused"
+    FORBIDDEN = "forbidden"
+    STOPPED = "stopped"
+    NOT_LEADING = "not_leading"
+
+
+_DROPS = {
+    Written.NO_ANSWER: Drop.NO_ANSWER,
+    Written.REFUSED: Drop.REFUSED,
+    Written.FORBIDDEN: Drop.FORBIDDEN,
+    Written.NOT_LEADING: Drop.NOT_LEADING,
+}
+
+
+class EventRecorder:
+    """Records events; `run` writes them."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        hostname: str,
+        metrics: KubeMetrics,
+        may_write: Callable[[], bool] = lambda: True,
+        may_tell: Callable[[], bool] = lambda: True,
+        admit: Admit = unlimited,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock_ns: Callable[[], int] = time.time_ns,
+        sleep: Sleep = asyncio.sleep,
+        uniform: Callable[[], float] = random.random,
+    ) -> None:
+        self._may_write = may_write
+        self._clock = clock
+        self._wall_clock_ns = wall_clock_ns
+        self._sleep = sleep
+        self._dropped = {
+            reason: metrics.events_dropped.labels(reason=reason.value) for reason in Drop
+        }
+        self._writer = EventWriter(
+            transport,
+            hostname=hostname,
+            admit=admit,
+            log=BoundedLog(log, clock),
+            may_tell=may_tell,
+            clock=clock,
+            sleep=sleep,
+            uniform=uniform,
+        )
+        self._limits = ObjectLimits()
+        self._series = SeriesCache(SERIES_LIMIT)
+        self._ready: deque[Series] = deque()
+        self._ready_bytes = 0
+        self._agenda: list[tuple[float, int, Series]] = []
+        self._order = itertools.count()
+        self._under_way = 0
+        self._last_name_ns = 0
+        self._accepting = True
+        self._writers = Crew(EVENT_WORKERS, self._next, self._work_off)
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def record(self, note: EventNote, *, is_own: bool = False) -> None:
+        """Take an event; it is written later, gathered with its like, or dropped.
+
+        What a process says of itself, as after an operator's mistake, is rare by nature and never
+        too many; and since it tells of no decision it does not need the lease.
+        """
+        if not self._accepting:
+            self._dropped[Drop.STOPPED].inc()
+            return
+        if not is_own and not self._may_write():
+            self._dropped[Drop.NOT_LEADING].inc()
+            return
+        now, wall_ns = self._clock(), self._wall_clock_ns()
+        note = shortened(note)
+        key = series_key(note)
+        series = self._series.recall(key, now)
+        if series is not None:
+            series.repeat(now, wall_ns)
+        # Repeats cost no new object on the server, so only first occurrences are counted as spam.
+        elif is_own or self._limits.allows(object_key(key), now):
+            # Names must differ even if the wall clock stands still or is set back.
+            self._last_name_ns = max(wall_ns, self._last_name_ns + 1)
+            name = event_name(note.regarding.name, self._last_name_ns)
+            series = Series(key, note, name, wall_ns, wall_ns, now, is_own=is_own)
+            self._series.add(series)
+        else:
+            self._dropped[Drop.SPAM].inc()
+            return
+        self._plan(series)
+
+    @property
+    def series(self) -> SeriesCache:
+        """What was said lately, to be counted."""
+        return self._series
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._ticks())
+            group.create_task(self._writers.run())
+
+    async def drain(self, timeout_seconds: float) -> int:
+        """Take no more, write what is owed; return how many events were left unwritten."""
+        self._accepting = False
+        while self._agenda:
+            self._make_ready(heapq.heappop(self._agenda)[2])
+        await wait_within(self._idle, timeout_seconds, sleep=self._sleep)
+        left = len(self._ready) + self._under_way
+        self._dropped[Drop.STOPPED].inc(left)
+        self._ready.clear()
+        self._ready_bytes = 0
+        return left
+
+    def _plan(self, series: Series) -> None:
+        """See to it that an owed series is written when it is due."""
+        if series.claimed or series.written >= series.count:
+            return
+        series.claimed = True
+        if series.due_at <= self._clock() or not self._accepting:
+            self._make_ready(series)
+            return
+        heapq.heappush(self._agenda, (series.due_at, next(self._order), series))
+        if len(self._agenda) > SERIES_LIMIT:
+            # Series that the cache has forgotten may be owed a count; memory has to end somewhere.
+            self._drop(heapq.heappop(self._agenda)[2], Drop.QUEUE_FULL)
+
+    def _make_ready(self, series: Series) -> None:
+        if not self._ready:
+            self._idle.clear()
+        self._ready.append(series)
+        self._ready_bytes += series.nbytes
+        self._writers.call()
+        is_full = len(self._ready) > QUEUE_LIMIT or self._ready_bytes > QUEUE_BYTES
+        if is_full and self._accepting and (oldest := self._next()) is not None:
+            self._make_room(oldest)
+
+    def _make_room(self, oldest: Series) -> None:
+        if oldest.written and oldest in self._series:
+            oldest.claimed = False
+            # The event exists and its count is kept, so nothing is lost by writing it later.
+            oldest.postpone(self._clock())
+            self._plan(oldest)
+        else:
+            self._drop(oldest, Drop.QUEUE_FULL)
+
+    def _drop(self, series: Series, reason: Drop) -> None:
+        self._dropped[reason].inc()
+        # Its next occurrence is to be a new event: this one does not exist, or cannot be changed.
+        self._series.forget(series)
+
+    async def _ticks(self) -> None:
+        while True:
+            await self._sleep(TICK_SECONDS)
+            now = self._clock()
+            while self._agenda and self._agenda[0][0] <= now:
+                self._make_ready(heapq.heappop(self._agenda)[2])
+            self._series.forget_idle(now)
+
+    def _next(self) -> Series | None:
+        if not self._ready:
+            return None
+        series = self._ready.popleft()
+        self._ready_bytes -= series.nbytes
+        return series
+
+    async def _work_off(self, series: Series) -> None:
+        self._under_way += 1
+        try:
+            written = await self._writer.write(series)
+            series.claimed = False
+            if written is not Written.DONE:
+                self._drop(series, _DROPS[written])
+            elif series.written < series.count:
+                self._plan(series)
+        finally:
+            self._under_way -= 1
+            if not self._ready and not self._under_way:
+                self._idle.set()

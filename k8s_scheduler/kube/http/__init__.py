@@ -1,0 +1,1 @@
+"""Requests to the API server: connections, deadlines, retries, and what answers mean."""

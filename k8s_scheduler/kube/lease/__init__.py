@@ -1,0 +1,1 @@
+"""Leader election on a Lease, and the Leases of others."""

@@ -1,0 +1,1 @@
+"""What is written about pods: bindings, conditions and the writes that pods wait for."""

@@ -1,0 +1,117 @@
+"""Reads single pods of which the watch shows nothing.
+
+A reading that comes to nothing (no answer, no right to it) is dropped: whoever wanted it asks
+again. So nothing is kept here but what waits for its turn, and a pod waits once.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.kube.bounded_log import BoundedLog
+from k8s_scheduler.kube.errors import KubeError
+from k8s_scheduler.kube.http.protocol import Response, Transport
+from k8s_scheduler.kube.http.response_meaning import is_missing
+from k8s_scheduler.kube.http.throttle import Admit, unlimited
+from k8s_scheduler.kube.resources import PODS
+from k8s_scheduler.kube.watch.decoding import ObjectDecoder, Undecodable
+from k8s_scheduler.kube.workers import POD_READING_WORKERS
+from k8s_scheduler.lib.crew import Crew
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_SECONDS: Final = 10.0
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class ReadRequest(msgspec.Struct, frozen=True):
+    """Which pod; `attempt` comes back with it."""
+
+    uid: PodUid
+    namespace: str
+    name: str
+    attempt: int
+
+
+class ReadOutcome(msgspec.Struct, frozen=True):
+    """A pod as it is; None if there is none of that uid any more, or it has finished."""
+
+    uid: PodUid
+    attempt: int
+    pod: Pod | None
+
+
+class PodReader:
+    """Reads one pod after the other."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        on_read: Callable[[ReadOutcome], None],
+        admit: Admit = unlimited,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._transport = transport
+        self._on_read = on_read
+        self._admit = admit
+        self._decoder = ObjectDecoder(PODS)
+        self._waiting: set[PodUid] = set()
+        self._queue: deque[ReadRequest] = deque()
+        self._readers = Crew(POD_READING_WORKERS, self._next, self._work_off)
+        self._log = BoundedLog(log, clock)
+
+    def submit(self, request: ReadRequest) -> None:
+        """Take a request, unless the pod is about to be read anyway."""
+        if request.uid not in self._waiting:
+            self._waiting.add(request.uid)
+            self._queue.append(request)
+            self._readers.call()
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        await self._readers.run()
+
+    def _next(self) -> ReadRequest | None:
+        return self._queue.popleft() if self._queue else None
+
+    async def _work_off(self, request: ReadRequest) -> None:
+        await self._admit()
+        outcome = await self._read(request)
+        self._waiting.discard(request.uid)
+        if outcome is not None:
+            self._on_read(outcome)
+
+    async def _read(self, request: ReadRequest) -> ReadOutcome | None:
+        path = PODS.object_path(request.name, namespace=request.namespace)
+        try:
+            response = await self._transport.request("GET", path, timeout_seconds=_TIMEOUT_SECONDS)
+        except KubeError as error:
+            self._log.warning("read", "a pod could not be read: %s", error)
+            return None
+        if is_missing(response):
+            return ReadOutcome(request.uid, request.attempt, None)
+        if not response.ok:
+            self._refused(request, response)
+            return None
+        pod = self._decoder.object(response.body)
+        if isinstance(pod, Undecodable):
+            self._log.warning("decode", "a pod that was read makes no sense: %s", pod.key)
+            return None
+        is_another = pod.metadata.uid != request.uid
+        # Those who have finished hold nothing, and the watch leaves them out.
+        is_over = pod.status.phase in _FINISHED
+        return ReadOutcome(request.uid, request.attempt, None if is_another or is_over else pod)
+
+    def _refused(self, request: ReadRequest, response: Response) -> None:
+        error = response.error()
+        if response.status == 403:
+            self._log.forbidden("get", "pods", namespace=request.namespace, error=error)
+        else:
+            self._log.warning("read", "a pod could not be read: %s", error)

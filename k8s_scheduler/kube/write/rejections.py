@@ -1,0 +1,210 @@
+"""Pods that their kubelet would not run: OutOfcpu, NodeAffinity and the like.
+
+A kubelet looks at each pod once more before it runs it, and refuses one that does not fit any more:
+the pod is Failed, with a reason. That is how a race between schedulers ends. The pod watch leaves
+finished pods out, and the server's last word about one that falls out of the watch is its state
+*before*: it looks deleted. So a pod that leaves although it had a node, had not been started and
+was not being deleted is read. Few do: pods that run or are deleted in the usual way are not
+asked for. Nor are victims of a preemption: without a grace period they are gone before anybody sees
+them being deleted, but the condition that was written first says why.
+
+    leaves, never started ─▶ line (bounded) ─▶ GET ─┬─ Failed with a reason ─▶ counted, logged
+                                             ▲      ├─ gone, or anything else ─▶ nothing
+                              a few times ───┴──────┘ no answer, 429, 5xx
+
+Whoever stands behind in the line waits meanwhile: a server in trouble is in trouble for all.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from k8s_scheduler.api.meta import Wire, key_of
+from k8s_scheduler.api.pod import Pod, is_terminating
+from k8s_scheduler.kube.bounded_log import BoundedLog
+from k8s_scheduler.kube.errors import UNREADABLE, KubeError
+from k8s_scheduler.kube.http.protocol import Response, Transport
+from k8s_scheduler.kube.http.response_meaning import is_passing
+from k8s_scheduler.kube.resources import PODS
+from k8s_scheduler.kube.waiting import Sleep, bounded_wait
+from k8s_scheduler.lib.backoff import Backoff
+from k8s_scheduler.obs.metrics import KubeMetrics
+
+logger = logging.getLogger(__name__)
+
+# Beyond so many the oldest are let go: to know of some rejections is enough to act on.
+_LINE: Final = 1000
+_TIMEOUT_SECONDS: Final = 10.0
+TRIES: Final = 5
+_LONGEST_WAIT_SECONDS: Final = 30.0
+_FORBIDDEN: Final = 403
+# The kubelet's words; label values come from a fixed set.
+_REASONS: Final = frozenset(
+    {
+        "OutOfcpu",
+        "OutOfmemory",
+        "OutOfpods",
+        "OutOfephemeral-storage",
+        "NodeAffinity",
+        "NodeName",
+        "NodePorts",
+        "TaintToleration",
+        "UnexpectedAdmissionError",
+        "TopologyAffinityError",
+        "PodOSNotSupported",
+        "PodOSSelectorNodeLabelDoesNotMatch",
+        "SysctlForbidden",
+        "Evicted",
+        "NodeShutdown",
+    }
+)
+
+
+class _Metadata(Wire, frozen=True, gc=False):
+    uid: str = ""
+
+
+class _Status(Wire, frozen=True, gc=False):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class _Pod(Wire, frozen=True, gc=False):
+    metadata: _Metadata
+    status: _Status = _Status()
+
+
+_decode = msgspec.json.Decoder(_Pod).decode
+
+
+class Rejections:
+    """Reads the last words of pods that left before they were started."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        metrics: KubeMetrics,
+        is_ours: Callable[[str], bool],
+        may_look: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        uniform: Callable[[], float] = random.random,
+    ) -> None:
+        """Tell pods of these schedulers from those of others; ask only while `may_look`."""
+        self._transport = transport
+        self._metrics = metrics
+        self._is_ours = is_ours
+        self._may_look = may_look
+        self._sleep = sleep
+        self._uniform = uniform
+        self._line: asyncio.Queue[Pod] = asyncio.Queue(_LINE)
+        self._complaints = BoundedLog(logger, clock)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Take a change from the pod informer; never waits."""
+        if new is not None or old is None or not _left_unstarted(old) or not self._may_look():
+            return
+        if self._line.full():
+            self._line.get_nowait()
+        self._line.put_nowait(old)
+
+    async def run(self) -> None:
+        """Read one pod after the other, until cancelled."""
+        while True:
+            pod = await self._line.get()
+            found = await self._read(pod)
+            if found is not None and found.metadata.uid == pod.metadata.uid:
+                self._tell(pod, found.status)
+
+    async def _read(self, pod: Pod) -> _Pod | None:
+        metadata = pod.metadata
+        path = PODS.object_path(metadata.name, namespace=metadata.namespace)
+        answer = await self._ask(path)
+        if answer is None:
+            return None
+        if answer.status == _FORBIDDEN:
+            said = answer.error()
+            self._complaints.forbidden("get", "pods", namespace=metadata.namespace, error=said)
+        if not answer.ok:
+            return None
+        try:
+            return _decode(answer.body)
+        except UNREADABLE as error:
+            self._complaints.warning("undecodable", "can't read why a pod ended: %s", error)
+            return None
+
+    async def _ask(self, path: str) -> Response | None:
+        """Return what the server says; None if it says nothing, although asked a few times.
+
+        Nobody asks later: one bad moment of the server would hide a race for good.
+        """
+        backoff = Backoff(0.2, 5.0, uniform=self._uniform)
+        problem: KubeError | None = None
+        for left in reversed(range(TRIES)):
+            wait_seconds = backoff.next_seconds()
+            try:
+                answer = await self._transport.request(
+                    "GET", path, timeout_seconds=_TIMEOUT_SECONDS
+                )
+            except KubeError as error:
+                problem = error
+            else:
+                if not is_passing(answer):
+                    return answer
+                problem = refusal = answer.error()
+                asked_seconds = bounded_wait(refusal.retry_after_seconds, _LONGEST_WAIT_SECONDS)
+                wait_seconds = max(wait_seconds, asked_seconds)
+            if not self._may_look():
+                return None
+            if left:
+                await self._sleep(wait_seconds)
+        self._complaints.warning("lost", "can't see why a pod ended: %s", problem)
+        return None
+
+    def _tell(self, pod: Pod, status: _Status) -> None:
+        if status.phase != "Failed" or not status.reason:
+            return
+        whose = "ours" if self._is_ours(pod.spec.scheduler_name) else "others"
+        self._metrics.pods_rejected.labels(_label(status.reason), whose).inc()
+        fields = {
+            "pod": key_of(pod.metadata),
+            "node": pod.spec.node_name,
+            "scheduler": pod.spec.scheduler_name,
+            "reason": status.reason,
+            "message": status.message,
+        }
+        logger.warning("A pod was rejected by its kubelet", extra={"fields": fields})
+
+
+def _left_unstarted(pod: Pod) -> bool:
+    """Return whether a pod that has left the watch had a node and was not heard of since."""
+    return (
+        bool(pod.spec.node_name)
+        and pod.status.start_time is None
+        and pod.status.phase in ("", "Pending")
+        and not is_terminating(pod)
+        and not _is_victim(pod)
+    )
+
+
+def _is_victim(pod: Pod) -> bool:
+    """Return whether a scheduler took the pod's place away: no kubelet rejected it."""
+    return any(
+        condition.type == "DisruptionTarget"
+        and condition.status == "True"
+        and condition.reason == "PreemptionByScheduler"
+        for condition in pod.status.conditions or ()
+    )
+
+
+def _label(reason: str) -> str:
+    if reason in _REASONS:
+        return reason
+    return "OutOfother" if reason.startswith("OutOf") else "other"

@@ -1,0 +1,121 @@
+"""Writes that a pod waits for before it can go on: as the calls they consist of.
+
+Each call names what it must not hit by mistake: evictions the victim's uid, changes of objects the
+version they were decided on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.kube.http.protocol import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from k8s_scheduler.kube.resources import Resource
+from k8s_scheduler.kube.timestamps import second_time
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call. `gone_is_fine`: that the object is not there any more ends the request well."""
+
+    method: str
+    path: str
+    body: bytes
+    content_type: str
+    # The right it needs, as RBAC names it.
+    resource: str
+    gone_is_fine: bool = False
+    # Of the object it must not miss, where it names one.
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """Calls to be made one after the other, for one attempt at one pod."""
+
+    uid: PodUid
+    attempt: int
+    request: int
+    namespace: str
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOutcome:
+    """How a request ended, for good. `gone`: there was nothing left to write to."""
+
+    uid: PodUid
+    attempt: int
+    request: int
+    done: bool
+    gone: bool = False
+    message: str = ""
+
+
+def eviction_calls(
+    *,
+    namespace: str,
+    name: str,
+    uid: PodUid,
+    scheduler_name: str,
+    observed_generation: int,
+    wall_ns: int,
+) -> tuple[Call, ...]:
+    """Return the calls that make a victim leave: the reason into its status, then its deletion."""
+    condition: dict[str, object] = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": f"{scheduler_name}: preempting to accommodate a higher priority pod",
+        "lastTransitionTime": second_time(wall_ns),
+    }
+    if observed_generation:
+        condition["observedGeneration"] = observed_generation
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+    status = {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+    return (
+        Call(
+            "PATCH",
+            f"{path}/status",
+            msgspec.json.encode(status),
+            STRATEGIC_MERGE_PATCH,
+            "pods/status",
+            gone_is_fine=True,
+        ),
+        Call(
+            "DELETE", path, msgspec.json.encode(options), JSON, "pods", gone_is_fine=True, uid=uid
+        ),
+    )
+
+
+def nomination_calls(*, namespace: str, name: str, uid: PodUid) -> tuple[Call, ...]:
+    """Return the call that clears a pod's nominated node."""
+    body = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": None}}
+    return (
+        Call(
+            "PATCH",
+            f"/api/v1/namespaces/{namespace}/pods/{name}/status",
+            msgspec.json.encode(body),
+            STRATEGIC_MERGE_PATCH,
+            "pods/status",
+            gone_is_fine=True,
+        ),
+    )
+
+
+def object_calls(
+    resource: Resource[Any], *, namespace: str, name: str, patch: Mapping[str, Any]
+) -> tuple[Call, ...]:
+    """Return the call that merges a patch into an object."""
+    return (
+        Call(
+            "PATCH",
+            resource.object_path(name, namespace=namespace),
+            msgspec.json.encode(patch),
+            MERGE_PATCH,
+            resource.full_name,
+        ),
+    )
