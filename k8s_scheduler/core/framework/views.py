@@ -333,6 +333,8 @@ class RowsView(ViewBase):
         """Return what counts these pods, from now on; it says something only to a view."""
         counter = self._state.pods.counters.get(counted)
         self._check_counter(counter)
+        if self._reads is not None:
+            self._reads.obtained[counter] = None
         return counter
 
     def count_here(self, counter: Counter) -> Counts:
