@@ -29,6 +29,7 @@ from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import Change, Changes, NodeRow, ObjectChange
+from k8s_scheduler.core.state.pod_news import PodNews
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ def restore(checkpoint: Checkpoint, parts: Parts) -> None:
             {c.kind: ObjectChange(c.change) for c in checkpoint.object_changes},
             {NodeRow(c.row): c.number for c in checkpoint.changes},
             {c.kind: c.number for c in checkpoint.object_changes},
+            PodNews(is_any=True),
         )
     )
     queue.next_sequence = checkpoint.next_sequence

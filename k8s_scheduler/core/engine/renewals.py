@@ -53,7 +53,7 @@ from k8s_scheduler.core.state.cache import Cache
 # A judgement of 5,000 nodes costs half a millisecond: these are 5 % of a core at most.
 JUDGED_PER_SECOND: Final = 100
 # Work of one message, in judgements: the loop is not held for longer than a slice.
-WORK_PER_STEP: Final = 8
+WORK_PER_STEP: Final = 4
 # What is found out of preemption: so much work (see `work`) costs as much as one judgement.
 UNITS_PER_JUDGEMENT: Final = 500
 # Pods of one group that are told, and looked at, before it is the next one's turn.
@@ -242,9 +242,10 @@ class Renewals:
             return price
         cost = work / UNITS_PER_JUDGEMENT
         self._judgements.spend(cost)
-        if siblings.regroup(self._cache):
+        if fresh := siblings.regroup(self._cache):
             # The pod was asked something new, and not all of its peers answer like it: who is whose
             # peer is another question now.
+            self._waker.regrouped(fresh)
             self._round.clear()
             self._is_owing = True
             return price + cost

@@ -134,6 +134,17 @@ def _events_that_help(dependencies: tuple[Dependency, ...]) -> Change:
     return found
 
 
+# What plugins see of these columns, of whatever row, they see as counts.
+_COUNTED = ("pods/labels", "pods/terminating", "pods/terms")
+
+
+def sees_pods_as_counts(dependencies: Iterable[Dependency]) -> bool:
+    """Return whether somebody looks at pods, and sees nothing of them but counts."""
+    columns = [each.column for each in dependencies if isinstance(each, Row)]
+    pods = [column for column in columns if column.startswith("pods/")]
+    return bool(pods) and all(column in _COUNTED for column in pods)
+
+
 def looks_elsewhere(dependency: Dependency) -> bool:
     """Return whether a verdict on one row may depend, through this, on what is elsewhere."""
     return isinstance(dependency, Object) or dependency.column.startswith("pods/")

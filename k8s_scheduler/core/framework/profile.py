@@ -19,6 +19,7 @@ from k8s_scheduler.core.framework.dependencies import (
     Row,
     events_that_help,
     looks_elsewhere,
+    sees_pods_as_counts,
 )
 from k8s_scheduler.core.framework.plugin import (
     AttachedPlugin,
@@ -43,7 +44,7 @@ from k8s_scheduler.core.framework.plugin import (
 )
 from k8s_scheduler.core.framework.preemption import PreemptionPlugin
 from k8s_scheduler.core.framework.views import Scores
-from k8s_scheduler.core.state.changes import Change
+from k8s_scheduler.core.state.changes import COUNTED_PODS, Change
 from k8s_scheduler.core.state.facts import SHIFTED, fact_of
 
 PluginFactory = Callable[[Mapping[str, Any]], Plugin]
@@ -71,6 +72,8 @@ class FilterStep:
     shifted: int
     # Whether a verdict on one row may depend on what is elsewhere.
     is_wide: bool
+    # Whether all it sees of pods is counts (which see `state.counters`).
+    counts_pods: bool
     # Whether it may be asked about one row for all that look alike to it.
     by_group: bool
 
@@ -149,6 +152,20 @@ class Profile:
     def wide(self) -> frozenset[str]:
         """Return the plugins whose verdicts on a row may depend on what is elsewhere."""
         return frozenset(step.name for step in self.pre_filters if step.is_wide)
+
+    @property
+    def helped_by_counts(self) -> frozenset[str]:
+        """Return the plugins that pods on nodes help by what is counted of them, not otherwise.
+
+        Dry runs ask those as well that come after one that rejects: of these the same must be true.
+        """
+        found: list[str] = []
+        for step in reversed(self.filters):
+            if step.counts_pods:
+                found.append(step.name)
+            elif self.helped_by[step.name] & COUNTED_PODS:
+                break
+        return frozenset(found)
 
 
 class ProfileError(Exception):
@@ -253,6 +270,7 @@ def _filter_steps(
             roomy=plugin if _is_a(plugin, RoomyPlugin) else None,
             shifted=_shifted(made[name]),
             is_wide=any(map(looks_elsewhere, made[name].depends_on)),
+            counts_pods=sees_pods_as_counts(made[name].depends_on),
             by_group=_is_a(plugin, GroupingPlugin),
         )
         for name, plugin in (first | second).items()

@@ -37,6 +37,7 @@ class Reads:
         "narrow",
         "news",
         "objects",
+        "obtained",
         "presences",
         "scalars",
         "wide_counters",
@@ -57,6 +58,8 @@ class Reads:
         # All counters, and those that were asked about more than the rows in view.
         self.counters: dict[Counter, None] = {}
         self.wide_counters: dict[Counter, None] = {}
+        # Those that were asked for, whether they were asked about anything or not.
+        self.obtained: dict[Counter, None] = {}
         # Whether a counter counts anybody at all near some node.
         self.presences: dict[tuple[Counter, str], bool] = {}
         self.objects: dict[ObjectRead, Any] = {}
@@ -126,6 +129,7 @@ class Reads:
         self.narrow.update(other.narrow)
         self.counters.update(other.counters)
         self.wide_counters.update(other.wide_counters)
+        self.obtained.update(other.obtained)
         self.presences.update(other.presences)
         self.objects.update(other.objects)
         self.scalars.update(other.scalars)

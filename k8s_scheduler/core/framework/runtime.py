@@ -128,22 +128,28 @@ class Runtime:
     # Filters
 
     def run_pre_filters(
-        self, profile: Profile, pod: PodView, watch: Watch | None = None
+        self,
+        profile: Profile,
+        pod: PodView,
+        watch: Watch | None = None,
+        reads: Reads | None = None,
     ) -> PreFiltered:
         """Ask every filter plugin what it needs, or whether it is over already."""
         if watch is None:
-            return self._pre_filter(profile, pod, None)
+            return self._pre_filter(profile, pod, None, reads)
         started = watch.now()
         status = points.ERROR
         try:
-            found = self._pre_filter(profile, pod, watch)
+            found = self._pre_filter(profile, pod, watch, reads)
             no = found.rejection
             status = points.SUCCESS if no is None else points.rejected(resolvable=no.resolvable)
         finally:
             watch.ended(points.PRE_FILTER, status, started)
         return found
 
-    def _pre_filter(self, profile: Profile, pod: PodView, watch: Watch | None) -> PreFiltered:
+    def _pre_filter(
+        self, profile: Profile, pod: PodView, watch: Watch | None, reads: Reads | None
+    ) -> PreFiltered:
         terms: dict[str, Term] = {}
         refused: Verdict | None = None
         names: frozenset[NodeName] | None = None
@@ -152,7 +158,8 @@ class Runtime:
         asked: list[str] = []
         for step in profile.pre_filters:
             asked.append(step.name)
-            prepared = self.prepare(step, pod, everywhere)
+            taken = reads if step.counts_pods else None
+            prepared = self.prepare(step, pod, everywhere, taken)
             if prepared is SKIP:
                 # By far the most frequent answer.
                 continue
@@ -203,19 +210,23 @@ class Runtime:
         nominated: Nominated = _NOBODY,
         *,
         watch: Watch | None = None,
+        reads: Reads | None = None,
     ) -> Filtered:
-        """Judge the pod on each of the rows; codes of earlier judgements are void."""
+        """Judge the pod on each of the rows; codes of earlier judgements are void.
+
+        `reads` takes down what is read by plugins to which pods are counts.
+        """
         self._verdicts.forget()
-        before = self.run_pre_filters(profile, pod, watch)
+        before = self.run_pre_filters(profile, pod, watch, reads)
         if before.rejection is not None:
             code = self._verdicts.code(before.rejection)
             return Filtered(np.full(len(rows), code), rows[:0], before)
         if watch is None:
-            return self._filter_rows(profile, before, rows, nominated, None)
+            return self._filter_rows(profile, before, rows, nominated, reads=reads)
         started = watch.now()
         status = points.ERROR
         try:
-            found = self._filter_rows(profile, before, rows, nominated, watch)
+            found = self._filter_rows(profile, before, rows, nominated, watch=watch, reads=reads)
             # As kube-scheduler does: only a failure is no success here.
             status = points.SUCCESS
         finally:
@@ -228,7 +239,9 @@ class Runtime:
         before: PreFiltered,
         rows: Rows,
         nominated: Nominated,
-        watch: Watch | None,
+        *,
+        watch: Watch | None = None,
+        reads: Reads | None = None,
     ) -> Filtered:
         # Positions in `rows` that passed so far; None while these are all of them, so that views
         # of all nodes stay just that.
@@ -241,7 +254,8 @@ class Runtime:
                 break
             if watch is not None:
                 watch.asked(points.FILTER, step.name, len(left))
-            found = self.filter(step, before.state.terms[step.name], left)
+            taken = reads if step.counts_pods else None
+            found = self.filter(step, before.state.terms[step.name], left, reads=taken)
             if not np.count_nonzero(found):
                 continue
             if passed is None:

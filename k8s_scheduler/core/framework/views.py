@@ -336,6 +336,8 @@ class RowsView(VolumesView):
         """Return what counts these pods, from now on; it says something only to a view."""
         counter = self._state.pods.counters.get(counted)
         self._check_counter(counter)
+        if self._reads is not None:
+            self._reads.obtained[counter] = None
         return counter
 
     def count_here(self, counter: Counter) -> Counts:

@@ -9,15 +9,19 @@ whatever node: only what can change their minds is worth judging again.
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.answers import Answers, Inquiry
 from k8s_scheduler.core.framework.pod_view import Questions
+from k8s_scheduler.core.queue.interest import Interest
 from k8s_scheduler.core.queue.peers import Peers, Standing, standing_of
-from k8s_scheduler.core.queue.prices import price_of
+from k8s_scheduler.core.queue.prices import DEAR, price_of
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.queue.watchlist import Helps, Watchlist
 from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.pod_news import PodNews
 
 
 class Alike:
@@ -33,9 +37,14 @@ class Alike:
         self.answers: Answers | None = None
         # Stands for an ordered set.
         self._pods: dict[PodUid, QueuedPod] = {}
+        # The sequence of who parked first: thousands of groups are put in order by it.
+        self.order = 0
         self.rejectors: frozenset[str] = frozenset()
         self._without_rejectors = 0
         self._seen: int | None = None
+        # Which pods, coming or leaving, may change what plugins that count pods say of it on any
+        # row, as far as all rows were judged with all of the group there; None: any.
+        self.interest: Interest | None = None
         # By what preemption reads of them besides their shape.
         self._peers: dict[Standing, Peers] = {}
         self._standings: dict[PodUid, Standing] = {}
@@ -43,19 +52,26 @@ class Alike:
     def add(self, queued: QueuedPod) -> None:
         """Take a pod that was parked."""
         self._pods[queued.uid] = queued
+        self.order = self.first.sequence
+        # What its attempt has counted was not taken down.
+        self.interest = None
         self.blame(queued.rejectors)
         self._without_rejectors += not queued.rejectors
         if self._seen is not None:
             self._seen = min(self._seen, queued.seen)
         self._join(queued)
+        self._file()
 
     def remove(self, queued: QueuedPod) -> None:
         """Let a pod go."""
         del self._pods[queued.uid]
+        if self._pods:
+            self.order = self.first.sequence
         self._without_rejectors -= not queued.rejectors
         if queued.seen == self._seen:
             self._seen = None
         self._part(queued.uid)
+        self._file()
 
     def empty(self) -> list[QueuedPod]:
         """Let all of them go; return them."""
@@ -63,6 +79,7 @@ class Alike:
         for uid in self._pods:
             self._part(uid)
         self._pods.clear()
+        self._file()
         return found
 
     def replaced(self, queued: QueuedPod) -> bool:
@@ -83,6 +100,20 @@ class Alike:
         """Remember that plugins reject the shape on some node."""
         if not self.rejectors.issuperset(plugins):
             self.rejectors = self.rejectors.union(plugins)
+            self._file()
+
+    def take_interest(self, interest: Interest | None) -> None:
+        """Take note of which pods may be news to it."""
+        # One that found no node is woken by the first, whatever plugins counted.
+        self.interest = None if self.found_no_node else interest
+        self._file()
+
+    def _file(self) -> None:
+        siblings = self.siblings
+        if self._pods:
+            siblings.watchlist.file(self, siblings.scheduler_name, is_dear=siblings.price >= DEAR)
+        else:
+            siblings.watchlist.drop(self)
 
     @property
     def seen(self) -> int:
@@ -157,8 +188,10 @@ class Siblings:
     `questions`; `regroup` then puts those apart that answer otherwise.
     """
 
-    def __init__(self, parked: "Parked", price: int) -> None:
+    def __init__(self, parked: "Parked", first: Pod) -> None:
         self._parked = parked
+        self.watchlist = parked.watchlist
+        self.scheduler_name = first.spec.scheduler_name
         self._inquiry = Inquiry()
         self._groups: dict[Answers, Alike] = {}
         # By labels; if plugins have asked who the pod is, by its uid as well.
@@ -170,7 +203,7 @@ class Siblings:
         self._stamp: tuple[object, ...] = (0,)
         # What judging one of them costs: labels alone make next to no difference. Worked out when
         # the first one is parked: thousands of shapes may be parked before one is asked about.
-        self.price = price
+        self.price = price_of(first)
 
     @property
     def questions(self) -> Questions:
@@ -179,7 +212,10 @@ class Siblings:
 
     def groups(self) -> list[Alike]:
         """Return all groups."""
-        return [*self._groups.values(), *(self._marked[mark].alike for mark in self._not_asked)]
+        found = list(self._groups.values())
+        if self._not_asked:
+            found += [self._marked[mark].alike for mark in self._not_asked]
+        return found
 
     def group_of(self, queued: QueuedPod) -> Alike:
         """Return a pod's group."""
@@ -314,6 +350,7 @@ class Parked:
     def __init__(self) -> None:
         self._pods: dict[PodUid, QueuedPod] = {}
         self._specs: dict[bytes, Siblings] = {}
+        self.watchlist: Watchlist[Alike] = Watchlist()
         # Goes up with every pod that is parked, every newer version of one, and with other groups.
         self.arrivals = 0
 
@@ -323,7 +360,7 @@ class Parked:
         self._pods[queued.uid] = queued
         siblings = self._specs.get(queued.shape.spec)
         if siblings is None:
-            siblings = self._specs[queued.shape.spec] = Siblings(self, price_of(queued.pod))
+            siblings = self._specs[queued.shape.spec] = Siblings(self, queued.pod)
         siblings.add(queued)
 
     def remove(self, uid: PodUid) -> QueuedPod | None:
@@ -347,10 +384,9 @@ class Parked:
         """Remember that plugins reject the group of a parked pod on some node."""
         self.group_of(queued).blame(plugins)
 
-    def peers(self) -> Iterator[Peers]:
-        """Yield all peers, those of the longest parked group first."""
-        for alike in self.groups():
-            yield from alike.peers()
+    def peers(self) -> list[Peers]:
+        """Return all peers, those of the longest parked group first."""
+        return [peers for alike in self.groups() for peers in alike.peers()]
 
     def peers_of(self, queued: QueuedPod) -> Peers:
         """Return the peers of a parked pod."""
@@ -369,8 +405,18 @@ class Parked:
 
     def groups(self) -> list[Alike]:
         """Return all groups, longest parked first."""
-        found = [alike for siblings in self._specs.values() for alike in siblings.groups()]
-        return sorted(found, key=lambda alike: alike.first.sequence)
+        found: list[Alike] = []
+        for siblings in self._specs.values():
+            found += siblings.groups()
+        return sorted(found, key=_order)
+
+    def concerned(self, pods: PodNews, helps: Helps, *, dear: bool) -> list[Alike]:
+        """Return the groups that something may have helped (see `watchlist`), longest parked first.
+
+        Only those that are dear to judge, or only the others.
+        """
+        found = self.watchlist.concerned(pods, helps, dear=dear)
+        return sorted(found, key=_order)
 
     def forget_questions(self) -> None:
         """Let groups be as they are made of pods alone, whatever plugins asked before."""
@@ -385,6 +431,9 @@ class Parked:
 
     def __len__(self) -> int:
         return len(self._pods)
+
+
+_order = attrgetter("order")
 
 
 def _sequence(queued: QueuedPod) -> int:

@@ -36,8 +36,17 @@ _EACH: Final = {
 _PRICES: Final = tuple(_EACH[name] for name in PodLimits.__struct_fields__)
 
 
+# Prices go for some hundred rows: judging on so many costs as much again.
+_ROWS: Final = 1_000
+
+
+def judging(price: int, rows: int) -> int:
+    """Return what it costs to judge a pod of this price on so many rows."""
+    return price + price * rows // _ROWS
+
+
 def price_of(pod: Pod) -> int:
-    """Return what judging a pod costs."""
+    """Return what judging a pod costs, on not too many rows."""
     return ORDINARY + sum(
         count * price for count, price in zip(pod_counts(pod), _PRICES, strict=True)
     )

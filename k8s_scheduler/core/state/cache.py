@@ -144,7 +144,8 @@ class Cache:
 
     def announce(self, uid: PodUid) -> None:
         """Let others know of an assumed pod, once it is clear that it keeps its room."""
-        self.changes.note(self._pods[uid].row, _ADDED)
+        placed = self._pods[uid]
+        self.changes.note(placed.row, _ADDED, placed.pod)
 
     def forget(self, uid: PodUid, *, quietly: bool = False) -> None:
         """Take an assumed pod's room back; quietly, if nobody was told that it had some."""
@@ -172,7 +173,7 @@ class Cache:
             self._displace(uid, placed)
         row = self.nodes.claim_row(name)
         self._place(uid, Placed(pod, row, requests, host_ports(pod), assumed=False))
-        self.changes.note(row, _ADDED)
+        self.changes.note(row, _ADDED, pod)
         return Sighting.ARRIVED
 
     def remove_pod(self, uid: PodUid) -> None:
@@ -210,6 +211,8 @@ class Cache:
         row = self.nodes.row_of(node)
         if row is not None:
             self.changes.note(row, _DELETED)
+            # Dry runs counted it in, and not only by its labels.
+            self.changes.forget_pods()
 
     # Reading
 
@@ -390,7 +393,7 @@ class Cache:
         del here[uid]
         self.facts.note(row, facts)
         if not quietly:
-            self.changes.note(row, _DELETED)
+            self.changes.note(row, _DELETED, placed.pod)
         if here:
             self._by_row[row] = compact(here)
         else:
@@ -421,7 +424,7 @@ class Cache:
         self._assumed_count -= placed.assumed
         placed.pod, placed.requests, placed.assumed = pod, requests, False
         if relabelled or shrank or leaves:
-            self.changes.note(row, _change_of(relabelled, shrank, leaves))
+            self.changes.note(row, _change_of(relabelled, shrank, leaves), before, pod)
 
 
 def _changed_facts(before: Node | None, after: Node) -> int:

@@ -10,6 +10,8 @@ from functools import cache
 from typing import NewType
 
 from k8s_scheduler.api.kinds import GROUPS, Kind
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.state.pod_news import PodNews
 
 NodeRow = NewType("NodeRow", int)
 
@@ -29,6 +31,14 @@ class Change(enum.IntFlag):
     ASSIGNED_POD_SCALE_DOWN = enum.auto()
     ASSIGNED_POD_TERMINATING = enum.auto()
 
+
+# Those after which counts of pods may be others; the pods themselves are noted with them.
+COUNTED_PODS = (
+    Change.ASSIGNED_POD_ADD
+    | Change.ASSIGNED_POD_DELETE
+    | Change.ASSIGNED_POD_LABEL
+    | Change.ASSIGNED_POD_TERMINATING
+)
 
 # The labels kube-scheduler gives these events in its metrics.
 EVENT_LABELS = {
@@ -87,6 +97,8 @@ class Changes:
     objects: dict[Kind, ObjectChange] = field(default_factory=dict)
     row_numbers: dict[NodeRow, int] = field(default_factory=dict)
     object_numbers: dict[Kind, int] = field(default_factory=dict)
+    # Whose coming, leaving or changing it was.
+    pods: PodNews = field(default_factory=PodNews, compare=False, repr=False)
     # The number of the first note, once it was asked for.
     _oldest: int | None = field(default=None, compare=False, repr=False)
 
@@ -94,7 +106,10 @@ class Changes:
         return bool(self.rows or self.objects)
 
     def since(self, number: int) -> "Changes":
-        """Return what was noted after a note of that number. Nothing may be noted afterwards."""
+        """Return what was noted after a note of that number. Nothing may be noted afterwards.
+
+        Of pods all are returned: when each was noted is not known.
+        """
         if self._oldest is None:
             numbers = (*self.row_numbers.values(), *self.object_numbers.values())
             self._oldest = min(numbers, default=0)
@@ -105,11 +120,13 @@ class Changes:
             {kind: c for kind, c in self.objects.items() if self.object_numbers[kind] > number},
             self.row_numbers,
             self.object_numbers,
+            self.pods,
         )
 
     def add(self, other: "Changes") -> None:
         """Hold what others hold as well."""
         self._oldest = None
+        self.pods.include(other.pods)
         for row, change in other.rows.items():
             self.rows[row] = _joined(self.rows.get(row, change), change)
             self.row_numbers[row] = max(other.row_numbers[row], self.row_numbers.get(row, 0))
@@ -127,10 +144,15 @@ class ChangeLog:
         # The number of the last note: who remembers it knows what has happened since.
         self.count = 0
 
-    def note(self, row: NodeRow, change: Change) -> None:
-        """Note what happened to a row."""
+    def note(self, row: NodeRow, change: Change, *pods: Pod) -> None:
+        """Note what happened to a row, and the pod that came or left; both looks of a changed one.
+
+        A change that is one of `COUNTED_PODS` and comes without a pod changes no count.
+        """
         self.count += 1
         changes = self._changes
+        for pod in pods:
+            changes.pods.meet(pod)
         rows = changes.rows
         known = rows.get(row)
         rows[row] = change if known is None else _joined(known, change)
@@ -144,18 +166,23 @@ class ChangeLog:
     def __bool__(self) -> bool:
         return bool(self._changes)
 
+    def forget_pods(self) -> None:
+        """Know no more which pods came and left: it may have been any."""
+        self._changes.pods = PodNews(is_any=True)
+
     def take_back(self, changes: Changes) -> None:
         """Note again what was drained and not dealt with."""
         self._changes.add(changes)
 
     def peek(self) -> Changes:
-        """Return a copy of what is noted, without forgetting it."""
+        """Return a copy of what is noted but for pods, without forgetting it."""
         noted = self._changes
         return Changes(
             dict(noted.rows),
             dict(noted.objects),
             dict(noted.row_numbers),
             dict(noted.object_numbers),
+            PodNews(is_any=True),
         )
 
     def drain(self) -> Changes:

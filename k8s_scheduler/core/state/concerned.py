@@ -10,11 +10,9 @@ from typing import Final, TypeAlias, TypeVar
 
 from k8s_scheduler.api.label_selectors import IN
 from k8s_scheduler.core.state.counters import Counter, Matching
+from k8s_scheduler.core.state.pod_news import Door
 from k8s_scheduler.lib.hollow import compact
 
-# By what a label set finds the counters that may pick it: a namespace and a label pair, None where
-# a counter demands no particular one.
-Door: TypeAlias = tuple[str | None, tuple[str, str] | None]
 # A namespace and the labels that counters look at.
 _Seen: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 _Key = TypeVar("_Key")
@@ -39,7 +37,7 @@ NOBODY: Final = Concerned()
 
 
 def doors_of(counted: Matching) -> list[Door]:
-    """Return the doors of a counter: one, or none where it can't pick anything."""
+    """Return behind which doors a counter looks: one, or none where it can't pick anything."""
     space: str | None = None
     pair: tuple[str, str] | None = None
     for namespaces, requirements in counted.selections:

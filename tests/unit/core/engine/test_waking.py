@@ -356,9 +356,9 @@ class Spy:
         runtime = h.core._parked.waker._runtime
         original = runtime.run_filters
 
-        def run_filters(profile, pod, rows, *rest):
+        def run_filters(profile, pod, rows, *rest, **options):
             self.rows.append(len(rows))
-            return original(profile, pod, rows, *rest)
+            return original(profile, pod, rows, *rest, **options)
 
         monkeypatch.setattr(runtime, "run_filters", run_filters)
 
@@ -441,3 +441,23 @@ def test_a_node_on_which_it_does_not_help_does_not(h, monkeypatch):
     h.node(zoned("n", cpu="1").obj())
     assert only(RecordEvent, h.schedule()) == []
     assert h.parked() == ["vip"]
+
+
+# Pods whose reasons are renewed meanwhile
+
+
+def test_a_group_that_is_parted_while_a_round_is_under_way_is_judged_in_it(h, monkeypatch):
+    """What renewing reasons asked parts pods that were one group when the round began."""
+    h.node(zoned("n", cpu="1").obj())
+    h.pod(make_pod("large").request(cpu="64").obj())
+    for name in ("p", "q"):
+        h.pod(spread(make_pod(name).label(app=name).request(cpu="4"), app="p").obj())
+    h.settle()
+    assert h.parked() == ["large", "p", "q"]
+    assert len(h.core._queue.parked.groups()) == 2
+    monkeypatch.setattr(waking, "WORK_PER_STEP", 1)
+    h.node(zoned("n", cpu="32").obj())
+    h.tick(1.0)
+    assert len(h.core._queue.parked.groups()) == 3
+    h.settle()
+    assert h.parked_in_vain() == []
