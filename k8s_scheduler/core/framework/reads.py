@@ -44,7 +44,8 @@ class Reads:
         "wide_facts",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_obtained: bool = False) -> None:
+        """Take nothing down yet; `keeps_obtained` asks for counters nobody has read, too."""
         # Facts of the rows in view, and of all rows.
         self.facts = 0
         self.wide_facts = 0
@@ -58,8 +59,9 @@ class Reads:
         # All counters, and those that were asked about more than the rows in view.
         self.counters: dict[Counter, None] = {}
         self.wide_counters: dict[Counter, None] = {}
-        # Those that were asked for, whether they were asked about anything or not.
-        self.obtained: dict[Counter, None] = {}
+        # Those that were asked for, whether they were asked about anything or not; None if that
+        # is of no interest: whoever keeps reads for long would keep these counters alive.
+        self.obtained: dict[Counter, None] | None = {} if keeps_obtained else None
         # Whether a counter counts anybody at all near some node.
         self.presences: dict[tuple[Counter, str], bool] = {}
         self.objects: dict[ObjectRead, Any] = {}
@@ -129,7 +131,6 @@ class Reads:
         self.narrow.update(other.narrow)
         self.counters.update(other.counters)
         self.wide_counters.update(other.wide_counters)
-        self.obtained.update(other.obtained)
         self.presences.update(other.presences)
         self.objects.update(other.objects)
         self.scalars.update(other.scalars)

@@ -336,7 +336,7 @@ class RowsView(VolumesView):
         """Return what counts these pods, from now on; it says something only to a view."""
         counter = self._state.pods.counters.get(counted)
         self._check_counter(counter)
-        if self._reads is not None:
+        if self._reads is not None and self._reads.obtained is not None:
             self._reads.obtained[counter] = None
         return counter
 

@@ -41,7 +41,7 @@ class Interest:
 def interest_of(reads: Reads) -> Interest | None:
     """Return what plugins counted, or asked for to count it; None if that is too much to tell."""
     counters = dict.fromkeys(
-        (*reads.obtained, *reads.counters, *(counter for counter, _ in reads.presences))
+        (*(reads.obtained or ()), *reads.counters, *(counter for counter, _ in reads.presences))
     )
     doors = tuple(door for counter in counters for door in _doors(counter))
     terms = any(isinstance(counter.counted, Holding) for counter in counters)

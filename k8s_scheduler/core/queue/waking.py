@@ -347,7 +347,7 @@ class Waker:
         self._work += judging(alike.siblings.price, len(asked))
         # On some rows plugins may count something else than on the others.
         is_known = news.everywhere or alike.interest is not None
-        reads = Reads() if is_known else None
+        reads = Reads(keeps_obtained=True) if is_known else None
         with alike.first.view.asking(alike.siblings.questions) as pod:
             filtered = self._runtime.run_filters(profile, pod, asked, reads=reads)
             if len(filtered.feasible):

@@ -18,7 +18,7 @@ Door: TypeAlias = tuple[str | None, tuple[str, str] | None]
 
 _NO_LABELS: Labels = {}
 # So many pods are filed at once: mostly they are forgotten before, because nobody is parked.
-_UNFILED: Final = 64
+_UNFILED: Final = 1024
 
 
 class PodNews:
