@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from k8s_scheduler.api.kinds import Kind
 from tests.as_made import Raw
 from tests.bench.workloads import HOST, PREFERRED, REQUIRED
-from tests.tenants.asking import HERE, pod
+from tests.tenants.asking import HERE, MUCH, pod
 from tests.tenants.tenant import (
     NAMESPACE,
     BindingsFail,
@@ -123,11 +123,11 @@ def ghosts(*, nodes: int) -> Harm:
     return harm
 
 
-def crowd(*, nodes: int = 1, shapes: bool = False, held: str = "") -> Harm:
+def crowd(*, nodes: int = 1, shapes: bool = False, held: str = "", has: str = "") -> Harm:
     """Return pods that their author has put on nodes, more than there is room for.
 
     Each asks for as much as the others, or for an amount of its own; and may hold a term that picks
-    pods of all namespaces.
+    pods of all namespaces, or have host ports or disks.
     """
 
     def harm(count: int) -> Iterator[Deed]:
@@ -137,6 +137,8 @@ def crowd(*, nodes: int = 1, shapes: bool = False, held: str = "") -> Harm:
             )
             if held:
                 raw["spec"]["affinity"] = {held: {REQUIRED: [away_from_all(number % 50)]}}
+            if has:
+                MUCH[has](raw, range(number, number + 1))
             yield PodIs(raw)
         yield Tried()
 

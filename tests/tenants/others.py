@@ -46,7 +46,8 @@ class Others:
         }
         found = {kind: self._decisions(kind, make) for kind, make in decisions.items()}
         return found | {
-            "preempting": self._preemptions(),
+            "preempting": self._preemptions(is_picky=False),
+            "picky": self._preemptions(is_picky=True),
             "pod seen": self._sights(is_gone=False),
             "pod gone": self._sights(is_gone=True),
             "node seen": self._nodes(),
@@ -87,7 +88,8 @@ class Others:
                 return time.process_time() - started
         raise AssertionError(f"{raw['metadata']['name']} of others is not decided on")
 
-    def _preemptions(self) -> Iterator[float]:
+    def _preemptions(self, *, is_picky: bool) -> Iterator[float]:
+        """Yield what a preemption costs; one who is picky wants a host port and a disk besides."""
         world = self._world
         for _ in range(SELDOM):
             self.between()
@@ -97,6 +99,10 @@ class Others:
             raw = scarce(name, self._number, priority=10)
             # Each of a shape of its own: what a search has found out is remembered for others.
             raw["spec"]["containers"][0]["resources"]["requests"]["cpu"] = f"{self._number}m"
+            if is_picky:
+                raw["spec"]["containers"][0]["ports"] = [{"hostPort": 9100}]
+                disk = {"name": "disk", "gcePersistentDisk": {"pdName": "disk-of-others"}}
+                raw["spec"].setdefault("volumes", []).append(disk)
             yield self.took(raw, lambda: any(map(_is_ours, world.evicted)))
             world.drop_pod(name)
             for victim in list(filter(_is_ours, world.evicted)):

@@ -170,6 +170,10 @@ def _crowds() -> Iterator[Row]:
     yield Row(case, "a few on each node", crowding.crowd(nodes=SCARCE_NODES), 4000)
     for words, side in (("apart", ANTI), ("together", AFFINE)):
         yield Row(case, f"{words}, with everybody", crowding.crowd(held=side), 2000)
+    for has in ("host ports", "volumes"):
+        yield Row(case, f"with {has}", crowding.crowd(has=has), 2000)
+        few = crowding.crowd(has=has, nodes=SCARCE_NODES)
+        yield Row(case, f"with {has}, a few on each node", few, 4000)
     yield Row("services", "many", crowding.services(), 5000, 200)
     yield Row("namespaces", "many", crowding.namespaces(), 5000, 200)
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from k8s_scheduler.core.engine.victims import Budgets, ListBudgets, importance
 from k8s_scheduler.core.engine.work import terms_of
+from k8s_scheduler.core.framework.departed import Departed
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.changes import NodeRow
@@ -32,13 +33,15 @@ class Lesser:
 
     __slots__ = (
         "_crowd",
+        "_departed",
         "_divided",
         "_listed",
         "_state",
-        "_views",
+        "gone",
+        "has_ports",
+        "has_volumes",
         "namespaces",
         "pods",
-        "sums",
         "terms",
     )
 
@@ -50,10 +53,11 @@ class Lesser:
         self.terms = terms_of([placed.pod for placed in pods])
         self.namespaces = tuple(dict.fromkeys([p.pod.metadata.namespace for p in pods]))
         gone.remove_all(pods)
-        # What their leaving adds to columns; None if they have more than sums: ports, volumes.
-        has_more = any(placed.ports or placed.pod.spec.volumes for placed in pods)
-        self.sums = None if has_more else gone.sums
-        self._views: tuple[PodView, ...] | None = None
+        self.has_ports = any(placed.ports for placed in pods)
+        self.has_volumes = any(placed.pod.spec.volumes for placed in pods)
+        # The row without them.
+        self.gone = gone
+        self._departed: Departed | None = None
         self._crowd: Crowd | None = None
         self._listed: tuple[tuple[Any, ...], ...] | None = None
         self._divided: tuple[Sequence[PlacedPod], int] = (pods, 0)
@@ -64,11 +68,12 @@ class Lesser:
             self._crowd = self._state.crowd(self.pods)
         return self._crowd
 
-    def views(self) -> Sequence[PodView]:
+    def departed(self) -> Departed:
         """Return them as plugins see them."""
-        if self._views is None:
-            self._views = tuple([PodView(placed.pod, placed.requests) for placed in self.pods])
-        return self._views
+        if self._departed is None:
+            views = tuple([PodView(placed.pod, placed.requests) for placed in self.pods])
+            self._departed = Departed(views)
+        return self._departed
 
     def divided(self, budgets: Budgets, listed: ListBudgets) -> tuple[Sequence[PlacedPod], int]:
         """Return all of them, those first whose leaving budgets forbid, and how many these are."""

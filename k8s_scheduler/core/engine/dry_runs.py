@@ -10,7 +10,7 @@ itself, a round costs little more for hundreds of nodes than for one.
 
 import bisect
 import itertools
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from k8s_scheduler.api.pod import Pod
@@ -18,6 +18,7 @@ from k8s_scheduler.core.engine.arranged import Lesser
 from k8s_scheduler.core.engine.reprieve import Reprieve, Room, narrow, victims
 from k8s_scheduler.core.engine.victims import Budgets, ListBudgets, importance
 from k8s_scheduler.core.engine.work import terms_of
+from k8s_scheduler.core.framework.departed import Quota
 from k8s_scheduler.core.framework.judging_rows import judge_all
 from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.preemption import Victims
@@ -40,8 +41,10 @@ class Candidate:
     protected: int = 0
     victims: list[Pod] = field(default_factory=list)
     violations: int = 0
-    # How much they may take, if who comes back is found by that.
+    # How much they may take, if who comes back is found by that; and of whom only so many may come
+    # back, whatever they take.
     room: Room | None = None
+    quotas: list[Quota] = field(default_factory=list)
 
     @property
     def amount(self) -> tuple[int, int]:
@@ -82,9 +85,7 @@ class DryRuns:
         """
         for candidate in candidates:
             lesser = candidate.lesser
-            candidate.trial.remove_all(
-                lesser.pods, lesser.sums, crowd=lesser.crowd, views=lesser.views
-            )
+            candidate.trial.remove_all(lesser.gone, crowd=lesser.crowd, departed=lesser.departed)
         codes = self._judge(candidates)
         fitting = [c for c, code in zip(candidates, codes, strict=True) if not code]
         self._find_rooms(fitting)
@@ -101,16 +102,15 @@ class DryRuns:
     def _find_rooms(self, candidates: Sequence[Candidate]) -> None:
         """Note how much room there is on nodes where who comes back can be found by that."""
         reprieve = Reprieve(self._runtime, self._profile, self._terms, self._reads)
-        simple = [
-            c for c in candidates if c.lesser.sums is not None or reprieve.are_sums(c.lesser.pods)
-        ]
+        simple = [c for c in candidates if _find_quotas(c, reprieve, c.trial)]
         for candidate, room in zip(simple, reprieve.rooms([c.trial for c in simple]), strict=True):
             candidate.room = room
         # Judged are they with promised pods, and without.
         promised = [c for c in simple if c.promised and c.room is not None]
         fuller = [_fuller(candidate) for candidate in promised]
-        for candidate, room in zip(promised, reprieve.rooms(fuller), strict=True):
-            if room is None or candidate.room is None:
+        for candidate, trial, room in zip(promised, fuller, reprieve.rooms(fuller), strict=True):
+            told = room is not None and _find_quotas(candidate, reprieve, trial)
+            if not told or room is None or candidate.room is None:
                 candidate.room = None
             else:
                 narrow(candidate.room, room)
@@ -156,7 +156,7 @@ def _found_by_sums(candidate: Candidate) -> bool:
     """Find who does not come back by the room that there is; return whether that worked."""
     if candidate.room is None:
         return False
-    found = victims(candidate.waiting, candidate.room, _barred(candidate))
+    found = victims(candidate.waiting, candidate.room, _quotas(candidate))
     if found is None:
         return False
     candidate.victims = [candidate.waiting[place].pod for place in found]
@@ -164,14 +164,21 @@ def _found_by_sums(candidate: Candidate) -> bool:
     return True
 
 
-def _barred(candidate: Candidate) -> Container[int]:
-    """Return the places, among those who wait to come back, of pods that are in the way."""
-    barred, pods = candidate.trial.barred, candidate.lesser.pods
-    if not barred or candidate.waiting is pods:
-        return barred or ()
+def _find_quotas(candidate: Candidate, reprieve: Reprieve, trial: Trial) -> bool:
+    """Note of whom only so many may come back on a node as it is tried; return if that is said."""
+    quotas = reprieve.quotas(trial, candidate.lesser)
+    candidate.quotas += quotas or ()
+    return quotas is not None
+
+
+def _quotas(candidate: Candidate) -> list[Quota]:
+    """Return the quotas by places among those who wait to come back."""
+    quotas, pods = candidate.quotas, candidate.lesser.pods
+    if not quotas or candidate.waiting is pods:
+        return quotas
     # Budgets have changed the order.
-    them = {pods[place].uid for place in barred}
-    return {place for place, placed in enumerate(candidate.waiting) if placed.uid in them}
+    places = {placed.uid: place for place, placed in enumerate(candidate.waiting)}
+    return [Quota(q.most, [places[pods[place].uid] for place in q.places]) for q in quotas]
 
 
 def _victims(candidate: Candidate) -> Victims:

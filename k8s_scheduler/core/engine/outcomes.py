@@ -39,6 +39,9 @@ _NARROW: Final = 64
 _UNREAD: Final = -1
 # What all outcomes together may take.
 MAX_BYTES: Final = 32 * 1024 * 1024
+# What was not asked for in so many is forgotten. Pods that wait are tried every five minutes.
+_PERIOD_SECONDS: Final = 300.0
+_PERIODS: Final = 2
 # As measured: victims with what they are compared by, and what there is for each kind of pod.
 _FOUND_BYTES: Final = 1024
 _KIND_BYTES: Final = 16 * 1024
@@ -267,7 +270,11 @@ class Outcomes:
 
 
 class OutcomeMemory:
-    """Outcomes by kind of pod; those that were not asked for longest go first."""
+    """Outcomes by kind of pod; those that were not asked for longest go first.
+
+    Kinds that were not asked for a while go, too: the pods may be gone, and one of them may have
+    asked for thousands of things.
+    """
 
     def __init__(self, state: Cache, *, max_bytes: int = MAX_BYTES) -> None:
         self._state = state
@@ -275,6 +282,10 @@ class OutcomeMemory:
         # In the order of their last use.
         self._known: dict[Asked, Outcomes] = {}
         self._sizes: dict[Asked, int] = {}
+        # In which period each was last asked for, and which is now.
+        self._periods: dict[Asked, int] = {}
+        self._period = 0
+        self._next_period = 0.0
         # What all of them take, as known when each was last asked for.
         self.nbytes = 0
 
@@ -286,6 +297,7 @@ class OutcomeMemory:
             self._measure(last)
         found = self._known.pop(asked, None) or Outcomes(self._state)
         self._known[asked] = found
+        self._periods[asked] = self._period
         self._measure(asked)
         self._make_room(1)
         return found
@@ -298,9 +310,21 @@ class OutcomeMemory:
     def _make_room(self, count: int) -> None:
         """Drop those that were not asked for longest, but for so many."""
         while self.nbytes > self._max_bytes and len(self._known) > count:
-            oldest = next(iter(self._known))
-            del self._known[oldest]
-            self.nbytes -= self._sizes.pop(oldest)
+            self._drop_oldest()
+
+    def age(self, *, now: float) -> None:
+        """Drop those that were not asked for a while: at each tick."""
+        if now < self._next_period:
+            return
+        self._period += 1
+        self._next_period = now + _PERIOD_SECONDS
+        while self._known and self._periods[next(iter(self._known))] < self._period - _PERIODS:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        oldest = next(iter(self._known))
+        del self._known[oldest], self._periods[oldest]
+        self.nbytes -= self._sizes.pop(oldest)
 
     def _measure(self, asked: Asked) -> None:
         _, shape, _ = asked
@@ -318,6 +342,7 @@ class OutcomeMemory:
     def clear(self) -> None:
         """Forget everything."""
         self._known.clear()
+        self._periods.clear()
         self._sizes.clear()
         self.nbytes = 0
 

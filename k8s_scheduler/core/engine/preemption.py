@@ -80,7 +80,7 @@ class Stuck:
         terms = filtered.before.state.terms
         counting = [step for step, _ in counting_steps(profile, terms)]
         self._at_once = min(at_once, _AT_ONCE_COUNTING) if counting else at_once
-        one_by_one = sum(step.barring is None for step in counting)
+        one_by_one = sum(step.barring is None and step.sifting is None for step in counting)
         self._price = Price(pod, counting=len(counting), one_by_one=one_by_one)
         # What came of nodes that were tried, until somebody asks.
         self._tried: dict[NodeName, Outcome] = {}

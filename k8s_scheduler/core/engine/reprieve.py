@@ -7,17 +7,20 @@ for a hundredth of the work: one tenant may have put thousands of pods on a node
 make room on.
 
 It must never answer where judging might say something else. So it goes by what plugins have
-declared to read: host ports and volumes are no sums, and a plugin that reads sums has to say how
-much room it leaves (`RoomyPlugin`). A plugin that counts pods in its term has to say who of them is
-in the way (`BarringPlugin`); else its term must not have changed when all of them left.
+declared to read. A plugin that reads sums has to say how much room it leaves (`RoomyPlugin`). Host
+ports and volumes are no sums: a plugin that looks at those has to say how many of which pods may be
+there (`SiftingPlugin`), and so has a plugin that counts pods in its term, or who of them is in the
+way (`BarringPlugin`); else its term must not have changed when all of them left.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from k8s_scheduler.api.resources import PODS as POD_SLOTS
 from k8s_scheduler.api.resources import Requests
+from k8s_scheduler.core.engine.arranged import Lesser
+from k8s_scheduler.core.framework.departed import Quota
 from k8s_scheduler.core.framework.plugin import LARGEST_EXACT, Term
 from k8s_scheduler.core.framework.plugin_errors import blaming
 from k8s_scheduler.core.framework.profile import Profile
@@ -52,10 +55,12 @@ class Reprieve:
             for step in steps
             if step.shifted & ROOM
         ]
-        # What is seen of pods besides sums.
-        self._others = 0
-        for step in steps:
-            self._others |= step.shifted & ~ROOM
+        # Those that see more of pods than sums.
+        self._others = [
+            step
+            for step in steps
+            if step.shifted & ~ROOM or (step.counting is not None and step.sifting is not None)
+        ]
 
     def rooms(self, trials: Sequence[Trial]) -> list[Room | None]:
         """Return for each row, on all of which the pod fits, how much others may take.
@@ -81,35 +86,44 @@ class Reprieve:
             found[place] = here
         return found
 
-    def are_sums(self, pods: Iterable[PlacedPod]) -> bool:
-        """Return whether pods are no more to the filters than what they take."""
-        if not self._others:
-            return True
-        looks_at_ports, looks_at_volumes = self._others & PORTS, self._others & VOLUMES
-        return not any(
-            (looks_at_ports and placed.ports) or (looks_at_volumes and placed.pod.spec.volumes)
-            for placed in pods
-        )
+    def quotas(self, trial: Trial, lesser: Lesser) -> list[Quota] | None:
+        """Return of which of the lesser pods only so many may come back, whatever they take.
+
+        They have all left, and the pod fits. None if that can't be said.
+        """
+        if trial.barred is None:
+            return None
+        found = [Quota(0, trial.barred)] if trial.barred else []
+        looked_at = PORTS if lesser.has_ports else 0
+        looked_at |= VOLUMES if lesser.has_volumes else 0
+        for step in self._others:
+            # Whoever counts pods in its term may have counted any.
+            if step.shifted & looked_at or (step.counting is not None and step.sifting is not None):
+                more = trial.quotas(step, lesser.departed())
+                if more is None:
+                    return None
+                found += more
+        return found
 
 
 def victims(
-    waiting: Sequence[PlacedPod], room: Room, barred: Container[int] = ()
+    waiting: Sequence[PlacedPod], room: Room, quotas: Sequence[Quota] = ()
 ) -> list[int] | None:
     """Return the places of those who do not come back, if each does who can, in this order.
 
-    Those in places that are `barred` can't, whatever they take. None if a pod takes so much, or
-    less than nothing, that sums may not be what they seem.
+    None if a pod takes so much, or less than nothing, that sums may not be what they seem.
     """
     left = dict(room)
     slots = left.pop(POD_SLOTS, len(waiting))
     requests: Requests | None = None
     taken: list[tuple[str, int]] = []
     found: list[int] = []
+    shares = _Shares(quotas)
     for place, placed in enumerate(waiting):
         if slots <= 0:
             found.extend(range(place, len(waiting)))
             break
-        if place in barred:
+        if not shares.are_left(place):
             found.append(place)
             continue
         if placed.requests is not requests:
@@ -125,9 +139,33 @@ def victims(
                 break
         else:
             slots -= 1
+            shares.take(place)
             for name, amount in taken:
                 left[name] -= amount
     return found
+
+
+class _Shares:
+    """How many pods of each quota may still come back."""
+
+    __slots__ = ("_left", "_of_place")
+
+    def __init__(self, quotas: Sequence[Quota]) -> None:
+        self._left = [quota.most for quota in quotas]
+        self._of_place: dict[int, list[int]] = {}
+        for number, quota in enumerate(quotas):
+            for place in quota.places:
+                self._of_place.setdefault(place, []).append(number)
+
+    def are_left(self, place: int) -> bool:
+        """Return whether one more may come, as far as the quotas of this pod go."""
+        mine = self._of_place.get(place)
+        return mine is None or all(self._left[number] > 0 for number in mine)
+
+    def take(self, place: int) -> None:
+        """Take note that it has come."""
+        for number in self._of_place.get(place, ()):
+            self._left[number] -= 1
 
 
 def narrow(room: Room, other: Mapping[str, int]) -> None:

@@ -144,6 +144,7 @@ class Searches:
     def tidy(self, *, now: float) -> None:
         """Hold on to no pods while nobody searches."""
         self.arranged.tidy()
+        self.memory.age(now=now)
         if self._last_used and now - self._last_used > _VICTIMS_SECONDS:
             self.memory.forget_pods()
             self._last_used = 0.0

@@ -156,8 +156,11 @@ def timed(profile: Profile, stopwatch: Stopwatch) -> Profile:
             plugin = wrap(step.name, step.plugin)
             counting = None if step.counting is None else plugin
             barring = None if step.barring is None else plugin
+            thinning = None if step.thinning is None else plugin
             made.append(
-                dataclasses.replace(step, plugin=plugin, counting=counting, barring=barring)
+                dataclasses.replace(
+                    step, plugin=plugin, counting=counting, barring=barring, thinning=thinning
+                )
             )
         return tuple(made)
 
@@ -247,6 +250,7 @@ _POINTS: Final[Mapping[str, tuple[str, StatusOf]]] = {
     "add_pod": (watch.PRE_FILTER_ADD_POD, _success),
     "remove_pod": (watch.PRE_FILTER_REMOVE_POD, _success),
     "remove_pods": (watch.PRE_FILTER_REMOVE_POD, _success),
+    "without": (watch.PRE_FILTER_REMOVE_POD, _success),
     "filter": (watch.FILTER, _filtered),
     "post_filter": (watch.POST_FILTER, _made_room),
     "pre_score": (watch.PRE_SCORE, _prepared),

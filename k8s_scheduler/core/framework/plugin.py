@@ -42,7 +42,7 @@ rejects at Reserve or Permit and filters nothing is asked again after any event.
 """
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
@@ -50,6 +50,7 @@ from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.cycle_state import CycleState
+from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.dependencies import Dependency
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.preemption import PostFilterResult, Unplaced
@@ -228,6 +229,33 @@ class BarringPlugin(CountingPlugin, Protocol):
         it, whatever else is there; and of the others any number may come back. Pods are named by
         their places, in ascending order.
         """
+        ...
+
+
+@runtime_checkable
+class SiftingPlugin(Protocol):
+    """A filter that looks at each pod of a row alone: at ports, at disks, or whether it counts."""
+
+    def quotas(self, term: Term, pods: Departed, rows: RowsView) -> Iterable[Quota] | None:
+        """Return of which pods, none of which is on the row in view, only so many may come.
+
+        The row passes as it is. It is rejected as soon as there is one more of a quota than may be,
+        whatever else is there; and of pods in no quota any number may come. None where that can't
+        be said.
+        """
+        ...
+
+
+@runtime_checkable
+class ThinningPlugin(CountingPlugin, Protocol):
+    """A filter whose term counts pods, and that can take away many at once."""
+
+    def counts(self, term: Term) -> bool:
+        """Return whether any pod that comes or goes could make it another term."""
+        ...
+
+    def without(self, term: Term, pods: Departed, rows: RowsView) -> Term:
+        """Return the term with all these pods less on the row in view."""
         ...
 
 

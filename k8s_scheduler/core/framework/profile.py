@@ -40,6 +40,8 @@ from k8s_scheduler.core.framework.plugin import (
     ReservePlugin,
     RoomyPlugin,
     ScorePlugin,
+    SiftingPlugin,
+    ThinningPlugin,
     WritingPlugin,
 )
 from k8s_scheduler.core.framework.preemption import PreemptionPlugin
@@ -68,6 +70,10 @@ class FilterStep:
     barring: BarringPlugin | None
     # The plugin, if it goes by sums of what pods take and can say how much more it would let in.
     roomy: RoomyPlugin | None
+    # The plugin, if it can say of which pods only so many may come: by ports, volumes or counts.
+    sifting: SiftingPlugin | None
+    # The plugin, if its term counts pods and it can take away many at once.
+    thinning: ThinningPlugin | None
     # The facts that it may read and that are others with some pods more or less on a row.
     shifted: int
     # Whether a verdict on one row may depend on what is elsewhere.
@@ -268,6 +274,8 @@ def _filter_steps(
             counting=plugin if _is_a(plugin, CountingPlugin) else None,
             barring=plugin if _is_a(plugin, BarringPlugin) else None,
             roomy=plugin if _is_a(plugin, RoomyPlugin) else None,
+            sifting=plugin if _is_a(plugin, SiftingPlugin) else None,
+            thinning=plugin if _is_a(plugin, ThinningPlugin) else None,
             shifted=_shifted(made[name]),
             is_wide=any(map(looks_elsewhere, made[name].depends_on)),
             counts_pods=sees_pods_as_counts(made[name].depends_on),

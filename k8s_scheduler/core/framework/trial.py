@@ -1,10 +1,11 @@
 """One row with some pods more or less: what dry runs and promised pods are judged on."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.plugin import CountingPlugin, Term
 from k8s_scheduler.core.framework.plugin_errors import blaming
 from k8s_scheduler.core.framework.pod_view import PodView, Questions
@@ -56,7 +57,7 @@ class Trial:
                 with blaming(step.name, "AddPod"):
                     view = PodView(placed.pod, placed.requests, self._questions)
                     term = plugin.add_pod(term, view, self._view(step))
-                if term is not self._terms[step.name] and step.barring is None:
+                if term is not self._terms[step.name] and not _is_told_who_bars(step):
                     self.barred = None
                 self._replace(step, term)
 
@@ -75,20 +76,16 @@ class Trial:
 
     def remove_all(
         self,
-        pods: Sequence[PlacedPod],
-        sums: Mapping[str, int] | None,
+        gone: Delta,
         *,
         crowd: Callable[[], Crowd],
-        views: Callable[[], Sequence[PodView]],
+        departed: Callable[[], Departed],
     ) -> None:
-        """Let pods be gone; `sums` is what that adds to columns, if there is no more to it.
+        """Let pods be gone from the row as it is; `gone` is the row without them.
 
-        `crowd` and `views` show the same pods to plugins that count them.
+        `crowd` and `departed` show the same pods to plugins that count them.
         """
-        if sums is None:
-            self.delta.remove_all(pods)
-        else:
-            self.delta.shift(sums)
+        self.delta = gone.copy()
         for step, plugin in self._counting:
             with blaming(step.name, "RemovePod"):
                 term, view = self._terms[step.name], self._view(step)
@@ -97,9 +94,12 @@ class Trial:
                     if self.barred is not None:
                         self.barred |= frozenset(barred)
                 else:
-                    for pod in views():
-                        term = plugin.remove_pod(term, pod, view)
-                    if term is not self._terms[step.name]:
+                    if step.thinning is not None:
+                        term = step.thinning.without(term, departed(), view)
+                    else:
+                        for pod in departed().pods:
+                            term = plugin.remove_pod(term, pod, view)
+                    if term is not self._terms[step.name] and step.sifting is None:
                         self.barred = None
                 self._replace(step, term)
 
@@ -127,8 +127,23 @@ class Trial:
                 return code
         return 0
 
+    def quotas(self, step: FilterStep, pods: Departed) -> Iterable[Quota] | None:
+        """Return of which of these pods, all of which are gone, only so many may come back.
+
+        As far as one plugin goes, and only where the row passes. None if that can't be said.
+        """
+        if step.sifting is None:
+            return None
+        with blaming(step.name, "Filter"):
+            return step.sifting.quotas(self._terms[step.name], pods, self._view(step))
+
     def _view(self, step: FilterStep) -> RowsView:
         return self._runtime.view(step, self._row, self.delta, self._reads)
+
+
+def _is_told_who_bars(step: FilterStep) -> bool:
+    """Return whether a plugin that counts pods says who of them bars a row."""
+    return step.barring is not None or step.sifting is not None
 
 
 def counting_steps(
@@ -141,4 +156,5 @@ def counting_steps(
         if step.counting is not None
         and step.name in terms
         and not isinstance(terms[step.name], Verdict)
+        and (step.thinning is None or step.thinning.counts(terms[step.name]))
     ]

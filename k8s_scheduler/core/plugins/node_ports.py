@@ -4,11 +4,13 @@ Two ports collide if protocol and number are equal and the addresses are equal o
 all addresses. Evicting whoever holds the port helps.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import numpy as np
 
 from k8s_scheduler.api.ports import HostPort
+from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
@@ -33,6 +35,16 @@ class NodePorts:
         """Nothing to reject for a pod without host ports."""
         return pod.host_ports or SKIP
 
+    def quotas(self, term: tuple[HostPort, ...], pods: Departed, rows: RowsView) -> Iterable[Quota]:
+        """Let none come that has a port which is wanted."""
+        by_number = pods.by(_numbers)
+        barred: dict[int, None] = {}
+        for wanted in term:
+            for place in by_number.get(wanted.port, ()):
+                if any(wanted.conflicts(other) for other in pods.pods[place].host_ports):
+                    barred[place] = None
+        return (Quota(0, barred),)
+
     def filter(self, term: tuple[HostPort, ...], rows: RowsView) -> Codes:
         """Reject by every port that is taken."""
         taken: dict[NodeRow, int] = {}
@@ -43,3 +55,7 @@ class NodePorts:
             if len(taken) == len(rows):
                 break
         return rows.where(rows.spread_out(taken).astype(np.bool_), TAKEN, resolvable=True)
+
+
+def _numbers(pod: PodView) -> Iterator[int]:
+    return (port.port for port in pod.host_ports)

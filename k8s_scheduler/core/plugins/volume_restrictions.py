@@ -18,6 +18,7 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.storage import PersistentVolumeClaim
 from k8s_scheduler.api.volume_claims import READ_WRITE_ONCE_POD, claim_not_found, named_claims
 from k8s_scheduler.api.volumes import Volume
+from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
@@ -86,6 +87,34 @@ class VolumeRestrictions:
         """Count one pod less."""
         return _recounted(term, pod, -1)
 
+    def counts(self, term: Restrictions) -> bool:
+        """Only claims that are for one pod are counted; disks are looked at where they are."""
+        return bool(term.exclusive)
+
+    def without(self, term: Restrictions, pods: Departed, rows: RowsView) -> Restrictions:
+        """Count many pods less."""
+        by_claim = pods.by(_names_of_claims)
+        shared = sum(len(by_claim.get(name, ())) for name in sorted(term.exclusive))
+        return replace(term, conflicts=term.conflicts - shared) if shared else term
+
+    def quotas(self, term: Restrictions, pods: Departed, rows: RowsView) -> Iterable[Quota] | None:
+        """Let none come that has one of the disks, or a claim that is for one pod only."""
+        barred: dict[int, None] = {}
+        if term.exclusive:
+            by_claim = pods.by(_names_of_claims)
+            for name in sorted(term.exclusive):
+                barred |= dict.fromkeys(by_claim.get(name, ()))
+            if barred and term.conflicts < 0:
+                # Some more may come before it is one too many, and one may count several times.
+                return None
+        if term.disks:
+            by_disk = pods.by(_names_of_disks)
+            for handle in term.disks:
+                for place in dict.fromkeys(by_disk.get(handle, ())):
+                    if _is_taken(term.disks, pods.pods[place].volumes):
+                        barred[place] = None
+        return (Quota(0, barred),)
+
     def filter(self, term: Restrictions, rows: RowsView) -> Codes:
         """Reject by disks first, then by claims."""
         codes = rows.passed()
@@ -103,6 +132,16 @@ class VolumeRestrictions:
 def _recounted(term: Restrictions, pod: PodView, sign: int) -> Restrictions:
     shared = sum(name in term.exclusive for name in named_claims(pod.volumes))
     return replace(term, conflicts=term.conflicts + sign * shared) if shared else term
+
+
+def _names_of_claims(pod: PodView) -> Iterator[str]:
+    return named_claims(pod.volumes)
+
+
+def _names_of_disks(pod: PodView) -> Iterator[Handle]:
+    for volume in pod.volumes:
+        for handle, _ in _handles(volume):
+            yield handle
 
 
 def _is_disk(volume: Volume) -> bool:

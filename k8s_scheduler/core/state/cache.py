@@ -110,6 +110,8 @@ class Cache:
         self._by_row: dict[NodeRow, dict[PodUid, Placed]] = {}
         # By row: goes up with every change of a pod there, and never down.
         self._pods_versions: dict[NodeRow, int] = {}
+        # By row: the namespaces of its pods, as of a version. Each preemption asks for many rows.
+        self._namespaces: dict[NodeRow, tuple[int, dict[str, None]]] = {}
         self._assumed_count = 0
         # Pods that take the same share one record of it: replicas are many.
         self._requests: dict[Requests, Requests] = {}
@@ -250,9 +252,17 @@ class Cache:
         return self.pods.crowd([self._pods[placed.uid] for placed in pods])
 
     def namespaces_on(self, row: NodeRow) -> dict[str, None]:
-        """Return the namespaces of the pods that take room on a row, in the order they came."""
-        found = self._by_row.get(row, {})
-        return dict.fromkeys([placed.pod.metadata.namespace for placed in found.values()])
+        """Return the namespaces of the pods that take room on a row, in the order they came.
+
+        Do not write to it.
+        """
+        version = self.pods_version(row)
+        known = self._namespaces.get(row)
+        if known is None or known[0] != version:
+            pods = self._by_row.get(row, {}).values()
+            known = version, dict.fromkeys([placed.pod.metadata.namespace for placed in pods])
+            self._namespaces[row] = known
+        return known[1]
 
     def pods_version(self, row: NodeRow) -> int:
         """Return a number that is another one when a pod on a row has changed in whatever way."""
@@ -328,10 +338,11 @@ class Cache:
         return self._assumed_count
 
     def age(self, *, now: float) -> None:
-        """Forget, now and then, amounts of which no pod may know any more."""
+        """Forget, now and then, amounts and names of which no pod may know any more."""
         if now >= self._next_forgotten:
             self._next_forgotten = now + _SHARED_SECONDS
             self._requests = {}
+            self._namespaces = {}
             forget_sums()
 
     # Moves

@@ -97,12 +97,6 @@ class Delta:
         if requests is not None:
             self._sum(requests, -count)
 
-    def shift(self, sums: Mapping[str, int]) -> None:
-        """Let pods be gone that have nothing but these sums."""
-        own = self.sums
-        for name, difference in sums.items():
-            own[name] = own.get(name, 0) + difference
-
     def copy(self) -> "Delta":
         """Return the same differences, to be changed on their own."""
         twin = Delta(self.row, ports=self._ports, volumes=self._volumes)
@@ -140,6 +134,10 @@ class Delta:
 
     def port_users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
         """Return row -> address -> count of the pods that use a host port, for this row."""
+        if not self._ports_held:
+            # As it is on most of the rows that are promised to pods, and these may be thousands.
+            users = self._ports.users(protocol, port).get(self.row)
+            return {self.row: users} if users else {}
         held = dict(self._ports.users(protocol, port).get(self.row, {}))
         for ip, is_held in self._ports_held.get((protocol, port), _NO_ADDRESS).items():
             held[ip] = int(is_held)

@@ -11,9 +11,9 @@ volume's claim belongs to somebody else fails the cycle only where that look is 
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from k8s_scheduler.api.csi_translation import in_tree_plugin
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.storage import CsiDriver
 from k8s_scheduler.core.framework.csi_nodes import CsiColumn, CsiFacts, CsiNodes
+from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
@@ -38,6 +39,8 @@ from k8s_scheduler.core.plugins.node_volume_limits.attachments import (
     attached,
 )
 from k8s_scheduler.core.state.changes import NodeRow
+
+_ANY: Final = ""
 
 TOO_MANY = Reason(code="NodeVolumeLimits/TooMany", text="node(s) exceed max volume count")
 
@@ -113,6 +116,11 @@ class NodeVolumeLimits:
             self._attachments.index(rows),
         )
 
+    def quotas(self, term: LimitsTerm, pods: Departed, rows: RowsView) -> Iterable[Quota] | None:
+        """Let all come where the limits would do for each use of each volume."""
+        uses = len(pods.by(_volumes).get(_ANY, ()))
+        return None if _suspects(term, rows, uses).any() else ()
+
     def filter(self, term: LimitsTerm, rows: RowsView) -> Codes:
         """Reject where a driver is missing or its limit would be exceeded."""
         csi_nodes = term.csi_nodes
@@ -135,8 +143,13 @@ class NodeVolumeLimits:
         return codes
 
 
-def _suspects(term: LimitsTerm, rows: RowsView) -> Mask:
-    """Return the rows on which the rough count does not settle it."""
+def _volumes(pod: PodView) -> Iterable[str]:
+    """Return the same key for each volume of a pod."""
+    return (_ANY for _ in pod.volumes)
+
+
+def _suspects(term: LimitsTerm, rows: RowsView, more: int = 0) -> Mask:
+    """Return the rows on which the rough count does not settle it, with so many volumes more."""
     suspects = np.zeros(len(rows), dtype=np.bool_)
     bound = None
     for driver, count in Counter(term.with_csi_node.volumes.values()).items():
@@ -146,7 +159,7 @@ def _suspects(term: LimitsTerm, rows: RowsView) -> Mask:
             continue
         if bound is None:
             bound = rows.count_volumes() + rows.cut(term.attachments.counts)
-        suspects |= limited & (bound + count > limits)
+        suspects |= limited & (bound + more + count > limits)
     return suspects
 
 

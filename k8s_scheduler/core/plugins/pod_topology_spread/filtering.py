@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.remembered import Remembered
@@ -25,6 +26,10 @@ from k8s_scheduler.core.plugins.pod_topology_spread.inclusion import Inclusion, 
 
 _NO_DOMAIN = -1
 _UNSEEN = 2**31 - 1
+
+
+def _namespace(pod: PodView) -> tuple[str]:
+    return (pod.namespace,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +104,7 @@ class Spread:
         and those of an empty selector were not, so that a count may become negative.
         """
         by_domain = self.census.by_domain(rows)
-        paths = self.paths
-        if paths is None:
-            domains = self.census.domains(rows)
-            paths = self.start.get(
-                (self.census.version(rows), domains), lambda: CriticalPaths.of(domains, by_domain)
-            )
+        paths = self._paths(rows)
         changed = self.changes.get(domain, 0) + difference
         count = int(by_domain[domain]) + changed
         return Spread(
@@ -114,6 +114,29 @@ class Spread:
             self.start,
             {**self.changes, domain: changed},
             paths.updated(domain, count),
+        )
+
+    def room(self, domain: int, rows: RowsView) -> int:
+        """Return how many more pods may come in the domain of the one row in view, which passes.
+
+        The emptiest domain may be this one, and then becomes fuller with them, up to the next.
+        """
+        counts, _ = self.measured(rows)
+        fewest = 0
+        if len(self.census.domains(rows)) >= self.constraint.min_domains:
+            paths = self._paths(rows)
+            fewest = paths.next_count if paths.domain == domain else paths.count
+        limit = self.constraint.max_skew + fewest - self.self_match
+        return max(0, limit - int(counts[0]))
+
+    def _paths(self, rows: RowsView) -> CriticalPaths:
+        """Return the paths, with the changes if there are any."""
+        if self.paths is not None:
+            return self.paths
+        domains = self.census.domains(rows)
+        return self.start.get(
+            (self.census.version(rows), domains),
+            lambda: CriticalPaths.of(domains, self.census.by_domain(rows)),
         )
 
     def _minimum(self, rows: RowsView) -> int:
@@ -171,6 +194,44 @@ class HardTerm:
             )
         )
         return HardTerm(self.namespace, self.inclusion, spreads)
+
+    def without(self, pods: Departed, rows: RowsView) -> "HardTerm":
+        """Return the term with many pods less on the one row in view."""
+        fewer = {
+            place: spread.plus(domain, -len(picked), rows)
+            for place, (spread, domain, picked) in self._counted(pods, rows).items()
+        }
+        if not fewer:
+            return self
+        spreads = tuple(fewer.get(place, spread) for place, spread in enumerate(self.spreads))
+        return HardTerm(self.namespace, self.inclusion, spreads)
+
+    def quotas(self, pods: Departed, rows: RowsView) -> list[Quota]:
+        """Return how many of the pods that are counted may come to the one row in view."""
+        counted = self._counted(pods, rows).values()
+        return [Quota(spread.room(domain, rows), picked) for spread, domain, picked in counted]
+
+    def _counted(self, pods: Departed, rows: RowsView) -> dict[int, tuple[Spread, int, list[int]]]:
+        """Return, by place, the spreads that count some of the pods on the one row in view.
+
+        With the row's domain, and which pods these are.
+        """
+        own = pods.by(_namespace).get(self.namespace)
+        if not own:
+            return {}
+        domains = [rows.own_domain(spread.constraint.key) for spread in self.spreads]
+        if min(domains) < 0:
+            return {}
+        masks = self.inclusion.masks(tuple(s.constraint for s in self.spreads), rows)
+        found = {}
+        for place, (spread, domain, mask) in enumerate(
+            zip(self.spreads, domains, masks, strict=True)
+        ):
+            if mask is None or mask[0]:
+                picked = [one for one in own if spread.constraint.picks(pods.pods[one])]
+                if picked:
+                    found[place] = spread, domain, picked
+        return found
 
     def codes(self, rows: RowsView, *, no_label: Reason, skewed: Reason) -> Codes:
         """Return a code per row: of the first constraint that it does not meet, or 0."""

@@ -11,11 +11,12 @@ A pod without constraints gets the defaults of the profile, see `defaults`. Whic
 business of `inclusion`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.label_selectors import SelectorError
+from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
 from k8s_scheduler.core.framework.pod_view import PodView
@@ -83,6 +84,18 @@ class PodTopologySpread:
     def remove_pod(self, term: HardTerm, pod: PodView, rows: RowsView) -> HardTerm:
         """Count a pod less."""
         return term.with_pod(pod, rows, -1)
+
+    def counts(self, term: HardTerm) -> bool:
+        """Every pod of the namespace may be one of those to be spread."""
+        return True
+
+    def without(self, term: HardTerm, pods: Departed, rows: RowsView) -> HardTerm:
+        """Count many pods less."""
+        return term.without(pods, rows)
+
+    def quotas(self, term: HardTerm, pods: Departed, rows: RowsView) -> Iterable[Quota]:
+        """Let no more come of those that a constraint counts than its skew allows."""
+        return term.quotas(pods, rows)
 
     def filter(self, term: HardTerm, rows: RowsView) -> Codes:
         """Reject by the first constraint that is not met."""

@@ -40,15 +40,21 @@ def test_the_most_important_come_first_and_then_who_was_there_first(state):
 
 
 def test_what_they_take_is_added_up(state):
-    sums = Arranged(state).below(ROW, 2).sums
+    sums = Arranged(state).below(ROW, 2).gone.sums
     assert (sums["requested/cpu"], sums["pod_count"]) == (-4000, -4)
 
 
-def test_ports_and_volumes_are_more_than_sums(state):
+def test_ports_are_free_once_they_are_gone(state):
     pod = make_pod("q").request(cpu="1").on("n0")
     pod.raw["spec"]["containers"][0]["ports"] = [{"hostPort": 80}]
     state.put_bound(pod.obj())
-    assert Arranged(state).below(ROW, 2).sums is None
+    lesser = Arranged(state).below(ROW, 2)
+    assert (lesser.has_ports, lesser.has_volumes) == (True, False)
+    assert state.delta(ROW).port_users("TCP", 80)
+    assert not lesser.gone.port_users("TCP", 80)
+    assert lesser.departed().by(lambda pod: [p.port for p in pod.host_ports]) == {
+        80: [names(lesser.pods).index("q")]
+    }
 
 
 def test_it_is_the_same_until_a_pod_of_the_row_changes(state):

@@ -193,6 +193,18 @@ class TestWhatIsRemembered:
         s.search()
         assert sorted(row for step in s.tried[first:] for row in step) == [3, 4]
 
+    def test_kinds_that_are_not_asked_for_any_more_are_forgotten(self, s):
+        memory = s.core._making_room.searches.memory
+        pod = make_pod("lonely").request(cpu="9").priority(10).obj()
+        s.pod(pod)
+        s.settle()
+        assert len(memory) == 1
+        s.drop_pod(pod)
+        for _ in range(20):
+            s.tick(60.0)
+        assert len(memory) == 0
+        assert memory.nbytes == 0
+
     def test_it_is_bounded_in_memory(self, s, monkeypatch):
         memory = s.core._making_room.searches.memory
         monkeypatch.setattr(memory, "_max_bytes", 200_000)
