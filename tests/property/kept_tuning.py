@@ -14,6 +14,7 @@ from k8s_scheduler.core.state.concerned import ConcernIndex
 from k8s_scheduler.core.state.count_log import CountLog
 from k8s_scheduler.core.state.counters import Counter
 from k8s_scheduler.core.state.facts import FactLog
+from k8s_scheduler.core.state.key_holders import KeyHolders
 from k8s_scheduler.core.state.labels import LabelColumns
 from k8s_scheduler.core.state.live_counters import Counters
 
@@ -26,7 +27,15 @@ TUNINGS: tuple[dict[str, int], ...] = (
     {"few_domains": 0, "logged": 3, "counters": 3, "held": 2, "told": 1},
     {"facts": 4, "capacity": 1, "label_bytes": 100},
     {"verdicts": 4, "remembered": 1, "columns": 2, "few_resources": 4, "idle": 2, "unswept": 1},
-    {"absent": 1, "domains": 1, "few_domains": 0, "capacity": 2, "spare": 1, "few_terms": 0},
+    {
+        "absent": 1,
+        "domains": 1,
+        "few_domains": 0,
+        "capacity": 2,
+        "spare": 1,
+        "few_terms": 0,
+        "holders": 1,
+    },
     {"rebuild": 1, "bytes": 1500, "columns": 1},
 )
 _PLACES: dict[str, tuple[Any, str]] = {
@@ -47,6 +56,7 @@ _PLACES: dict[str, tuple[Any, str]] = {
     # Terms of a pod that are counted each by itself.
     "few_terms": (newcomer, "FEW_TERMS"),
     "spare": (LabelColumns, "SPARE"),
+    "holders": (KeyHolders, "FEW"),
     "label_bytes": (LabelColumns, "MAX_BYTES"),
     "rebuild": (row_part, "_REBUILD_ROWS"),
     # Resources that have a column, and that a pod may ask for before it asks for many.

@@ -58,6 +58,8 @@ class VerdictTable:
 
     LIMIT = 10_000
     LIMIT_BYTES = 8 * 1024 * 1024
+    # More than a cluster has whose pods ask for what there is: pods with odd wishes may be gone.
+    ORDINARY = 1_000
 
     def __init__(self) -> None:
         self._codes: dict[Verdict, Code] = {}
@@ -88,14 +90,21 @@ class VerdictTable:
         return found
 
     def forget(self) -> None:
-        """Start over if there are too many; only while nobody holds a code."""
+        """Start over if there are too many; only between decisions."""
         if len(self._verdicts) > self.LIMIT or self.nbytes > self.LIMIT_BYTES:
-            self.epoch += 1
-            self.dropped += len(self._verdicts) - 1
-            self.nbytes = 0
-            self._codes.clear()
-            self._by_parts.clear()
-            del self._verdicts[1:]
+            self._start_over()
+
+    def age(self) -> None:
+        """Start over if there are more than ordinary: now and then, and only between decisions."""
+        if len(self._verdicts) > self.ORDINARY:
+            self._start_over()
+
+    def _start_over(self) -> None:
+        self.epoch += 1
+        self.dropped += len(self._verdicts) - 1
+        self.nbytes = 0
+        # Not cleared: Python keeps the memory of entries that are deleted.
+        self._codes, self._by_parts, self._verdicts = {}, {}, [None]
 
     def __getitem__(self, code: int) -> Verdict:
         verdict = self._verdicts[code]

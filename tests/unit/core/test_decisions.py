@@ -268,6 +268,44 @@ class TestManyResources:
         ]
         assert len(h.core._judge._verdicts._verdicts) <= 7
 
+    def test_reasons_of_pods_that_are_gone_are_forgotten_after_a_while(self, monkeypatch):
+        monkeypatch.setattr(VerdictTable, "ORDINARY", 5)
+        h = Harness()
+        h.node(make_node("n1").obj())
+        pods = [make_pod(f"p{i}").request(**{f"example.com__r{i}": "1"}) for i in range(20)]
+        for pod in pods:
+            h.pod(pod.obj())
+        h.schedule()
+        verdicts = h.core._judge._verdicts
+        assert len(verdicts._verdicts) > 20
+        for pod in pods:
+            h.drop_pod(pod.obj())
+        for _ in range(40):
+            h.tick(10.0)
+        assert (len(verdicts._verdicts), verdicts.nbytes) == (1, 0)
+        h.pod(pods[7].obj())
+        h.schedule()
+        assert h.events()[-1][2] == "0/1 nodes are available: 1 Insufficient example.com/r7."
+
+    def test_what_was_known_of_shapes_is_not_read_by_codes_that_mean_something_else(
+        self, monkeypatch
+    ):
+        monkeypatch.setattr(VerdictTable, "ORDINARY", 1)
+        h = Harness()
+        h.node(make_node("n1").obj())
+        notes = []
+        for i in (0, 1, 0, 1):
+            for again in range(3):
+                name = f"p{len(notes)}-{again}"
+                h.pod(make_pod(name).request(**{f"example.com__r{i}": "1"}).obj())
+                h.schedule()
+            notes.append(h.events()[-1][2])
+            for _ in range(40):
+                h.tick(10.0)
+        assert notes == [
+            f"0/1 nodes are available: 1 Insufficient example.com/r{i}." for i in (0, 1, 0, 1)
+        ]
+
 
 class TestCondition:
     """What a pod says of itself since when."""

@@ -129,10 +129,12 @@ class ShapeCache:
         self._make_room()
 
     def age(self, *, now: float) -> None:
-        """Forget shapes of which no pod came for long."""
+        """Forget shapes of which no pod came for long, and verdicts that are no ordinary ones."""
         if now >= self._next_period:
             self._period += 1
             self._next_period = now + _PERIOD_SECONDS
+            self._verdicts.age()
+            self._follow_meanings()
         for _ in range(min(len(self._order), _FORGOTTEN_PER_TICK)):
             key, answers = next(iter(self._order))
             if self._families[key].members[answers].period >= self._period - _PERIODS:
@@ -140,6 +142,13 @@ class ShapeCache:
             self._forget(key, answers)
             if key in self._childless:
                 self._forget_family(key)
+
+    def _follow_meanings(self) -> None:
+        """Forget everything if codes, or the ids of label values, have got another meaning."""
+        labels = self._state.nodes.labels
+        if self._verdicts.epoch != self._epoch or labels.epoch != self._label_epoch:
+            self.clear()
+            self._epoch, self._label_epoch = self._verdicts.epoch, labels.epoch
 
     def clear(self) -> None:
         """Forget everything."""
@@ -177,11 +186,7 @@ class ShapeCache:
         By row, the pods `nominated` there count for this one.
         """
         self._verdicts.forget()
-        labels = self._state.nodes.labels
-        if self._verdicts.epoch != self._epoch or labels.epoch != self._label_epoch:
-            # Codes, or the ids of label values, have got another meaning.
-            self.clear()
-            self._epoch, self._label_epoch = self._verdicts.epoch, labels.epoch
+        self._follow_meanings()
         key = (profile.scheduler_name, queued.shape.spec)
         family = self._families.get(key)
         if family is not None and family.questions.count > _QUESTIONS:
