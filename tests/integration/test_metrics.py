@@ -176,7 +176,9 @@ def is_complete(page: str) -> bool:
         parked in samples(page, name, "queue")
         for name in ("scheduler_pending_pods", "scheduler_queued_entities")
     )
-    return bool(scored <= asked and timed and evicted and waiting)
+    # kube-scheduler looks at its cache once a second.
+    counted = ("pods",) in samples(page, "scheduler_cache_size", "type")
+    return bool(scored <= asked and timed and evicted and waiting and counted)
 
 
 def test_everything_kube_scheduler_shows_is_here_or_left_out_for_a_reason(pages):

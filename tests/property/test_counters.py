@@ -14,6 +14,7 @@ import pytest
 from k8s_scheduler.api.label_selectors import requirements_of
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.selectors import LabelSelector
+from k8s_scheduler.core.state.concerned import ConcernIndex
 from k8s_scheduler.core.state.counters import Counter, Holding, Matching, Weighing
 from k8s_scheduler.core.state.held_terms import terms_of
 from k8s_scheduler.core.state.live_counters import Counters
@@ -235,7 +236,7 @@ def test_counters_equal_a_recount(first, monkeypatch):
         monkeypatch.setattr(Counters, "LIMIT", 3 if seed % 2 else 1024)
         monkeypatch.setattr(Counter, "LOGGED", 3 if seed % 3 else 1024)
         # Told of pods are all, some or none.
-        monkeypatch.setattr(Counters, "TOLD", (32, 2, 0)[seed % 5 % 3])
+        monkeypatch.setattr(ConcernIndex, "TOLD", (32, 2, 0)[seed % 5 % 3])
         try:
             CountedHistory(seed).run()
         except BaseException as error:
@@ -247,7 +248,7 @@ def test_counters_equal_a_recount(first, monkeypatch):
 def test_counters_equal_a_recount_while_labels_come_and_go(first, monkeypatch):
     for seed in range(first, first + 30):
         monkeypatch.setattr(Counters, "LIMIT", 3 if seed % 2 else 1024)
-        monkeypatch.setattr(Counters, "TOLD", (32, 2, 0)[seed % 5 % 3])
+        monkeypatch.setattr(ConcernIndex, "TOLD", (32, 2, 0)[seed % 5 % 3])
         try:
             ComingAndGoing(seed, monkeypatch).run()
         except BaseException as error:

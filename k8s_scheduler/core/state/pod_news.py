@@ -18,7 +18,10 @@ Door: TypeAlias = tuple[str | None, tuple[str, str] | None]
 
 _NO_LABELS: Labels = {}
 # So many pods are filed at once: mostly they are forgotten before, because nobody is parked.
-_UNFILED: Final = 1024
+_UNFILED: Final = 256
+# A pod with more labels than this may be behind any door: what it has is not held on to, which may
+# be much, and on a standby nobody looks.
+_LABELS: Final = 64
 
 
 class PodNews:
@@ -39,10 +42,16 @@ class PodNews:
 
     def meet(self, pod: Pod) -> None:
         """Take note of a pod."""
+        if self._is_any:
+            return
         metadata, affinity = pod.metadata, pod.spec.affinity
+        labels = metadata.labels or _NO_LABELS
+        if len(labels) > _LABELS:
+            self._take_any()
+            return
         if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
             self._holders = True
-        self._unfiled.append((metadata.namespace, metadata.labels or _NO_LABELS))
+        self._unfiled.append((metadata.namespace, labels))
         if len(self._unfiled) >= _UNFILED:
             self._file()
 
@@ -78,11 +87,13 @@ class PodNews:
             for pair in (None, *labels.items()):
                 known[None, pair] = None
                 known[namespace, pair] = None
-        self._unfiled.clear()
+        self._unfiled = []
         self._bound()
 
     def _bound(self) -> None:
-        if len(self._doors) > self.MOST:
-            self._is_any = True
-        if self._is_any:
-            self._doors.clear()
+        if self._is_any or len(self._doors) > self.MOST:
+            self._take_any()
+
+    def _take_any(self) -> None:
+        self._is_any = True
+        self._doors, self._unfiled = {}, []
