@@ -41,8 +41,8 @@ class Candidate:
     protected: int = 0
     victims: list[Pod] = field(default_factory=list)
     violations: int = 0
-    # How much they may take, if who comes back is found by that; and of whom only so many may come
-    # back, whatever they take.
+    # How much the pods that come back may take, if that decides; and the pods of which only so many
+    # may come back, whatever they take.
     room: Room | None = None
     quotas: list[Quota] = field(default_factory=list)
 
@@ -165,7 +165,7 @@ def _found_by_sums(candidate: Candidate) -> bool:
 
 
 def _find_quotas(candidate: Candidate, reprieve: Reprieve, trial: Trial) -> bool:
-    """Note of whom only so many may come back on a node as it is tried; return if that is said."""
+    """Note of which pods only so many may come back; return whether plugins can say that."""
     quotas = reprieve.quotas(trial, candidate.lesser)
     candidate.quotas += quotas or ()
     return quotas is not None

@@ -97,7 +97,7 @@ class Reprieve:
         looked_at = PORTS if lesser.has_ports else 0
         looked_at |= VOLUMES if lesser.has_volumes else 0
         for step in self._others:
-            # Whoever counts pods in its term may have counted any.
+            # A plugin that counts pods in its term may have counted any.
             if step.shifted & looked_at or (step.counting is not None and step.sifting is not None):
                 more = trial.quotas(step, lesser.departed())
                 if more is None:

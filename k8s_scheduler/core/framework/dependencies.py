@@ -139,7 +139,7 @@ _COUNTED = ("pods/labels", "pods/terminating", "pods/terms")
 
 
 def sees_pods_as_counts(dependencies: Iterable[Dependency]) -> bool:
-    """Return whether somebody looks at pods, and sees nothing of them but counts."""
+    """Return whether a plugin looks at pods, and sees nothing of them but counts."""
     columns = [each.column for each in dependencies if isinstance(each, Row)]
     pods = [column for column in columns if column.startswith("pods/")]
     return bool(pods) and all(column in _COUNTED for column in pods)

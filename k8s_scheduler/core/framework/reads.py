@@ -45,7 +45,7 @@ class Reads:
     )
 
     def __init__(self, *, keeps_obtained: bool = False) -> None:
-        """Take nothing down yet; `keeps_obtained` asks for counters nobody has read, too."""
+        """Take nothing down yet; `keeps_obtained`: counters that were not read, too."""
         # Facts of the rows in view, and of all rows.
         self.facts = 0
         self.wide_facts = 0
@@ -60,7 +60,7 @@ class Reads:
         self.counters: dict[Counter, None] = {}
         self.wide_counters: dict[Counter, None] = {}
         # Those that were asked for, whether they were asked about anything or not; None if that
-        # is of no interest: whoever keeps reads for long would keep these counters alive.
+        # is of no interest: a cache that keeps reads for long would keep these counters alive.
         self.obtained: dict[Counter, None] | None = {} if keeps_obtained else None
         # Whether a counter counts anybody at all near some node.
         self.presences: dict[tuple[Counter, str], bool] = {}

@@ -58,7 +58,7 @@ class RowVolumes:
         return self._uses[name][1] if name in self._uses else 0
 
     def take(self, named: _Named | None, count: int = 1) -> None:
-        """Count uses of a volume; None stands for what nobody can use."""
+        """Count uses of a volume; None stands for what no pod can use."""
         if named is None:
             self.has_trouble = True
             return
@@ -116,7 +116,7 @@ class _Claim:
     named: _Named = NO_DRIVER
     behind: tuple[_Behind, ...] = ()
     rows: dict[NodeRow, int] = field(default_factory=dict)
-    # Those of its users for whom it was made, or should have been; there seldom are any.
+    # Those of its users that it was made for, or should have been; there seldom are any.
     owners: dict[tuple[NodeRow, PodUid], VolumeUser] | None = None
 
 
@@ -288,7 +288,7 @@ class AttachedVolumes:
 def _uses_of(user: VolumeUser) -> Iterator[tuple[_Key | None, _Named | None, bool]]:
     """Yield the claims that a pod uses, and whether they are made for it; or its disks.
 
-    None stands for what nobody can use.
+    None stands for what no pod can use.
     """
     for volume in user.volumes:
         used = claim_of(volume, user)

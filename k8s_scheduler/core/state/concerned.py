@@ -33,7 +33,7 @@ class Concerned(tuple[Counter, ...]):
     __hash__ = object.__hash__
 
 
-NOBODY: Final = Concerned()
+NO_COUNTERS: Final = Concerned()
 
 
 def doors_of(counted: Matching) -> list[Door]:
@@ -160,13 +160,13 @@ class ConcernIndex:
         concerned = self.concerned
         # Label sets that shared counters before share them from now on.
         shared: dict[Concerned, Concerned] = {}
-        for known in dict.fromkeys(concerned.get(label_set, NOBODY) for label_set in picked):
+        for known in dict.fromkeys(concerned.get(label_set, NO_COUNTERS) for label_set in picked):
             if len(known) >= self.TOLD:
                 return False
             shared[known] = Concerned((*known, counter))
         self._seen.clear()
         for label_set in picked:
-            concerned[label_set] = shared[concerned.get(label_set, NOBODY)]
+            concerned[label_set] = shared[concerned.get(label_set, NO_COUNTERS)]
         return True
 
 

@@ -303,7 +303,7 @@ class Counters:
         """Return how much each of some placed pods counts."""
         counted = counter.counted
         if counter.notes is not None:
-            # Whoever reads by itself knows that of all pods, once it has caught up.
+            # A counter that reads the log knows that of all pods, once it has caught up.
             counter.catch_up()
             if isinstance(counted, Holding):
                 return counter.times.take(crowd.holders)

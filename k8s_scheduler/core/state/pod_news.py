@@ -17,15 +17,15 @@ from k8s_scheduler.api.pod import Pod
 Door: TypeAlias = tuple[str | None, tuple[str, str] | None]
 
 _NO_LABELS: Labels = {}
-# So many pods are filed at once: mostly they are forgotten before, because nobody is parked.
+# So many pods are filed at once: mostly they are forgotten before, because no pod is parked.
 _UNFILED: Final = 256
 # A pod with more labels than this may be behind any door: what it has is not held on to, which may
-# be much, and on a standby nobody looks.
+# be much, and a standby does not look.
 _LABELS: Final = 64
 
 
 class PodNews:
-    """Pods that came, left or changed since somebody last looked."""
+    """Pods that came, left or changed since waking last looked."""
 
     # So many doors are remembered.
     MOST: Final = 16_384
