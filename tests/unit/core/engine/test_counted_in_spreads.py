@@ -4,12 +4,11 @@ import random
 
 import pytest
 
-from k8s_scheduler.core.engine.reprieve import Reprieve
 from k8s_scheduler.core.framework.trial import Trial
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import FullHarness
 from tests.unit.core.engine.test_in_the_way import found_for
-from tests.unit.core.engine.test_reprieve import by_judging
+from tests.unit.core.engine.told_at_once import told_and_judged
 
 ZONES = "abc"
 
@@ -86,19 +85,7 @@ def story(seed: int):
 @pytest.mark.parametrize("hundred", range(5))
 def test_the_victims_are_those_that_judging_finds(hundred, monkeypatch):
     seeds = range(hundred * 100, hundred * 100 + 100)
-    told = []
-    quotas = Reprieve.quotas
-
-    def seen(*args):
-        told.append(quotas(*args))
-        return told[-1]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Reprieve, "quotas", seen)
-        at_once = [found_for(monkeypatch, *story(seed)) for seed in seeds]
-    with monkeypatch.context() as patch:
-        by_judging(patch)
-        judged = [found_for(monkeypatch, *story(seed)) for seed in seeds]
+    at_once, judged, told = told_and_judged(monkeypatch, story, seeds)
     assert at_once == judged
     assert sum(map(bool, at_once)) > 10
     assert None not in told

@@ -6,12 +6,12 @@ import random
 import pytest
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.core.engine.reprieve import Reprieve
 from k8s_scheduler.core.framework.runtime import Runtime
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import FullHarness
 from tests.unit.core.engine.test_in_the_way import found_for
 from tests.unit.core.engine.test_reprieve import by_judging, judgements, small
+from tests.unit.core.engine.told_at_once import told_and_judged
 
 DRIVER = "disks.example.com"
 
@@ -107,22 +107,10 @@ def story(seed: int):
 @pytest.mark.parametrize("hundred", range(4))
 def test_the_victims_are_those_that_judging_finds(hundred, monkeypatch):
     seeds = range(hundred * 100, hundred * 100 + 100)
-    told = []
-    quotas = Reprieve.quotas
-
-    def seen(*args):
-        told.append(quotas(*args))
-        return told[-1]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Reprieve, "quotas", seen)
-        at_once = [found_for(monkeypatch, *story(seed)) for seed in seeds]
-    with monkeypatch.context() as patch:
-        by_judging(patch)
-        judged = [found_for(monkeypatch, *story(seed)) for seed in seeds]
+    at_once, judged, told = told_and_judged(monkeypatch, story, seeds)
     assert at_once == judged
     assert sum(map(bool, at_once)) > 20
-    # It was said, and somebody was in the way.
+    # It was said, and pods were in the way.
     assert sum(any(quota.places for quota in each or ()) for each in told) > 5
 
 
