@@ -6,9 +6,9 @@ Annotations may take 256 KiB per object, and hold what containers get in their e
 
 from typing import Final
 
-from k8s_scheduler.api.csi_translation import MIGRATED_PLUGINS
 from k8s_scheduler.api.meta import Labels
-from k8s_scheduler.api.volume_claims import BETA_CLASS, BIND_COMPLETED, SELECTED_NODE
+from k8s_scheduler.api.storage.claims import BETA_CLASS, BIND_COMPLETED, SELECTED_NODE
+from k8s_scheduler.api.storage.csi_translation import MIGRATED_PLUGINS
 
 # On volumes: who bound them.
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"

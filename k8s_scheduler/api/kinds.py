@@ -4,7 +4,7 @@ import enum
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from k8s_scheduler.api.storage import (
+from k8s_scheduler.api.storage.objects import (
     CsiDriver,
     CsiNode,
     CsiStorageCapacity,

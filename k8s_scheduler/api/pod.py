@@ -5,9 +5,9 @@ from typing import TypeAlias
 import msgspec
 
 from k8s_scheduler.api.meta import Condition, Int32, Int64, Labels, ObjectMeta, Wire
-from k8s_scheduler.api.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
+from k8s_scheduler.api.pod_volumes import Volume, read_volumes
+from k8s_scheduler.api.selectors.types import LabelSelector, NodeSelector, NodeSelectorTerm
 from k8s_scheduler.api.taints import Toleration
-from k8s_scheduler.api.volumes import Volume, read_volumes
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from k8s_scheduler.api.limits import POD_LIMITS, Excess, PodLimits, excess
+from k8s_scheduler.api.config.limits import POD_LIMITS, Excess, PodLimits, excess
 from k8s_scheduler.api.pod import (
     Affinity,
     Container,
@@ -21,7 +21,7 @@ from k8s_scheduler.api.pod import (
     PodAffinityTerm,
     PodSpec,
 )
-from k8s_scheduler.api.selectors import LabelSelector, NodeSelectorTerm, SelectorRequirement
+from k8s_scheduler.api.selectors.types import LabelSelector, NodeSelectorTerm, SelectorRequirement
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _allowed: Final = msgspec.structs.astuple

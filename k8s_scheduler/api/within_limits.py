@@ -19,7 +19,14 @@ from typing import Final
 
 import msgspec
 
-from k8s_scheduler.api.limits import NODE_LIMITS, POD_LIMITS, Excess, NodeLimits, PodLimits, excess
+from k8s_scheduler.api.config.limits import (
+    NODE_LIMITS,
+    POD_LIMITS,
+    Excess,
+    NodeLimits,
+    PodLimits,
+    excess,
+)
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import (
     Pod,

@@ -1,7 +1,7 @@
 """Owners of pods, and what else selects them, as far as scheduling reads them."""
 
 from k8s_scheduler.api.meta import Int32, Labels, ObjectMeta, Wire
-from k8s_scheduler.api.selectors import LabelSelector
+from k8s_scheduler.api.selectors.types import LabelSelector
 
 
 class Namespace(Wire, frozen=True, gc=False):

@@ -20,15 +20,15 @@ from typing import Any
 
 from k8s_scheduler import __version__
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.app.collecting import watched_collector
-from k8s_scheduler.app.event_loop import new_event_loop
-from k8s_scheduler.app.exit_codes import ExitCode
-from k8s_scheduler.app.marks import NOTE
+from k8s_scheduler.app.configuration.apply import Swap
+from k8s_scheduler.app.configuration.reload import Reload
+from k8s_scheduler.app.driver.marks import NOTE
 from k8s_scheduler.app.options import RunOptions
-from k8s_scheduler.app.reload import Reload
+from k8s_scheduler.app.process.environment import Surroundings
+from k8s_scheduler.app.process.event_loop import new_event_loop
+from k8s_scheduler.app.process.exit_codes import ExitCode
+from k8s_scheduler.app.process.gc_pauses import watched_collector
 from k8s_scheduler.app.serving import serving
-from k8s_scheduler.app.surroundings import Surroundings
-from k8s_scheduler.app.swap import Swap
 from k8s_scheduler.app.wiring import Graph, wire
 from k8s_scheduler.console.certificates import CertificateError
 from k8s_scheduler.core.framework.profile import ProfileError

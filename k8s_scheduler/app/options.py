@@ -8,10 +8,10 @@ import enum
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_scheduler.api.config import SchedulerConfiguration
-from k8s_scheduler.api.config_load import FlagOverride
+from k8s_scheduler.api.config.load import FlagOverride
+from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.config_maps import ConfigMapName
-from k8s_scheduler.app.offers import Refusal
+from k8s_scheduler.app.configuration.offered import Refusal
 from k8s_scheduler.console.open_paths import HEALTH_PATHS
 from k8s_scheduler.console.tls_settings import DEFAULT_TLS, TlsSettings
 

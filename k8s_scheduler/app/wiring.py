@@ -9,27 +9,28 @@ from k8s_scheduler.api.kinds import ClusterObject, Kind
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import REMEMBERED
-from k8s_scheduler.app.carrier import Carrier
-from k8s_scheduler.app.core_check import CoreCheck
-from k8s_scheduler.app.marks import Marks
-from k8s_scheduler.app.memory import CacheSize, MemoryWatch
+from k8s_scheduler.app.configuration.reload_parts import ReloadParts, reload_parts
+from k8s_scheduler.app.driver.executor import Carrier
+from k8s_scheduler.app.driver.marks import Marks
+from k8s_scheduler.app.driver.pump import Pump
+from k8s_scheduler.app.driver.recording import Recording
 from k8s_scheduler.app.options import Evaluation, RunOptions
-from k8s_scheduler.app.pump import Pump
-from k8s_scheduler.app.rebuilding import Rebuilding
-from k8s_scheduler.app.recording import Recording
-from k8s_scheduler.app.reload_parts import ReloadParts, reload_parts
-from k8s_scheduler.app.restored import Restored
-from k8s_scheduler.app.rival_parts import rival_watch
-from k8s_scheduler.app.rivals import RivalWatch
-from k8s_scheduler.app.self_check import SelfCheck
-from k8s_scheduler.app.sentinel import Sentinel
-from k8s_scheduler.app.served_names import notes_of
-from k8s_scheduler.app.surroundings import Surroundings
+from k8s_scheduler.app.process.environment import Surroundings
+from k8s_scheduler.app.process.memory import CacheSize, MemoryWatch
+from k8s_scheduler.app.recovery.core_check import CoreCheck
+from k8s_scheduler.app.recovery.rebuilding import Rebuilding
+from k8s_scheduler.app.recovery.restored import Restored
+from k8s_scheduler.app.recovery.self_check import SelfCheck
+from k8s_scheduler.app.recovery.sentinel import Sentinel
+from k8s_scheduler.app.rivals.parts import rival_watch
+from k8s_scheduler.app.rivals.rivals import RivalWatch
+from k8s_scheduler.app.rivals.served_names import notes_of
 from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.kube.events.recorder import EventRecorder
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.http.throttle import gated, rate_limit

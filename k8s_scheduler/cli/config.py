@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from k8s_scheduler.api.config_defaults_file import defaults_file
-from k8s_scheduler.api.config_load import load_configuration
-from k8s_scheduler.api.config_schema import configuration_schema
-from k8s_scheduler.api.config_summary import summary
-from k8s_scheduler.api.field_errors import ConfigurationError
-from k8s_scheduler.app.config_current import describe, fetch
-from k8s_scheduler.app.configuration import known_plugins
-from k8s_scheduler.app.current_address import Address, CurrentError
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.api.config.defaults_file import defaults_file
+from k8s_scheduler.api.config.field_errors import ConfigurationError
+from k8s_scheduler.api.config.load import load_configuration
+from k8s_scheduler.api.config.schema import configuration_schema
+from k8s_scheduler.api.config.summary import summary
+from k8s_scheduler.app.configuration.current import describe, fetch
+from k8s_scheduler.app.configuration.current_address import Address, CurrentError
+from k8s_scheduler.app.configuration.interpretation import known_plugins
 from k8s_scheduler.app.options import DEFAULT_SECURE_PORT
+from k8s_scheduler.app.process.exit_codes import ExitCode
 
 
 @click.group("config")

@@ -4,8 +4,8 @@ import sys
 
 import click
 
-from k8s_scheduler.app.exit_codes import ExitCode
 from k8s_scheduler.app.options import Evaluation
+from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.output_files import printing
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from k8s_scheduler.api.config_load import FlagOverride
+from k8s_scheduler.api.config.load import FlagOverride
 from k8s_scheduler.cli.flags import GoDuration, go_bool_option
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])

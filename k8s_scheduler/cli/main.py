@@ -1,4 +1,4 @@
-"""The command `k8s-scheduler` and its subcommands. Exit codes: app/exit_codes.py."""
+"""The command `k8s-scheduler` and its subcommands. Exit codes: app/process/exit_codes.py."""
 
 import click
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from k8s_scheduler.app.memory import default_limit_bytes
+from k8s_scheduler.app.process.memory import default_limit_bytes
 from k8s_scheduler.cli.flags import ByteSize
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])

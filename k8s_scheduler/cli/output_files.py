@@ -13,7 +13,7 @@ from typing import NoReturn, Self, TypeVar
 
 import click
 
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.lib.standard_output import abandon_standard_output
 
 _Result = TypeVar("_Result")

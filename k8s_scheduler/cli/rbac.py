@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
+from k8s_scheduler.api.config.field_errors import ConfigurationError
 from k8s_scheduler.api.config_maps import ConfigMapName
-from k8s_scheduler.api.field_errors import ConfigurationError
-from k8s_scheduler.app.configuration import load
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.configuration.interpretation import load
 from k8s_scheduler.app.options import DEFAULT_SECURE_PORT, ConfigurationFlags
+from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.flags import ConfigMapReference, Namespace, ObjectName
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
 
@@ -64,8 +64,8 @@ def rbac(**parameters: Any) -> None:
     fewer rights. Leader election's Role is in the namespace of the Lease.
     """
     # The plugins are loaded only now: --help stays quick.
-    from k8s_scheduler.app.rights import needs_of, roles_of  # noqa: PLC0415
-    from k8s_scheduler.app.rights_yaml import Owner, rights_manifest  # noqa: PLC0415
+    from k8s_scheduler.app.rights.manifest import Owner, rights_manifest  # noqa: PLC0415
+    from k8s_scheduler.app.rights.table import needs_of, roles_of  # noqa: PLC0415
     from k8s_scheduler.core.framework.profile import ProfileError  # noqa: PLC0415
 
     file = parameters["config_file"]

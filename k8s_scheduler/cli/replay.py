@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.output_files import OutputFile, check_apart, printing
 
 if TYPE_CHECKING:

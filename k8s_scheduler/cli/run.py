@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from k8s_scheduler import __version__
+from k8s_scheduler.api.config.field_errors import ConfigurationError
 from k8s_scheduler.api.config_maps import ConfigMapName
-from k8s_scheduler.api.field_errors import ConfigurationError
-from k8s_scheduler.app.configuration import log_warnings
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.configuration.interpretation import log_warnings
 from k8s_scheduler.app.options import (
     DEFAULT_RECORD_MAX_BYTES,
     ConfigurationFlags,
     Evaluation,
     RunOptions,
 )
+from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.access_flags import take_access
 from k8s_scheduler.cli.flags import ConfigMapReference, GoDuration, Share
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
@@ -34,7 +34,7 @@ from k8s_scheduler.cli.serving_flags import (
 from k8s_scheduler.obs import logging as logs
 
 if TYPE_CHECKING:
-    from k8s_scheduler.app.starting import Start
+    from k8s_scheduler.app.configuration.initial import Start
 
 _FILE = click.Path(path_type=Path)
 _SMALLEST_RECORD_BYTES = 1024 * 1024
@@ -170,7 +170,7 @@ def run(**parameters: Any) -> None:
 
 def _start(flags: ConfigurationFlags) -> "Start":
     """Return what to start with, or end with the reasons why there is nothing."""
-    from k8s_scheduler.app.starting import StartError, load_start  # noqa: PLC0415  see above
+    from k8s_scheduler.app.configuration.initial import StartError, load_start  # noqa: PLC0415  see above
     from k8s_scheduler.kube.errors import CredentialsError, KubeError  # noqa: PLC0415
 
     try:

@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 
 import click
 
-from k8s_scheduler.api.config import ResolvedProfile, SchedulerConfiguration
-from k8s_scheduler.api.field_errors import ConfigurationError
-from k8s_scheduler.app.configuration import load, log_warnings
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.api.config.field_errors import ConfigurationError
+from k8s_scheduler.api.config.types import ResolvedProfile, SchedulerConfiguration
+from k8s_scheduler.app.configuration.interpretation import load, log_warnings
 from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
-from k8s_scheduler.app.shadow_options import ShadowOptions, UnknownProfileError, following_profiles
+from k8s_scheduler.app.process.exit_codes import ExitCode
+from k8s_scheduler.app.shadow.options import ShadowOptions, UnknownProfileError, following_profiles
 from k8s_scheduler.cli.access_flags import take_access
 from k8s_scheduler.cli.flags import GoDuration, Share
 from k8s_scheduler.cli.memory_flags import memory_options, take_memory_limit
@@ -130,7 +130,7 @@ def shadow(**parameters: Any) -> None:
         memory_limit_bytes=take_memory_limit(parameters),
         **{name: parameters.pop(name) for name in common},
     )
-    from k8s_scheduler.app.shadow import run as run_shadow  # noqa: PLC0415  --help stays quick
+    from k8s_scheduler.app.shadow.process import run as run_shadow  # noqa: PLC0415  --help stays quick
 
     sys.exit(run_shadow(ShadowOptions(run=run_options, following=following, **parameters)))
 

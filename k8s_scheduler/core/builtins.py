@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from k8s_scheduler.api.config import PluginFacts
-from k8s_scheduler.api.config_defaults import upstream_plugins
-from k8s_scheduler.api.config_node_ownership import NODE_OWNERSHIP
-from k8s_scheduler.api.config_own_plugins import OWN_PLUGINS
+from k8s_scheduler.api.config.profiles.defaults import upstream_plugins
+from k8s_scheduler.api.config.profiles.node_ownership import NODE_OWNERSHIP
+from k8s_scheduler.api.config.profiles.own_plugins import OWN_PLUGINS
+from k8s_scheduler.api.config.types import PluginFacts
 from k8s_scheduler.core.framework.registry import Registration, without_arguments
 from k8s_scheduler.core.plugins.default_binder import DefaultBinder
 from k8s_scheduler.core.plugins.default_preemption import DefaultPreemption

@@ -5,52 +5,48 @@ messages is a complete account of what happened. A message is handled to its end
 moment at which half of it has been applied.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from k8s_scheduler.api.config import ResolvedProfile
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.quantity import QuantityError
-from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.engine import doubting, quarantining
 from k8s_scheduler.core.engine.attempts import Attempts, Witness
 from k8s_scheduler.core.engine.batch import Batch
+from k8s_scheduler.core.engine.binding.binding_cycle import Departure
+from k8s_scheduler.core.engine.binding.unconfirmed import Unconfirmed, found_in, tell_read
 from k8s_scheduler.core.engine.checkpoints import Parts, restore, take_checkpoint
-from k8s_scheduler.core.engine.cycle import Cycle
-from k8s_scheduler.core.engine.departure import Departure
-from k8s_scheduler.core.engine.entrance import EntranceGate
-from k8s_scheduler.core.engine.event_labels import EVENTS
-from k8s_scheduler.core.engine.evictions import Evictions
+from k8s_scheduler.core.engine.checks.inspection import Holdings
+from k8s_scheduler.core.engine.checks.judging import Judge, Judgement
+from k8s_scheduler.core.engine.checks.overfilled import Overfilled
+from k8s_scheduler.core.engine.decision.cycle import Cycle
+from k8s_scheduler.core.engine.decision.suspensions import Suspensions
 from k8s_scheduler.core.engine.failure import unreadable
-from k8s_scheduler.core.engine.flights import Flights
-from k8s_scheduler.core.engine.holdings import Holdings
-from k8s_scheduler.core.engine.judging import Judge, Judgement
-from k8s_scheduler.core.engine.limit_meter import LimitMeter
+from k8s_scheduler.core.engine.in_flight import Flights
 from k8s_scheduler.core.engine.limiting import Limiting
-from k8s_scheduler.core.engine.making_room import MakingRoom
-from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.metering.event_labels import EVENTS
+from k8s_scheduler.core.engine.metering.limit_meter import LimitMeter
+from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.engine.node_messages import NodeMessages
 from k8s_scheduler.core.engine.numbering import Numbers
-from k8s_scheduler.core.engine.overfilled import Overfilled
-from k8s_scheduler.core.engine.parked_pods import ParkedPods
+from k8s_scheduler.core.engine.parked.parked_pods import ParkedPods
+from k8s_scheduler.core.engine.pre_enqueue import EntranceGate
+from k8s_scheduler.core.engine.preemption.evictions import Evictions
+from k8s_scheduler.core.engine.preemption.post_filter import MakingRoom
+from k8s_scheduler.core.engine.preemption.victim_limit import VictimLimit
 from k8s_scheduler.core.engine.promises import Promises
 from k8s_scheduler.core.engine.reconfiguring import Reconfiguring, policy_of
-from k8s_scheduler.core.engine.shape_meter import ShapeMeter
+from k8s_scheduler.core.engine.shapes.meter import ShapeMeter
 from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
 from k8s_scheduler.core.engine.shapes.tally import Tally
 from k8s_scheduler.core.engine.shapes.verification import Verifier
-from k8s_scheduler.core.engine.suspensions import Suspensions
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
-from k8s_scheduler.core.engine.unconfirmed import Unconfirmed, found_in, tell_read
-from k8s_scheduler.core.engine.victim_limit import VictimLimit
-from k8s_scheduler.core.framework.extenders import Extender
+from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.registry import Registration, compile_profiles
-from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.framework.registry import compile_profiles
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
@@ -72,42 +68,13 @@ from k8s_scheduler.core.messages.incoming import (
     Tick,
 )
 from k8s_scheduler.core.messages.outgoing import Instruction
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy, SchedulingQueue
+from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
 
-LIBRARY_MAX_ATTEMPTS = 8
-LIBRARY_RENEWALS_PER_SECOND = 20
-
 # Each handler takes its own message type; the table pairs them.
 Handler = Callable[[Any], Iterable[Instruction]]
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What a core is made from."""
-
-    profiles: tuple[ResolvedProfile, ...]
-    # Without a daemon nobody watches for a pod that fails for ever.
-    queue: QueuePolicy = field(
-        default_factory=lambda: QueuePolicy(
-            BackoffPolicy(),
-            max_attempts=LIBRARY_MAX_ATTEMPTS,
-            renewals_per_second=LIBRARY_RENEWALS_PER_SECOND,
-        )
-    )
-    plugins: Mapping[str, Registration] = field(default_factory=lambda: BUILT_INS)
-    extenders: tuple[Extender, ...] = ()
-    # Whether evaluations are kept and caught up, or every pod is judged from scratch; and the
-    # share of decisions that are made again from scratch, to see whether what is kept is right.
-    keeps_evaluations: bool = True
-    verified_share: float = 0.0
-    # What one object may ask for, or counts with.
-    pod_limits: PodLimits = field(default_factory=PodLimits)
-    node_limits: NodeLimits = field(default_factory=NodeLimits)
-    # How many pods may be evicted for others in a minute; 0 is no limit.
-    max_victims_per_minute: int = 0
 
 
 class Scheduler:

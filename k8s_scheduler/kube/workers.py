@@ -7,7 +7,7 @@ long, so a high limit costs nothing in quiet times.
 
 from typing import Final
 
-from k8s_scheduler.api.config import MOST_PARALLELISM
+from k8s_scheduler.api.config.types import MOST_PARALLELISM
 from k8s_scheduler.kube.resources import OTHERS
 
 BINDING_WORKERS: Final = 64

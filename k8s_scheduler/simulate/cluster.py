@@ -14,13 +14,12 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from k8s_scheduler.api.config import ResolvedProfile
-from k8s_scheduler.api.defaulting import DEFAULT_NAMESPACE, defaulted
+from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.api.kinds import TYPES, Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, PodSpec, PodStatus
-from k8s_scheduler.core.engine.judging import Judgement
+from k8s_scheduler.core.engine.checks.judging import Judgement
 from k8s_scheduler.core.engine.shapes.tally import Tally
 from k8s_scheduler.core.messages.incoming import (
     Message,
@@ -29,8 +28,10 @@ from k8s_scheduler.core.messages.incoming import (
     PodChanged,
 )
 from k8s_scheduler.core.messages.outgoing import Log, Severity
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
+from k8s_scheduler.simulate.defaulting.objects import DEFAULT_NAMESPACE, defaulted
 
 POD: Final = "Pod"
 NODE: Final = "Node"

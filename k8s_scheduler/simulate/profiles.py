@@ -4,9 +4,9 @@ import functools
 import json
 from typing import Any
 
-from k8s_scheduler.api.config import ResolvedProfile
-from k8s_scheduler.api.config_load import configuration_from_value, default_configuration
-from k8s_scheduler.api.field_errors import ConfigurationError, render_path
+from k8s_scheduler.api.config.field_errors import ConfigurationError, render_path
+from k8s_scheduler.api.config.load import configuration_from_value, default_configuration
+from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.core.builtins import known_plugins
 
 

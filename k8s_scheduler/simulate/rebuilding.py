@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from k8s_scheduler.api.config import API_VERSION, KIND, ResolvedProfile
+from k8s_scheduler.api.config.types import API_VERSION, KIND, ResolvedProfile
 from k8s_scheduler.api.kinds import TYPES
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.messages.checkpoint import Checkpoint, ObjectEntry

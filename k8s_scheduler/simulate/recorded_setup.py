@@ -16,7 +16,8 @@ from k8s_scheduler import __version__
 from k8s_scheduler.core.framework.profile import ProfileError
 from k8s_scheduler.core.messages.recording import Header, RecordingError
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 # These have a place of their own in the header, or none.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from k8s_scheduler.api.config import ResolvedProfile
+from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.messages.answers import Deed, deeds_of
 from k8s_scheduler.core.messages.checkpoint import Checkpoint

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import yaml
 
-from k8s_scheduler.api.extras import EXTRAS_API_VERSION, EXTRAS_KIND
+from k8s_scheduler.api.config.extras import EXTRAS_API_VERSION, EXTRAS_KIND
 from testbed.bench.null_binder import read_status
 from testbed.bench.scenario_pods import BENCH_SCHEDULER, CHURN
 from testbed.bench.world import World

@@ -24,10 +24,10 @@ from typing import Any
 
 import uvloop
 
-from k8s_scheduler.api.config import SchedulerConfiguration
-from k8s_scheduler.api.field_errors import ConfigurationError
+from k8s_scheduler.api.config.field_errors import ConfigurationError
+from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.app.configuration import load
+from k8s_scheduler.app.configuration.interpretation import load
 from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
 from k8s_scheduler.app.wiring import setup_of
 from k8s_scheduler.core.scheduler import Scheduler

@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import NodeChanged, PodChanged
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from tests.bench.core_workloads import ROOMY, make_shape
 from tests.bench.workloads import Raw, make_node, make_pod
 

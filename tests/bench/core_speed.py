@@ -27,17 +27,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import REMEMBERED
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.core.engine.cycle import Cycle, NoNode, Placement
+from k8s_scheduler.core.engine.decision.cycle import Cycle, NoNode, Placement
+from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Runtime
 from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from tests.bench.core_workloads import CORE_WORKLOADS
 from tests.bench.late_binding import LateBinding
 from tests.bench.parked_speed import parked_lines

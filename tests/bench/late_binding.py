@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from k8s_scheduler.api.kinds import TYPES, Kind
-from k8s_scheduler.core.engine.cycle import Placement
-from k8s_scheduler.core.engine.flights import Flight
+from k8s_scheduler.core.engine.decision.cycle import Placement
+from k8s_scheduler.core.engine.in_flight import Flight
 from k8s_scheduler.core.messages.incoming import BindResult, Message, ObjectChanged, RequestResult
 from k8s_scheduler.core.messages.outgoing import Bind, Instruction, PatchObject
 from k8s_scheduler.core.queue.queued_pod import QueuedPod

@@ -3,9 +3,9 @@
     PYTHONMALLOC=malloc python -m tests.bench.memory_returned [terms ...] [--rounds 3]
 
 Measured is the resident memory of a process with a core and what informers would hold, after the
-allocator was asked to return what is free, as the daemon does (`app/memory.py`). Each line is one
-round: it comes and goes that often, which shows whether what is left grows or stays. Without
-PYTHONMALLOC the same is measured with Python's own allocator.
+allocator was asked to return what is free, as the daemon does (`app/process/memory.py`). Each line
+is one round: it comes and goes that often, which shows whether what is left grows or stays.
+Without PYTHONMALLOC the same is measured with Python's own allocator.
 """
 
 import argparse
@@ -16,15 +16,16 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from k8s_scheduler.api.config_load import default_configuration
-from k8s_scheduler.api.limits import NodeLimits, PodLimits
+from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.app.memory import give_memory_back, resident_bytes
+from k8s_scheduler.app.process.memory import give_memory_back, resident_bytes
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import LimitCaches, NodeChanged, PodChanged, Schedule
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from tests.bench.workloads import HOST, REQUIRED, ZONE, Raw
 
 _NOW = 1000.0

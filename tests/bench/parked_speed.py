@@ -13,11 +13,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import NodeChanged, PodChanged, Schedule
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from tests.as_made import as_made
 from tests.bench.plain_decisions import CALIBRATED_MILLISECONDS, calibration_milliseconds
 from tests.bench.workloads import HOST, Raw, make_node, make_pod, owned, plain, related

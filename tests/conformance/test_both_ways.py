@@ -3,7 +3,7 @@
 import pytest
 
 from k8s_scheduler.core.engine.shapes import groups
-from k8s_scheduler.core.state.counters import Counter
+from k8s_scheduler.core.state.counts.counters import Counter
 from tests.conformance.both_ways import BothWays
 
 

@@ -8,16 +8,16 @@ import itertools
 
 import pytest
 
-from k8s_scheduler.api.config_added_affinity import Requirement, Selector, Term
-from k8s_scheduler.api.config_node_ownership import within_own_nodes
-from k8s_scheduler.api.extras import NodeOwnership
+from k8s_scheduler.api.config.arguments.added_affinity import Requirement, Selector, Term
+from k8s_scheduler.api.config.extras import NodeOwnership
+from k8s_scheduler.api.config.profiles.node_ownership import within_own_nodes
 from k8s_scheduler.core import scheduler
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.dependencies import Declarations, Object, Row
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.preemption import DryRunError
 from k8s_scheduler.core.framework.registry import Registration
-from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.simulate.cluster import Cluster
 from k8s_scheduler.simulate.profiles import profile_in_force
 from tests.conformance.oracle.compare import read_lines

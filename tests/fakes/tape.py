@@ -6,12 +6,11 @@ from typing import Any
 
 import msgspec
 
-from k8s_scheduler.api.defaulting import defaulted
 from k8s_scheduler.api.kinds import TYPES, Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.app.recording import Recording
+from k8s_scheduler.app.driver.recording import Recording
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
     Message,
@@ -23,9 +22,11 @@ from k8s_scheduler.core.messages.incoming import (
     Tick,
 )
 from k8s_scheduler.core.messages.outgoing import Bind, Evict, Instruction, PatchObject
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.lib.slices import silent_meter
 from k8s_scheduler.obs.metrics import Metrics
+from k8s_scheduler.simulate.defaulting.objects import defaulted
 from k8s_scheduler.simulate.profiles import profile_in_force
 
 Raw = dict[str, Any]
@@ -54,7 +55,7 @@ class Tape:
         )
 
     def tell(self, message: Message) -> list[Instruction]:
-        """Do as `app.pump` does."""
+        """Do as `app.driver.pump` does."""
         self.recording.write(message)
         instructions = self.core.handle(message)
         self.recording.answered(instructions)

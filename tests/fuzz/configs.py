@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from k8s_scheduler.api.config_defaults_file import defaults_file
-from k8s_scheduler.api.config_encode import encode
-from k8s_scheduler.api.limits import NodeLimits, PodLimits
+from k8s_scheduler.api.config.defaults_file import defaults_file
+from k8s_scheduler.api.config.encode import encode
+from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
 from tests.conformance.oracle.gen import scenarios
 from tests.fuzz.mutations import deep, mutated, odd_scalar
 from tests.fuzz.trying import KNOWN, tried

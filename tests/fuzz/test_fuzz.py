@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from k8s_scheduler.api.extras import SchedulerExtras
-from k8s_scheduler.core.engine.judging import Judgement
+from k8s_scheduler.api.config.extras import SchedulerExtras
+from k8s_scheduler.core.engine.checks.judging import Judgement
 from tests.fuzz import configs, objects, trying, worlds
 from tests.fuzz.at_limits import api_rules, cases, judging
 from tests.fuzz.at_limits.shared_world import SharedWorld

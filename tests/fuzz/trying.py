@@ -13,15 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_scheduler.api.config_documents import kept_in
-from k8s_scheduler.api.config_load import load_configuration
+from k8s_scheduler.api.config.documents import kept_in
+from k8s_scheduler.api.config.field_errors import ConfigurationError
+from k8s_scheduler.api.config.load import load_configuration
+from k8s_scheduler.api.config.summary import summary
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
-from k8s_scheduler.api.config_summary import summary
-from k8s_scheduler.api.field_errors import ConfigurationError
+from k8s_scheduler.app.configuration.initial import Start, StartError, load_start, place_to_keep
 from k8s_scheduler.app.options import ConfigurationFlags
-from k8s_scheduler.app.starting import Start, StartError, load_start, place_to_keep
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.obs.metrics import Metrics
 
 CPU_LIMIT_SECONDS = 1.0

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.app.carrier import Carrier
-from k8s_scheduler.app.pump import Pump
+from k8s_scheduler.app.driver.executor import Carrier
+from k8s_scheduler.app.driver.pump import Pump
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import Message, Schedule, Tick
 from k8s_scheduler.core.messages.outgoing import Instruction
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS, Resource
 from k8s_scheduler.kube.watch.decoding import ObjectDecoder
 from k8s_scheduler.kube.watch.list_tickets import Progress

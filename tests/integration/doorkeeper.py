@@ -7,8 +7,8 @@ speaks for all that wait at that moment; without a label pods pass.
 
 from typing import ClassVar
 
-from k8s_scheduler.api.config import PluginFacts
-from k8s_scheduler.api.config_own_plugins import OWN_PLUGINS
+from k8s_scheduler.api.config.profiles.own_plugins import OWN_PLUGINS
+from k8s_scheduler.api.config.types import PluginFacts
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.cli.main import main

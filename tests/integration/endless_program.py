@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from k8s_scheduler.cli.main import main
-from k8s_scheduler.core.engine.cycle import Cycle
+from k8s_scheduler.core.engine.decision.cycle import Cycle
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 
 _decide = Cycle.decide

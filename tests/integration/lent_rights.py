@@ -13,11 +13,11 @@ from pathlib import Path
 
 import yaml
 
-from k8s_scheduler.api.config_load import load_configuration
+from k8s_scheduler.api.config.load import load_configuration
 from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
-from k8s_scheduler.app.rights import Role, needs_of, roles_of
-from k8s_scheduler.app.rights_yaml import Owner, rights_manifest
+from k8s_scheduler.app.rights.manifest import Owner, rights_manifest
+from k8s_scheduler.app.rights.table import Role, needs_of, roles_of
 from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.wiring import wire
 from k8s_scheduler.core.builtins import known_plugins

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from k8s_scheduler.api.config import LeaderElection
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
+from k8s_scheduler.api.config.types import LeaderElection
 from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.wiring import wire

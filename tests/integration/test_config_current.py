@@ -10,8 +10,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from k8s_scheduler.app import current_address
-from k8s_scheduler.app.rights_yaml import Owner, rights_manifest
+from k8s_scheduler.app.configuration import current_address
+from k8s_scheduler.app.rights.manifest import Owner, rights_manifest
 from k8s_scheduler.cli.main import main
 from testbed.installation import NAMESPACE, SERVICE_ACCOUNT, create_objects, load_manifest
 from testbed.waiting import eventually

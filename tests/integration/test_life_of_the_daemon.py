@@ -8,10 +8,11 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from k8s_scheduler.api.config import ResolvedProfile
+from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.core.messages.recording import read_segment
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from testbed.daemon import PROGRAM, Daemon
 from testbed.waiting import eventually
 from testbed.workload import make_node, make_pod

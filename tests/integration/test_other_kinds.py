@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from k8s_scheduler.api.config import ResolvedProfile
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
+from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import ObjectChanged
 from k8s_scheduler.core.messages.recording import read_segment
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.kube.resources import OTHERS
 from testbed.bed import Bed
 from testbed.daemon import Daemon

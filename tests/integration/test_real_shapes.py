@@ -14,14 +14,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.framework.shapes import ShapeKey, shape_of
 from k8s_scheduler.core.messages.incoming import NodeChanged, PodChanged, Schedule
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.kube.resources import PODS
 from k8s_scheduler.kube.watch.decoding import ObjectDecoder
 from testbed.sandbox import Sandbox

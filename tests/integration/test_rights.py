@@ -3,7 +3,7 @@
 The roles are those that `k8s-scheduler rbac` prints. One trial for each rule (and for each verb or
 resource of a rule that stands for different work): the right is taken away, the daemon is given
 something to do that needs it, and has to name it in its log. A rule without a trial is an error,
-so a new one in `app/rights.py` needs one here.
+so a new one in `app/rights/table.py` needs one here.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config_maps import ConfigMapName
+from k8s_scheduler.app.configuration.initial import StartError, load_start
 from k8s_scheduler.app.options import ConfigurationFlags
-from k8s_scheduler.app.rights import Role, Rule, needs_of, roles_of
-from k8s_scheduler.app.starting import StartError, load_start
+from k8s_scheduler.app.rights.table import Role, Rule, needs_of, roles_of
 from k8s_scheduler.core.builtins import known_plugins
 from testbed.daemon import Daemon
 from testbed.ports import choose_ports

@@ -12,19 +12,19 @@ from typing import Any
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.engine.checkpoints import _fill, take_checkpoint
-from k8s_scheduler.core.engine.judging import Judge, Judgement
+from k8s_scheduler.core.engine.checks.judging import Judge, Judgement
 from k8s_scheduler.core.engine.nominated import nominated_for
-from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.shape_cache import Known
+from k8s_scheduler.core.engine.shapes.tally import NotKeptError
+from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.plugin_errors import PluginError
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile, compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.news.changes import NodeRow
 from tests.property.kept_pods import setup
 
 FACTORIES = {name: registration.factory for name, registration in BUILT_INS.items()}

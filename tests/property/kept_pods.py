@@ -7,10 +7,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from k8s_scheduler.api.config import ResolvedProfile
-from k8s_scheduler.api.config_load import configuration_from_value
+from k8s_scheduler.api.config.load import configuration_from_value
+from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.core.scheduler import Setup
+from k8s_scheduler.core.setup import Setup
 from tests.as_made import as_made
 from tests.builders import make_node, make_pod
 

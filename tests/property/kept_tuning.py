@@ -4,19 +4,22 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest.mock import patch
 
-from k8s_scheduler.core.engine.shapes import groups, row_part, shape_cache
-from k8s_scheduler.core.framework import answers
+from k8s_scheduler.core.engine.shapes import groups, shape_cache
+from k8s_scheduler.core.engine.shapes import row_columns as row_part
 from k8s_scheduler.core.framework.reasons import VerdictTable
+from k8s_scheduler.core.framework.views import answers
 from k8s_scheduler.core.plugins import node_resources_fit
 from k8s_scheduler.core.plugins.inter_pod_affinity import newcomer
-from k8s_scheduler.core.state import column_grants, columns, counters
-from k8s_scheduler.core.state.concerned import ConcernIndex
-from k8s_scheduler.core.state.count_log import CountLog
-from k8s_scheduler.core.state.counters import Counter
-from k8s_scheduler.core.state.facts import FactLog
-from k8s_scheduler.core.state.key_holders import KeyHolders
-from k8s_scheduler.core.state.labels import LabelColumns
-from k8s_scheduler.core.state.live_counters import Counters
+from k8s_scheduler.core.state import columns
+from k8s_scheduler.core.state.amounts import column_grants
+from k8s_scheduler.core.state.counts import counters
+from k8s_scheduler.core.state.counts.concerned import ConcernIndex
+from k8s_scheduler.core.state.counts.count_log import CountLog
+from k8s_scheduler.core.state.counts.counters import Counter
+from k8s_scheduler.core.state.counts.live_counters import Counters
+from k8s_scheduler.core.state.news.facts import FactLog
+from k8s_scheduler.core.state.nodes.key_holders import KeyHolders
+from k8s_scheduler.core.state.nodes.labels import LabelColumns
 
 # What is made small, so that a short history comes to the end of it.
 TUNINGS: tuple[dict[str, int], ...] = (

@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Any, ClassVar
 
-from k8s_scheduler.api.config import PluginUse
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
+from k8s_scheduler.api.config.types import PluginUse
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
 from k8s_scheduler.core.framework.dependencies import Object
@@ -13,7 +13,7 @@ from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.registry import Registration
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
-from k8s_scheduler.core.scheduler import Setup
+from k8s_scheduler.core.setup import Setup
 
 
 class Guard:

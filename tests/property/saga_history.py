@@ -10,7 +10,7 @@ import pytest
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.core.engine.flights import Phase
+from k8s_scheduler.core.engine.in_flight import Phase
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
     Message,

@@ -7,10 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from k8s_scheduler.api.resources import Requests
-from k8s_scheduler.core.state import column_grants
-from k8s_scheduler.core.state.amount_names import OFFERED_AND_TAKEN, TAKEN_IN_SCORES
-from k8s_scheduler.core.state.amounts import Amounts
-from k8s_scheduler.core.state.kept_amounts import EXACT_BELOW, Work
+from k8s_scheduler.core.state.amounts import column_grants
+from k8s_scheduler.core.state.amounts.amounts import Amounts
+from k8s_scheduler.core.state.amounts.kept import EXACT_BELOW, Work
+from k8s_scheduler.core.state.amounts.names import OFFERED_AND_TAKEN, TAKEN_IN_SCORES
 from tests.reference.resource_scores import wrapped
 
 # More than there are slots at first; a pod may also name what nobody has.

@@ -26,7 +26,8 @@ from k8s_scheduler.core.messages.incoming import (
 )
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.queue import waking
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.reference import scalar
 from tests.unit.core.harness import profile

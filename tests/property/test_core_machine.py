@@ -17,9 +17,9 @@ from hypothesis.stateful import Bundle, initialize, invariant, multiple, precond
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine import making_room
-from k8s_scheduler.core.engine.flights import Phase
-from k8s_scheduler.core.engine.work import SEARCH_WORK, WAKING_WORK
+from k8s_scheduler.core.engine.in_flight import Phase
+from k8s_scheduler.core.engine.preemption import post_filter as making_room
+from k8s_scheduler.core.engine.preemption.work import SEARCH_WORK, WAKING_WORK
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
     ExtenderAnswer,

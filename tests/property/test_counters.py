@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from k8s_scheduler.api.label_selectors import requirements_of
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.api.selectors import LabelSelector
-from k8s_scheduler.core.state.concerned import ConcernIndex
-from k8s_scheduler.core.state.counters import Counter, Holding, Matching, Weighing
-from k8s_scheduler.core.state.held_terms import terms_of
-from k8s_scheduler.core.state.live_counters import Counters
+from k8s_scheduler.api.selectors.labels import requirements_of
+from k8s_scheduler.api.selectors.types import LabelSelector
+from k8s_scheduler.core.state.counts.concerned import ConcernIndex
+from k8s_scheduler.core.state.counts.counters import Counter, Holding, Matching, Weighing
+from k8s_scheduler.core.state.counts.live_counters import Counters
+from k8s_scheduler.core.state.terms.held_terms import terms_of
 from tests.property.test_state import NODES, WEIGHTS, History, group_of
 from tests.unit.core.state import random_pods
 from tests.unit.core.state.random_pods import NAMESPACES, random_labels, random_selector

@@ -9,9 +9,9 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.workloads import Namespace
 from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.plugins.inter_pod_affinity import InterPodAffinity
 from k8s_scheduler.core.state.cache import Cache
 from tests.builders import make_node, make_pod

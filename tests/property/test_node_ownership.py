@@ -6,13 +6,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_scheduler.api.config_added_affinity import Requirement, Selector, Term
-from k8s_scheduler.api.config_encode import encode
-from k8s_scheduler.api.config_node_ownership import within_own_nodes
-from k8s_scheduler.api.extras import NodeOwnership as Ownership
+from k8s_scheduler.api.config.arguments.added_affinity import Requirement, Selector, Term
+from k8s_scheduler.api.config.encode import encode
+from k8s_scheduler.api.config.extras import NodeOwnership as Ownership
+from k8s_scheduler.api.config.profiles.node_ownership import within_own_nodes
 from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.messages.outgoing import Bind, Log
 from k8s_scheduler.core.plugins.node_ownership import NOT_OWNED, NodeOwnership
 from k8s_scheduler.core.state.cache import Cache

@@ -30,10 +30,11 @@ from k8s_scheduler.core.messages.incoming import (
     Tick,
 )
 from k8s_scheduler.core.messages.outgoing import AskExtender, Bind, Instruction
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import Change
-from k8s_scheduler.core.state.nominations import Nominations
+from k8s_scheduler.core.state.news.changes import Change
+from k8s_scheduler.core.state.pods.nominations import Nominations
 from tests.builders import make_node, make_pod
 from tests.fakes.extender import FakeExtender
 from tests.property.machines.pacing import Machine, paced

@@ -12,31 +12,22 @@ from unittest.mock import patch
 
 import pytest
 
-from k8s_scheduler.core.engine.shapes import (
-    evaluation,
-    families,
-    groups,
-    kin,
-    kin_cache,
-    row_part,
-    validity,
-    withheld,
-)
-from k8s_scheduler.core.framework import pod_view, reads, reasons
-from k8s_scheduler.core.state import (
-    amount_names,
-    amounts,
-    cache,
-    count_log,
-    counters,
-    facts,
-    held_terms,
-    labels,
-    live_counters,
-    nominations,
-    objects,
-    sparse_amounts,
-)
+from k8s_scheduler.core.engine.shapes import evaluation, groups, validity, withheld
+from k8s_scheduler.core.engine.shapes import label_variants as families
+from k8s_scheduler.core.engine.shapes import partial_cache as kin_cache
+from k8s_scheduler.core.engine.shapes import partial_shape as kin
+from k8s_scheduler.core.engine.shapes import row_columns as row_part
+from k8s_scheduler.core.framework import reasons
+from k8s_scheduler.core.framework.views import pod_view, reads
+from k8s_scheduler.core.state import cache, objects
+from k8s_scheduler.core.state.amounts import amounts
+from k8s_scheduler.core.state.amounts import names as amount_names
+from k8s_scheduler.core.state.amounts import sparse as sparse_amounts
+from k8s_scheduler.core.state.counts import count_log, counters, live_counters
+from k8s_scheduler.core.state.news import facts
+from k8s_scheduler.core.state.nodes import labels
+from k8s_scheduler.core.state.pods import nominations
+from k8s_scheduler.core.state.terms import held_terms
 from tests.property.kept_checks import StaleError
 from tests.property.kept_world import LOOKED_AT, run
 

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_scheduler.api.config import PluginUse
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
+from k8s_scheduler.api.config.types import PluginUse
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
 from k8s_scheduler.core.framework.dependencies import Declarations
-from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.profile import compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Runtime
-from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.plugins.node_resources_fit import NodeResourcesFit
 from k8s_scheduler.core.plugins.scoring import broken_linear
 from k8s_scheduler.core.state.cache import Cache

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.engine.nominated import nominated_for
-from k8s_scheduler.core.engine.preemption import Stuck
+from k8s_scheduler.core.engine.preemption.evaluator import Stuck
 from k8s_scheduler.core.framework.cycle_state import CycleState
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.preemption import DryRunError
+from k8s_scheduler.core.framework.views.pod_view import PodView
 from tests.builders import make_node, make_pod
 from tests.reference import preemption as reference
 from tests.unit.core.engine.cores import FullHarness

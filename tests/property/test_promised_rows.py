@@ -13,11 +13,11 @@ import pytest
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.ports import host_ports
 from k8s_scheduler.api.resources import pod_requests
-from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Runtime
-from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.state.delta import PlacedPod
+from k8s_scheduler.core.state.news.changes import NodeRow
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import FullHarness
 

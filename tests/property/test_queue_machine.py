@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.framework.shapes import shape_of
 from k8s_scheduler.core.messages.checkpoint import QueueEntry
 from k8s_scheduler.core.plugins.priority_sort import PrioritySort

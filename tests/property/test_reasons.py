@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.builtins import known_plugins
-from k8s_scheduler.core.engine import renewals
+from k8s_scheduler.core.engine.parked import renewals
 from k8s_scheduler.core.messages.incoming import Message, RequestResult, Restore, Schedule, Tick
 from k8s_scheduler.core.messages.outgoing import (
     Bind,
@@ -28,7 +28,8 @@ from k8s_scheduler.core.queue import waking
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from tests.property.test_waking import VOLUME_WEIGHTS, WEIGHTS, History, unwire, wire
 
 STEPS = 40

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from k8s_scheduler.api.config import PluginUse, ResolvedProfile
-from k8s_scheduler.api.config_load import configuration_from_value
+from k8s_scheduler.api.config.load import configuration_from_value
+from k8s_scheduler.api.config.types import PluginUse, ResolvedProfile
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.engine.reconfiguring import settings_of

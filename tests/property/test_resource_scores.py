@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from k8s_scheduler.api.resources import allocatable, is_scalar, pod_requests
 from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.plugins import node_resources_fit
 from k8s_scheduler.core.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
 )
 from k8s_scheduler.core.plugins.node_resources_fit import NodeResourcesFit
-from k8s_scheduler.core.state import column_grants
+from k8s_scheduler.core.state.amounts import column_grants
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.deltas import Deltas
 from tests.builders import make_node, make_pod

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from k8s_scheduler.core.engine import making_room
+from k8s_scheduler.core.engine.preemption import post_filter as making_room
 from k8s_scheduler.core.queue import waking
 from tests.builders import PodBuilder, make_node, make_pod
 from tests.property.saga_history import NODES, History

@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.label_selectors import matches, requirements_of
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.ports import host_ports
 from k8s_scheduler.api.resources import pod_requests
-from k8s_scheduler.api.selectors import LabelSelector
+from k8s_scheduler.api.selectors.labels import matches, requirements_of
+from k8s_scheduler.api.selectors.types import LabelSelector
 from k8s_scheduler.core.framework.dependencies import Declarations, Object, Row
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.state.cache import Cache, CacheError
-from k8s_scheduler.core.state.counters import Holding, Matching
+from k8s_scheduler.core.state.counts.counters import Holding, Matching
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.held_terms import TermKind, terms_of
-from k8s_scheduler.core.state.picked_terms import Purpose
-from k8s_scheduler.core.state.volume_user import volume_user
+from k8s_scheduler.core.state.terms.held_terms import TermKind, terms_of
+from k8s_scheduler.core.state.terms.picked_terms import Purpose
+from k8s_scheduler.core.state.volumes.user import volume_user
 from tests.builders import make_pod
 from tests.unit.core.state import random_pods
 from tests.unit.core.state.random_pods import (

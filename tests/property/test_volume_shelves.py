@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from k8s_scheduler.api.meta import ObjectMeta
-from k8s_scheduler.api.storage import CsiStorageCapacity
+from k8s_scheduler.api.storage.objects import CsiStorageCapacity
 from k8s_scheduler.core.plugins.volume_binding.order import NOWHERE, Order
 from k8s_scheduler.core.plugins.volume_binding.shelves import Shelves
 

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from k8s_scheduler.api.config import ResolvedProfile
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
+from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.api.kinds import TYPES, Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
@@ -31,7 +31,8 @@ from k8s_scheduler.core.messages.incoming import (
 )
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.queue import waking
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from tests.builders import PodBuilder, make_node, make_pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

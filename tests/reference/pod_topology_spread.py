@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, TopologySpreadConstraint
-from k8s_scheduler.api.selectors import LabelSelector
+from k8s_scheduler.api.selectors.types import LabelSelector
 from k8s_scheduler.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from tests.reference.scalar import picks_node
 

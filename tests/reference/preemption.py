@@ -7,9 +7,9 @@ of kube-scheduler's behaviour, without a look at how the project does it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from k8s_scheduler.api.label_selectors import matches, requirements_of
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.selectors.labels import matches, requirements_of
 from k8s_scheduler.api.workloads import PodDisruptionBudget
 from tests.reference import scalar
 

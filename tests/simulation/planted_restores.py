@@ -3,9 +3,9 @@
 from typing import Any
 
 from k8s_scheduler.api.meta import key_of
+from k8s_scheduler.app.driver.undone import Undone
 from k8s_scheduler.app.lifecycle import Daemon
-from k8s_scheduler.app.restored import Restored
-from k8s_scheduler.app.undone import Undone
+from k8s_scheduler.app.recovery.restored import Restored
 from k8s_scheduler.kube.resources import has_reached
 from k8s_scheduler.kube.watch.list_tickets import Progress
 from k8s_scheduler.kube.watch.store import Store

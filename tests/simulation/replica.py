@@ -19,14 +19,14 @@ from typing import Any
 
 import msgspec
 
-from k8s_scheduler.api.config import LeaderElection, SchedulerConfiguration
-from k8s_scheduler.api.config_load import DEFAULT_MULTI_POINT, default_configuration
-from k8s_scheduler.api.extras import IGNORE, Rivals
+from k8s_scheduler.api.config.extras import IGNORE, Rivals
+from k8s_scheduler.api.config.load import DEFAULT_MULTI_POINT, default_configuration
+from k8s_scheduler.api.config.types import LeaderElection, SchedulerConfiguration
 from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.app.options import RunOptions
-from k8s_scheduler.app.sentinel import Work
-from k8s_scheduler.app.surroundings import Surroundings
-from k8s_scheduler.app.warming import warm_up
+from k8s_scheduler.app.process.environment import Surroundings
+from k8s_scheduler.app.process.warm_up import warm_up
+from k8s_scheduler.app.recovery.sentinel import Work
 from k8s_scheduler.app.wiring import Graph, setup_of, wire
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.kube.watch.reflector_limits import Pace

@@ -10,7 +10,7 @@ import gc
 import random
 from unittest.mock import patch
 
-from k8s_scheduler.app.marks import Marks
+from k8s_scheduler.app.driver.marks import Marks
 from tests.simulation import documents as doc
 from tests.simulation.cluster import Cluster
 from tests.simulation.history import History

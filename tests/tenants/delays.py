@@ -10,7 +10,7 @@ import itertools
 import time
 from collections.abc import Callable
 
-from k8s_scheduler.app.collecting import watched_collector
+from k8s_scheduler.app.process.gc_pauses import watched_collector
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.obs.metrics import Metrics
 from tests.as_made import Raw, as_made

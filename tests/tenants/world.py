@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from k8s_scheduler.api.config_load import default_configuration
-from k8s_scheduler.api.extras import Batch
+from k8s_scheduler.api.config.extras import Batch
+from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.kinds import TYPES, Kind
-from k8s_scheduler.api.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
@@ -32,7 +32,8 @@ from k8s_scheduler.core.messages.incoming import (
 from k8s_scheduler.core.messages.outgoing import Bind, ClearNomination, Evict, Instruction
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from tests.as_made import Raw, as_made
 from tests.bench.core_workloads import make_shape
 from tests.bench.workloads import HOST, ZONE

@@ -14,7 +14,7 @@ import statistics
 import tracemalloc
 from dataclasses import dataclass, field
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.core.builtins import known_plugins
 from tests.bench.plain_decisions import CALIBRATED_MILLISECONDS, calibration_milliseconds
 from tests.tenants.others import TIMES, Costs, Others, compared

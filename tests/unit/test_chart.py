@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 import k8s_scheduler
-from k8s_scheduler.api.config import KubeSchedulerConfiguration
-from k8s_scheduler.app.config_status import FIXED
+from k8s_scheduler.api.config.types import KubeSchedulerConfiguration
+from k8s_scheduler.app.configuration.status import FIXED
 from k8s_scheduler.cli.shadow import shadow
 from k8s_scheduler.kube.resources import OTHERS
 from tests.unit.shipped import (

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import k8s_scheduler
-from k8s_scheduler.api.config_load import load_configuration
+from k8s_scheduler.api.config.load import load_configuration
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.cli.run import run
 from k8s_scheduler.core.builtins import known_plugins
@@ -103,7 +103,7 @@ class TestConfiguration:
 
 
 class TestRights:
-    """The daemon may do what it does and nothing else; what that is says app/rights.py."""
+    """The daemon may do what it does and nothing else; what that is says app/rights/table.py."""
 
     def test_the_file_is_what_the_command_prints_for_the_shipped_configuration(
         self, tmp_path: Path

@@ -6,15 +6,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from k8s_scheduler.api.config_defaults import DEFAULT_MULTI_POINT
-from k8s_scheduler.api.config_node_ownership import NODE_OWNERSHIP
-from k8s_scheduler.api.config_own_plugins import OWN_PLUGINS
+from k8s_scheduler.api.config.profiles.defaults import DEFAULT_MULTI_POINT
+from k8s_scheduler.api.config.profiles.node_ownership import NODE_OWNERSHIP
+from k8s_scheduler.api.config.profiles.own_plugins import OWN_PLUGINS
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
 from k8s_scheduler.core.framework.dependencies import _EVENTS, Object, Row, looks_elsewhere
 from k8s_scheduler.core.framework.plugin import POINTS
 from k8s_scheduler.core.messages.outgoing import Bind
-from k8s_scheduler.core.scheduler import Setup
-from k8s_scheduler.core.state.changes import EVENT_LABELS
+from k8s_scheduler.core.setup import Setup
+from k8s_scheduler.core.state.news.changes import EVENT_LABELS
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import Harness, only
 

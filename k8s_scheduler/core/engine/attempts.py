@@ -14,13 +14,16 @@ from typing import TypeAlias
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.quantity import QuantityError
-from k8s_scheduler.core.engine.cycle import Cycle, NoNode, Placement
-from k8s_scheduler.core.engine.departure import (
+from k8s_scheduler.core.engine.binding.binding_cycle import (
     BindingError,
     Departure,
     TurnedAwayError,
     check_binder,
 )
+from k8s_scheduler.core.engine.binding.unconfirmed import Unconfirmed
+from k8s_scheduler.core.engine.decision.cycle import Cycle, NoNode, Placement
+from k8s_scheduler.core.engine.decision.open_questions import OpenQuestions
+from k8s_scheduler.core.engine.decision.suspensions import ExtenderError, Suspension, Suspensions
 from k8s_scheduler.core.engine.failure import (
     digest_of,
     plugin_log,
@@ -28,16 +31,13 @@ from k8s_scheduler.core.engine.failure import (
     tell_failure,
     warn,
 )
-from k8s_scheduler.core.engine.flights import Flight, Flights, Phase
-from k8s_scheduler.core.engine.making_room import MakingRoom, rejection
-from k8s_scheduler.core.engine.metering import Meter
-from k8s_scheduler.core.engine.open_questions import OpenQuestions
-from k8s_scheduler.core.engine.searches import Search
+from k8s_scheduler.core.engine.in_flight import Flight, Flights, Phase
+from k8s_scheduler.core.engine.metering.meter import Meter
+from k8s_scheduler.core.engine.preemption.post_filter import MakingRoom, rejection
+from k8s_scheduler.core.engine.preemption.searches import Search
 from k8s_scheduler.core.engine.success import tell_success
-from k8s_scheduler.core.engine.suspensions import ExtenderError, Suspension, Suspensions
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
-from k8s_scheduler.core.engine.unconfirmed import Unconfirmed
-from k8s_scheduler.core.framework import watch as points
+from k8s_scheduler.core.framework import points
 from k8s_scheduler.core.framework.diagnosis import Diagnosis
 from k8s_scheduler.core.framework.extenders import Opinion
 from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from k8s_scheduler.core.engine.attempts import Attempts
-from k8s_scheduler.core.engine.making_room import MakingRoom
+from k8s_scheduler.core.engine.preemption.post_filter import MakingRoom
 from k8s_scheduler.core.messages.incoming import HoldBack
 from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue

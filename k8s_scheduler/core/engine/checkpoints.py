@@ -5,15 +5,15 @@ from dataclasses import dataclass
 import msgspec
 
 from k8s_scheduler.api.kinds import TYPES
-from k8s_scheduler.core.engine.cycle import Cycle
-from k8s_scheduler.core.engine.evictions import Evictions
-from k8s_scheduler.core.engine.flights import Flight, Flights
+from k8s_scheduler.core.engine.binding.unconfirmed import Unconfirmed
+from k8s_scheduler.core.engine.decision.cycle import Cycle
+from k8s_scheduler.core.engine.decision.suspensions import Suspensions
+from k8s_scheduler.core.engine.in_flight import Flight, Flights
 from k8s_scheduler.core.engine.limiting import Limiting
 from k8s_scheduler.core.engine.numbering import Numbers
-from k8s_scheduler.core.engine.renewals import Renewals
-from k8s_scheduler.core.engine.suspensions import Suspensions
-from k8s_scheduler.core.engine.unconfirmed import Unconfirmed
-from k8s_scheduler.core.engine.victim_limit import VictimLimit
+from k8s_scheduler.core.engine.parked.renewals import Renewals
+from k8s_scheduler.core.engine.preemption.evictions import Evictions
+from k8s_scheduler.core.engine.preemption.victim_limit import VictimLimit
 from k8s_scheduler.core.messages.checkpoint import (
     ChangeEntry,
     Checkpoint,
@@ -28,8 +28,8 @@ from k8s_scheduler.core.messages.checkpoint import (
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import Change, Changes, NodeRow, ObjectChange
-from k8s_scheduler.core.state.pod_news import PodNews
+from k8s_scheduler.core.state.news.changes import Change, Changes, NodeRow, ObjectChange
+from k8s_scheduler.core.state.news.pod_news import PodNews
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from k8s_scheduler.core.engine.making_room import MakingRoom
-from k8s_scheduler.core.engine.unconfirmed import Unconfirmed
+from k8s_scheduler.core.engine.binding.unconfirmed import Unconfirmed
+from k8s_scheduler.core.engine.preemption.post_filter import MakingRoom
 from k8s_scheduler.core.messages.incoming import StorageSetBack
 from k8s_scheduler.core.messages.outgoing import Instruction
 

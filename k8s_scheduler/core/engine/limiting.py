@@ -1,4 +1,4 @@
-"""Keeps what one object can cost within limits: `podLimits` and `nodeLimits` (`api.limits`).
+"""Keeps what one object can cost within limits: `podLimits` and `nodeLimits` (`api.config.limits`).
 
 A pending pod past a limit never becomes a candidate: the queue holds it as it holds any gated pod,
 and no view, term or shape of it is worked out. It is told by the next `Schedule`, so a standby,
@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
-from k8s_scheduler.api.limits import Excess, NodeLimits, PodLimits
+from k8s_scheduler.api.config.limits import Excess, NodeLimits, PodLimits
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.pod_counts import excess_text, pod_excess
 from k8s_scheduler.api.within_limits import node_within, placed_within
 from k8s_scheduler.core.engine.failure import says_so, tell_failure
-from k8s_scheduler.core.engine.limit_meter import LimitMeter
+from k8s_scheduler.core.engine.metering.limit_meter import LimitMeter
 from k8s_scheduler.core.framework.status import UNSCHEDULABLE
 from k8s_scheduler.core.messages.checkpoint import OverLimitEntry
 from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from k8s_scheduler.api.quantity import QuantityError
+from k8s_scheduler.core.engine.checks.overfilled import Overfilled
 from k8s_scheduler.core.engine.failure import unreadable
 from k8s_scheduler.core.engine.limiting import Limiting
-from k8s_scheduler.core.engine.metering import Meter
-from k8s_scheduler.core.engine.overfilled import Overfilled
+from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.messages.incoming import NodeChanged, Recount
 from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
 from k8s_scheduler.core.state.cache import Cache

@@ -12,11 +12,11 @@ from typing import Final
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.framework.runtime import Nominated
+from k8s_scheduler.core.framework.evaluation.runtime import Nominated
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.node_table import Rows
+from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.nodes.node_table import Rows
 
 Placed = tuple[PlacedPod, ...]
 _NOBODY: Final[Nominated] = {}

@@ -5,8 +5,8 @@ from collections.abc import Container
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.pod_counts import pod_excess
+from k8s_scheduler.core.engine.decision.suspensions import Suspensions
 from k8s_scheduler.core.engine.limiting import Limiting
-from k8s_scheduler.core.engine.suspensions import Suspensions
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
 

@@ -1,8 +1,8 @@
 """Puts pods into quarantine that were being tried when a process ended, and says so.
 
-Which pods these are is found by the shell (`app.marks`) in what the last leader left behind. One
-that ended a single process is tried as soon as nothing else can be; one that ended several has to
-wait before, ever longer: it costs all others a take-over each time.
+Which pods these are is found by the shell (`app.driver.marks`) in what the last leader left
+behind. One that ended a single process is tried as soon as nothing else can be; one that ended
+several has to wait before, ever longer: it costs all others a take-over each time.
 """
 
 from collections.abc import Iterator

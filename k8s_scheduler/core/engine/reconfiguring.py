@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from k8s_scheduler.api.config import ResolvedProfile
+from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.engine.attempts import Attempts
-from k8s_scheduler.core.engine.departure import Departure
-from k8s_scheduler.core.engine.flights import Flights
+from k8s_scheduler.core.engine.binding.binding_cycle import Departure
+from k8s_scheduler.core.engine.in_flight import Flights
 from k8s_scheduler.core.engine.limiting import Limiting
-from k8s_scheduler.core.engine.metering import Meter
-from k8s_scheduler.core.engine.parked_pods import ParkedPods
+from k8s_scheduler.core.engine.metering.meter import Meter
+from k8s_scheduler.core.engine.parked.parked_pods import ParkedPods
 from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
 from k8s_scheduler.core.framework.profile import Profile

@@ -11,10 +11,10 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.flights import Flight
-from k8s_scheduler.core.engine.metering import Meter
+from k8s_scheduler.core.engine.in_flight import Flight
+from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.framework import plugin as said
-from k8s_scheduler.core.framework import watch
+from k8s_scheduler.core.framework import points as watch
 from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.seeds import seed_of
 from k8s_scheduler.core.queue.queued_pod import QueuedPod

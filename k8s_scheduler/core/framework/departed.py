@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.views.pod_view import PodView
 
 # What pods are to be found by; one function for all calls, because what it has found is kept by it.
 KeysOf: TypeAlias = Callable[[PodView], Iterable[Hashable]]

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.resources import PODS
-from k8s_scheduler.core.state.amount_names import POD_COUNT, Families
-from k8s_scheduler.core.state.changes import Change
+from k8s_scheduler.core.state.amounts.names import POD_COUNT, Families
+from k8s_scheduler.core.state.news.changes import Change
 
 _COUNTS = 1000
 

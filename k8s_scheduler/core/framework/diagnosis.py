@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from k8s_scheduler.core.framework.evaluation.runtime import Filtered
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
-from k8s_scheduler.core.framework.runtime import Filtered
 
 NO_NODES = "no nodes available to schedule pods"
 # Of a list of reasons. kube-scheduler has no limit; etcd takes objects of 1.5 MiB, pods included.

@@ -52,11 +52,11 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.dependencies import Dependency
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.preemption import PostFilterResult, Unplaced
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
-from k8s_scheduler.core.state.crowd import Crowd
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
+from k8s_scheduler.core.state.counts.crowd import Crowd
 
 
 class Skip(enum.Enum):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeGuard, TypeVar
 from weakref import WeakKeyDictionary
 
-from k8s_scheduler.api.config import ResolvedProfile
+from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.framework.dependencies import (
     Declarations,
@@ -45,9 +45,9 @@ from k8s_scheduler.core.framework.plugin import (
     WritingPlugin,
 )
 from k8s_scheduler.core.framework.preemption import PreemptionPlugin
-from k8s_scheduler.core.framework.views import Scores
-from k8s_scheduler.core.state.changes import COUNTED_PODS, Change
-from k8s_scheduler.core.state.facts import SHIFTED, fact_of
+from k8s_scheduler.core.framework.views.rows_view import Scores
+from k8s_scheduler.core.state.news.changes import COUNTED_PODS, Change
+from k8s_scheduler.core.state.news.facts import SHIFTED, fact_of
 
 PluginFactory = Callable[[Mapping[str, Any]], Plugin]
 Point = TypeVar("Point")

@@ -17,7 +17,7 @@ from k8s_scheduler.api.controllers import controller_of
 from k8s_scheduler.api.node_features import required_features
 from k8s_scheduler.api.pod import Container, Pod
 from k8s_scheduler.api.ports import host_ports
-from k8s_scheduler.core.framework.pod_view import images_of
+from k8s_scheduler.core.framework.views.pod_view import images_of
 
 
 class ShapeKey(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from k8s_scheduler.api.config import ResolvedProfile
+from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from k8s_scheduler.api.config import ResolvedProfile
+from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
+from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.api.kinds import TYPES, ClusterObject, Kind
-from k8s_scheduler.api.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod

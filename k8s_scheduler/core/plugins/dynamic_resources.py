@@ -17,11 +17,11 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.dependencies import Dependency, Object
 from k8s_scheduler.core.framework.plugin import SKIP, Reject, Same, Skip
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.preemption import PostFilterResult, Unplaced
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.status import StatusError
-from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 

@@ -17,17 +17,21 @@ import msgspec
 import numpy as np
 
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.api.node_selectors import NAME_FIELD, is_empty, term_problem
 from k8s_scheduler.api.pod import NodeAffinity as Affinity
 from k8s_scheduler.api.pod import PreferredSchedulingTerm
-from k8s_scheduler.api.selectors import NodeSelector
+from k8s_scheduler.api.selectors.nodes import NAME_FIELD, is_empty, term_problem
+from k8s_scheduler.api.selectors.types import NodeSelector
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
-from k8s_scheduler.core.framework.node_selection import match_labels, match_selector, match_term
+from k8s_scheduler.core.framework.helpers.node_selection import (
+    match_labels,
+    match_selector,
+    match_term,
+)
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Skip
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.status import StatusError
-from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import default_normalize
 
 NOT_SELECTED = Reason(

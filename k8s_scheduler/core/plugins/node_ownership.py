@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from k8s_scheduler.api.selectors import NodeSelector
+from k8s_scheduler.api.selectors.types import NodeSelector
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
-from k8s_scheduler.core.framework.node_selection import match_selector
-from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.helpers.node_selection import match_selector
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, RowsView
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView
 
 NOT_OWNED = Reason(
     code="NodeOwnership/NotOwned",

@@ -13,10 +13,10 @@ from k8s_scheduler.api.ports import HostPort
 from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, RowsView
-from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView
+from k8s_scheduler.core.state.news.changes import NodeRow
 
 TAKEN = Reason(
     code="NodePorts/Taken",

@@ -28,9 +28,9 @@ from k8s_scheduler.api.resources import (
 )
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import LARGEST_EXACT
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import (
     FLOATS,
     LEFT,
@@ -46,12 +46,12 @@ from k8s_scheduler.core.plugins.scoring import (
     weighted_mean,
 )
 from k8s_scheduler.core.plugins.shortages import ManyShortages, codes_of_few
-from k8s_scheduler.core.state.amount_names import (
+from k8s_scheduler.core.state.amounts.kept import Block
+from k8s_scheduler.core.state.amounts.names import (
     FEW_RESOURCES,
     OFFERED_AND_TAKEN,
     TAKEN_IN_SCORES,
 )
-from k8s_scheduler.core.state.kept_amounts import Block
 
 TOO_MANY_PODS = Reason(code="NodeResourcesFit/TooManyPods", text="Too many pods")
 INSUFFICIENT_CPU = Reason(code="NodeResourcesFit/InsufficientCpu", text="Insufficient cpu")

@@ -9,9 +9,9 @@ from typing import ClassVar
 from k8s_scheduler.api.taints import NO_SCHEDULE, Taint
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, RowsView
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView
 
 UNSCHEDULABLE = Reason(
     code="NodeUnschedulable/Unschedulable",

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
-from k8s_scheduler.core.framework.views import Scores
-from k8s_scheduler.core.state.amount_names import TAKEN_IN_SCORES
-from k8s_scheduler.core.state.kept_amounts import Block, Work
+from k8s_scheduler.core.framework.views.rows_view import Scores
+from k8s_scheduler.core.state.amounts.kept import Block, Work
+from k8s_scheduler.core.state.amounts.names import TAKEN_IN_SCORES
 
 
 def default_normalize(scores: Scores, *, reverse: bool) -> Scores:

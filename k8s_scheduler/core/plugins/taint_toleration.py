@@ -14,9 +14,9 @@ from typing import ClassVar
 from k8s_scheduler.api.taints import PREFER_NO_SCHEDULE, Toleration, Tolerations
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import MAX_SCORE, Same
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import default_normalize
 
 UNTOLERATED = Reason(

@@ -15,15 +15,15 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.storage import PersistentVolumeClaim
-from k8s_scheduler.api.volume_claims import READ_WRITE_ONCE_POD, claim_not_found, named_claims
-from k8s_scheduler.api.volumes import Volume
+from k8s_scheduler.api.pod_volumes import Volume
+from k8s_scheduler.api.storage.claims import READ_WRITE_ONCE_POD, claim_not_found, named_claims
+from k8s_scheduler.api.storage.objects import PersistentVolumeClaim
 from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, RowsView
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView
 
 DISK_CONFLICT = Reason(code="VolumeRestrictions/DiskConflict", text="node(s) had no available disk")
 CLAIM_IN_USE = Reason(

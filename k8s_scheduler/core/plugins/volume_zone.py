@@ -12,10 +12,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from k8s_scheduler.api.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from k8s_scheduler.api.volume_claims import (
+from k8s_scheduler.api.storage.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_not_found,
     class_not_found,
@@ -24,11 +22,19 @@ from k8s_scheduler.api.volume_claims import (
     unset_binding_mode,
     volume_not_found,
 )
+from k8s_scheduler.api.storage.csi_translation import (
+    BETA_REGION,
+    BETA_ZONE,
+    REGION,
+    ZONE,
+    ZONE_DELIMITER,
+)
+from k8s_scheduler.api.storage.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, RowsView
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView
 
 ELSEWHERE = Reason(code="VolumeZone/Elsewhere", text="node(s) had no available volume zone")
 NAMELESS_CLAIM = Reason(code="VolumeZone/NamelessClaim", text="PersistentVolumeClaim had no name")

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from k8s_scheduler.core.framework.reads import Reads
-from k8s_scheduler.core.state.concerned import doors_of
-from k8s_scheduler.core.state.counters import Counter, Holding, Matching
-from k8s_scheduler.core.state.pod_news import Door, PodNews
+from k8s_scheduler.core.framework.views.reads import Reads
+from k8s_scheduler.core.state.counts.concerned import doors_of
+from k8s_scheduler.core.state.counts.counters import Counter, Holding, Matching
+from k8s_scheduler.core.state.news.pod_news import Door, PodNews
 
 # A group that counts more than this is judged whenever a pod comes or leaves.
 _MOST: Final = 64

@@ -13,15 +13,15 @@ from operator import attrgetter
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.framework.answers import Answers, Inquiry
-from k8s_scheduler.core.framework.pod_view import Questions
+from k8s_scheduler.core.framework.views.answers import Answers, Inquiry
+from k8s_scheduler.core.framework.views.pod_view import Questions
 from k8s_scheduler.core.queue.interest import Interest
 from k8s_scheduler.core.queue.peers import Peers, Standing, standing_of
 from k8s_scheduler.core.queue.prices import DEAR, price_of
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.watchlist import Helps, Watchlist
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.pod_news import PodNews
+from k8s_scheduler.core.state.news.pod_news import PodNews
 
 
 class Alike:

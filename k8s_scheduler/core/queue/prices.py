@@ -7,7 +7,7 @@ are judged in a message, or in a second, is therefore limited by price.
 
 from typing import Final
 
-from k8s_scheduler.api.limits import PodLimits
+from k8s_scheduler.api.config.limits import PodLimits
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.pod_counts import pod_counts
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.seeds import seed_of
 from k8s_scheduler.core.framework.shapes import ShapeKey, shape_of
+from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.messages.checkpoint import QueueEntry
 
 

@@ -21,11 +21,11 @@ import numpy as np
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.quantity import QuantityError
+from k8s_scheduler.core.framework.evaluation.runtime import Filtered, Runtime
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.preemption import SearchSuspended
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.reads import Reads
-from k8s_scheduler.core.framework.runtime import Filtered, Runtime
+from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.queue.interest import interest_of
 from k8s_scheduler.core.queue.parked import Alike
 from k8s_scheduler.core.queue.peers import Peers, Standing
@@ -34,7 +34,7 @@ from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.queue.watchlist import Rejected
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import (
+from k8s_scheduler.core.state.news.changes import (
     COUNTED_PODS,
     Change,
     Changes,
@@ -42,7 +42,7 @@ from k8s_scheduler.core.state.changes import (
     event_label,
     object_event_label,
 )
-from k8s_scheduler.core.state.node_table import NodeTable, Rows
+from k8s_scheduler.core.state.nodes.node_table import NodeTable, Rows
 
 # Work of one step, by `prices`, and one group more at most: about eight ordinary groups on some
 # rows, or one on 5,000. Others' decisions wait behind each step, so it is a small part of a slice.

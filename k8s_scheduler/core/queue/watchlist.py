@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from k8s_scheduler.core.queue.interest import Interest
-from k8s_scheduler.core.state.pod_news import Door, PodNews
+from k8s_scheduler.core.state.news.pod_news import Door, PodNews
 
 
 class Group(Protocol):

@@ -30,10 +30,11 @@ from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.ports import host_ports
 from k8s_scheduler.api.resources import PODS as POD_SLOTS
 from k8s_scheduler.api.resources import Requests, forget_sums, pod_requests
-from k8s_scheduler.core.state.changes import Change, ChangeLog, NodeRow
-from k8s_scheduler.core.state.crowd import Crowd
+from k8s_scheduler.core.state.amounts.overdrawn import Overdrawn
+from k8s_scheduler.core.state.counts.crowd import Crowd
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
-from k8s_scheduler.core.state.facts import (
+from k8s_scheduler.core.state.news.changes import Change, ChangeLog, NodeRow
+from k8s_scheduler.core.state.news.facts import (
     ALL_OF_A_NODE,
     ALLOCATABLE,
     FEATURES,
@@ -47,12 +48,11 @@ from k8s_scheduler.core.state.facts import (
     VOLUMES,
     FactLog,
 )
-from k8s_scheduler.core.state.node_table import NodeTable
-from k8s_scheduler.core.state.nominations import Nominations
+from k8s_scheduler.core.state.nodes.node_table import NodeTable
 from k8s_scheduler.core.state.objects import ObjectStore
-from k8s_scheduler.core.state.overdrawn import Overdrawn
-from k8s_scheduler.core.state.pod_index import Placed, PodIndex
-from k8s_scheduler.core.state.volume_users import VolumeUsers
+from k8s_scheduler.core.state.pods.nominations import Nominations
+from k8s_scheduler.core.state.pods.pod_index import Placed, PodIndex
+from k8s_scheduler.core.state.volumes.users import VolumeUsers
 from k8s_scheduler.lib.hollow import compact
 
 

@@ -18,18 +18,18 @@ from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.ports import HostPort
 from k8s_scheduler.api.resources import CPU, MEMORY, Requests
-from k8s_scheduler.core.state.amount_names import (
+from k8s_scheduler.core.state.amounts.names import (
     NON_ZERO,
     POD_COUNT,
     REQUESTED,
     Families,
     wrapped,
 )
-from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.columns import AnyColumn
-from k8s_scheduler.core.state.ports import PortIndex
-from k8s_scheduler.core.state.volume_user import VolumeUser, volume_user
-from k8s_scheduler.core.state.volume_users import VolumeUsers
+from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.nodes.ports import PortIndex
+from k8s_scheduler.core.state.volumes.user import VolumeUser, volume_user
+from k8s_scheduler.core.state.volumes.users import VolumeUsers
 
 Differences: TypeAlias = npt.NDArray[np.int64]
 _NO_ADDRESS: Final[Mapping[str, bool]] = {}

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.core.state.amount_names import Families, wrapped
-from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.amounts.names import Families, wrapped
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.delta import Delta, Differences
-from k8s_scheduler.core.state.volume_user import VolumeUser
+from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.volumes.user import VolumeUser
 
 
 class Deltas:

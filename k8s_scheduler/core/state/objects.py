@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from k8s_scheduler.api.kinds import ClusterObject, Kind
-from k8s_scheduler.core.state.changes import ChangeLog, ObjectChange
-from k8s_scheduler.core.state.facts import NO_ROW, OBJECTS, FactLog
+from k8s_scheduler.core.state.news.changes import ChangeLog, ObjectChange
+from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS, FactLog
 
 _Objects = dict[str, ClusterObject]
 _Key = tuple[Kind, str, str]

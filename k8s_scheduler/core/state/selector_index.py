@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.api.label_selectors import EXISTS, IN, NOT_IN, Requirement, Requirements
+from k8s_scheduler.api.selectors.labels import EXISTS, IN, NOT_IN, Requirement, Requirements
 from k8s_scheduler.lib.hollow import compact
 
 Numbers = npt.NDArray[np.int64]

@@ -104,7 +104,8 @@ class Wire(asyncio.Protocol):
         reason = " ".join(str(exc).split()) if exc else "the server closed the connection"
         self._fail(LostError(reason or type(exc).__name__))
         # It and its parser hold each other. The collector does not look at what was there when it
-        # was last told to keep everything (`app/collecting.py`), and below are buffers of 256 KiB.
+        # was last told to keep everything (`app/process/gc_pauses.py`), and below are
+        # buffers of 256 KiB.
         del self._parser
         self._gone(self)
 

@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from k8s_scheduler.api.config import MOST_PARALLELISM
+from k8s_scheduler.api.config.types import MOST_PARALLELISM
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.http.protocol import Response, Transport

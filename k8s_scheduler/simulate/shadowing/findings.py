@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.core.engine.judging import Judgement
-from k8s_scheduler.core.engine.sampling import MIN_NODES, nodes_to_find
+from k8s_scheduler.core.engine.checks.judging import Judgement
+from k8s_scheduler.core.engine.decision.sampling import MIN_NODES, nodes_to_find
 from k8s_scheduler.core.framework.reasons import Verdict
 
 _ALL = 100

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from k8s_scheduler.api.limits import PodLimits
+from k8s_scheduler.api.config.limits import PodLimits
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.pod_counts import pod_excess
 from tests.fuzz.at_limits.api_rules import MAX_BYTES, Raw, encoded, size_of

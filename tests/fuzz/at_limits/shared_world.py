@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from k8s_scheduler.api.limits import NodeLimits, PodLimits
+from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
 from k8s_scheduler.core.messages.incoming import Schedule, Tick

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 
-from k8s_scheduler.api.config import PluginUse
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
+from k8s_scheduler.api.config.types import PluginUse
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import allocatable, pod_requests
@@ -17,7 +17,7 @@ from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.registry import Registration
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
-from k8s_scheduler.core.scheduler import Setup
+from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.fakes.extender import FakeExtender
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import msgspec
 
-from k8s_scheduler.api.config import LeaderElection
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
+from k8s_scheduler.api.config.types import LeaderElection
 from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.app.options import RunOptions
-from k8s_scheduler.app.surroundings import Surroundings
+from k8s_scheduler.app.process.environment import Surroundings
 from k8s_scheduler.app.wiring import wire
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.obs.metrics import Metrics

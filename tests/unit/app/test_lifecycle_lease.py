@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.process.exit_codes import ExitCode
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import Late, Lost, status
 from tests.unit.app.lifecycle_scene import Scene

@@ -6,8 +6,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from k8s_scheduler.api.config import ClientConnection, LeaderElection
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
+from k8s_scheduler.api.config.types import ClientConnection, LeaderElection
 from k8s_scheduler.api.kinds import TYPES, Kind
 from k8s_scheduler.app.options import Evaluation, RunOptions
 from k8s_scheduler.app.serving import endpoints_of

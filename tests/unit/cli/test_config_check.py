@@ -2,7 +2,7 @@
 
 from click.testing import CliRunner
 
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.main import main
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

@@ -7,10 +7,10 @@ import ssl
 import pytest
 from click.testing import CliRunner
 
-from k8s_scheduler.app import current_address
-from k8s_scheduler.app.config_status import ConfigStatus
-from k8s_scheduler.app.configuration import interpret
-from k8s_scheduler.app.offers import Offer, Refusal
+from k8s_scheduler.app.configuration import current_address
+from k8s_scheduler.app.configuration.interpretation import interpret
+from k8s_scheduler.app.configuration.offered import Offer, Refusal
+from k8s_scheduler.app.configuration.status import ConfigStatus
 from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.console import gate

@@ -2,8 +2,8 @@
 
 import pytest
 
-from k8s_scheduler.api.field_errors import ConfigurationError
-from k8s_scheduler.app.configuration import load
+from k8s_scheduler.api.config.field_errors import ConfigurationError
+from k8s_scheduler.app.configuration.interpretation import load
 from k8s_scheduler.app.options import ConfigurationFlags
 
 EXTENDER = """\

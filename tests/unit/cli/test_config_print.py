@@ -5,9 +5,9 @@ import json
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from k8s_scheduler.api.config_defaults_file import defaults_file
-from k8s_scheduler.api.config_schema import configuration_schema
-from k8s_scheduler.app.configuration import known_plugins
+from k8s_scheduler.api.config.defaults_file import defaults_file
+from k8s_scheduler.api.config.schema import configuration_schema
+from k8s_scheduler.app.configuration.interpretation import known_plugins
 from k8s_scheduler.cli.main import main
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.main import main
 
 NODE = {

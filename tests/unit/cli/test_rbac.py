@@ -4,7 +4,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.main import main
 
 

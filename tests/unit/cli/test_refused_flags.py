@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.cli.refused_flags import REFUSED_FLAGS
 from k8s_scheduler.cli.run import run

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from k8s_scheduler.api.config_load import default_configuration
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.api.config.load import default_configuration
+from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.recording import MAGIC, End, frame
-from k8s_scheduler.core.scheduler import Setup
+from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.fakes.tape import Tape
 

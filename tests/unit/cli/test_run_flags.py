@@ -10,11 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from k8s_scheduler import __version__
-from k8s_scheduler.app import shadow, starting
-from k8s_scheduler.app.configuration import default
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.configuration import initial as starting
+from k8s_scheduler.app.configuration.initial import Start
+from k8s_scheduler.app.configuration.interpretation import default
 from k8s_scheduler.app.options import AccessOptions, Evaluation, RunOptions
-from k8s_scheduler.app.starting import Start
+from k8s_scheduler.app.process.exit_codes import ExitCode
+from k8s_scheduler.app.shadow import process as shadow
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.obs import logging as logs
 

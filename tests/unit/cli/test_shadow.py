@@ -6,11 +6,11 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from k8s_scheduler.api.config_load import load_configuration
-from k8s_scheduler.app import shadow
-from k8s_scheduler.app.memory import MemoryWatch
+from k8s_scheduler.api.config.load import load_configuration
 from k8s_scheduler.app.options import RunOptions
-from k8s_scheduler.app.shadow_options import (
+from k8s_scheduler.app.process.memory import MemoryWatch
+from k8s_scheduler.app.shadow import process as shadow
+from k8s_scheduler.app.shadow.options import (
     ShadowOptions,
     UnknownProfileError,
     following_profiles,

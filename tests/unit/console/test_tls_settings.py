@@ -6,7 +6,7 @@ import ssl
 import pytest
 from click.testing import CliRunner
 
-from k8s_scheduler.app.exit_codes import ExitCode
+from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.console.certificates import CertificateFiles, SelfSigned
 from k8s_scheduler.console.tls_settings import SUITES_1_2, TlsSettings

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from k8s_scheduler.api.config import PluginUse, ResolvedProfile
+from k8s_scheduler.api.config.types import PluginUse, ResolvedProfile
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
@@ -15,7 +15,8 @@ from k8s_scheduler.core.messages.incoming import (
     Tick,
 )
 from k8s_scheduler.core.messages.outgoing import Bind, Instruction, RecordEvent
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 
 Kind = TypeVar("Kind")
 

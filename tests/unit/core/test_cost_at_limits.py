@@ -10,15 +10,16 @@ from itertools import count
 import msgspec
 import pytest
 
-from k8s_scheduler.api.config_load import default_configuration
-from k8s_scheduler.api.limits import PodLimits
+from k8s_scheduler.api.config.limits import PodLimits
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.pod_counts import pod_excess
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import NodeChanged, PodChanged, Schedule
 from k8s_scheduler.core.messages.outgoing import Bind
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from tests.unit.core.harness import only
 
 NODES = 100

@@ -9,7 +9,7 @@ from k8s_scheduler.core.messages.outgoing import Bind, EventType, PatchCondition
 from k8s_scheduler.core.plugins.default_binder import DefaultBinder
 from k8s_scheduler.core.plugins.node_name import NodeName
 from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
-from k8s_scheduler.core.scheduler import Setup
+from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import Harness, only, profile
 

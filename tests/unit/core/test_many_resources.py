@@ -11,12 +11,12 @@ import tracemalloc
 
 import pytest
 
-from k8s_scheduler.api.limits import NodeLimits, PodLimits
+from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
 from k8s_scheduler.core.framework.diagnosis import MESSAGE_BYTES
 from k8s_scheduler.core.messages.incoming import Restore
 from k8s_scheduler.core.messages.outgoing import PatchCondition
 from k8s_scheduler.core.plugins.shortages import MOST_REASONS
-from k8s_scheduler.core.scheduler import Setup
+from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import Harness, only, profile
 

@@ -4,12 +4,12 @@ import dataclasses
 
 import pytest
 
-from k8s_scheduler.api.config import PluginUse
+from k8s_scheduler.api.config.types import PluginUse
 from k8s_scheduler.core.messages.outgoing import Bind, RecordEvent
 from k8s_scheduler.core.plugins.small_request_first import SmallRequestFirst
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
-from k8s_scheduler.core.scheduler import LIBRARY_MAX_ATTEMPTS, Setup
+from k8s_scheduler.core.setup import LIBRARY_MAX_ATTEMPTS, Setup
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import Harness, only, profile
 

@@ -14,16 +14,16 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from k8s_scheduler.api.label_selectors import pairs_of
 from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.selectors.labels import pairs_of
 from k8s_scheduler.core.messages.incoming import NodeChanged, PodChanged, Schedule, Tick
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.concerned import ConcernIndex
-from k8s_scheduler.core.state.counters import Holding, Matching
-from k8s_scheduler.core.state.live_counters import Counters
-from k8s_scheduler.core.state.picked_terms import Purpose
+from k8s_scheduler.core.state.counts.concerned import ConcernIndex
+from k8s_scheduler.core.state.counts.counters import Holding, Matching
+from k8s_scheduler.core.state.counts.live_counters import Counters
+from k8s_scheduler.core.state.terms.picked_terms import Purpose
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
 from tests.call_counts import calls_of

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from k8s_scheduler.api.config import MOST_PARALLELISM
+from k8s_scheduler.api.config.types import MOST_PARALLELISM
 from k8s_scheduler.kube import workers
 from k8s_scheduler.kube.http import sessions
 from k8s_scheduler.kube.write.write_lane import WriteLane

@@ -7,14 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import PodChanged, Reconfigure
 from k8s_scheduler.core.messages.recording import RecordingError, read_segment
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.simulate.decision_records import time_text
 from k8s_scheduler.simulate.evaluation import Evaluation
 from k8s_scheduler.simulate.profiles import profile_in_force

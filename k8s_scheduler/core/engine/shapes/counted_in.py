@@ -10,25 +10,25 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.groups import NO_GROUP, Groups
 from k8s_scheduler.core.engine.shapes.newcomer import Newcomer
-from k8s_scheduler.core.engine.shapes.row_part import Column
+from k8s_scheduler.core.engine.shapes.row_columns import Column
+from k8s_scheduler.core.engine.shapes.tally import NotKeptError
 from k8s_scheduler.core.engine.shapes.validity import Surroundings, are_present
-from k8s_scheduler.core.framework.answers import Inquiry
+from k8s_scheduler.core.framework.evaluation.runtime import Runtime
+from k8s_scheduler.core.framework.evaluation.trial import Trial
 from k8s_scheduler.core.framework.plugin import Term
-from k8s_scheduler.core.framework.pod_view import Questions
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.reads import Reads
-from k8s_scheduler.core.framework.runtime import Runtime
-from k8s_scheduler.core.framework.trial import Trial
-from k8s_scheduler.core.framework.view_base import Mask
+from k8s_scheduler.core.framework.views.answers import Inquiry
+from k8s_scheduler.core.framework.views.base import Mask
+from k8s_scheduler.core.framework.views.pod_view import Questions
+from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import NodeRow
-from k8s_scheduler.core.state.counters import Counter
+from k8s_scheduler.core.state.counts.counters import Counter
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.facts import NODE, SHIFTED
+from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.news.facts import NODE, SHIFTED
 
 Promises = Mapping[NodeRow, Sequence[PlacedPod]]
 

@@ -10,33 +10,33 @@ from typing import Final
 
 import numpy as np
 
-from k8s_scheduler.core.engine.shapes.errors import NotKeptError
-from k8s_scheduler.core.engine.shapes.group_part import GroupPart
+from k8s_scheduler.core.engine.highest import first_highest
+from k8s_scheduler.core.engine.shapes.group_columns import GroupPart
 from k8s_scheduler.core.engine.shapes.hidden import differences, withheld_from, withhold
-from k8s_scheduler.core.engine.shapes.highest import first_highest
-from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column, caught_up
-from k8s_scheduler.core.engine.shapes.row_parts import RowParts
+from k8s_scheduler.core.engine.shapes.row_column_pool import RowParts
+from k8s_scheduler.core.engine.shapes.row_columns import NEVER, Column, caught_up
 from k8s_scheduler.core.engine.shapes.sizes import size_of
+from k8s_scheduler.core.engine.shapes.tally import NotKeptError
 from k8s_scheduler.core.engine.shapes.validity import Inputs
 from k8s_scheduler.core.engine.shapes.withheld import Withheld
 from k8s_scheduler.core.framework.cycle_state import CycleState
-from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Term
-from k8s_scheduler.core.framework.pod_view import PodView, Questions
-from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.reads import Reads
-from k8s_scheduler.core.framework.reasons import Verdict
-from k8s_scheduler.core.framework.runtime import (
+from k8s_scheduler.core.framework.evaluation.runtime import (
     Filtered,
     Nominated,
     PreFiltered,
     Runtime,
     Scored,
 )
-from k8s_scheduler.core.framework.view_base import Mask
-from k8s_scheduler.core.framework.watch import Watch
+from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Term
+from k8s_scheduler.core.framework.points import Watch
+from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.reasons import Verdict
+from k8s_scheduler.core.framework.views.base import Mask
+from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
+from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.news.changes import NodeRow
 
 # After as many uses it is measured again.
 _DUE: Final = frozenset({4, 64, 1024, 16384})

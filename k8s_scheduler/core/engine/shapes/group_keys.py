@@ -6,11 +6,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.core.engine.shapes.errors import NotKeptError
-from k8s_scheduler.core.framework.reads import NarrowRead
+from k8s_scheduler.core.engine.shapes.tally import NotKeptError
+from k8s_scheduler.core.framework.views.reads import NarrowRead
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.counters import Counter
-from k8s_scheduler.core.state.facts import fact_of
+from k8s_scheduler.core.state.counts.counters import Counter
+from k8s_scheduler.core.state.news.facts import fact_of
 
 Values = npt.NDArray[np.int64]
 

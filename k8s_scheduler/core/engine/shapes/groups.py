@@ -10,13 +10,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.group_keys import LIMITS, Key, Mark, Values
-from k8s_scheduler.core.engine.shapes.row_part import NEVER
-from k8s_scheduler.core.framework.reads import NarrowRead, Reads
-from k8s_scheduler.core.framework.views import FEW, RowsView
+from k8s_scheduler.core.engine.shapes.row_columns import NEVER
+from k8s_scheduler.core.engine.shapes.tally import NotKeptError
+from k8s_scheduler.core.framework.views.reads import NarrowRead, Reads
+from k8s_scheduler.core.framework.views.rows_view import FEW, RowsView
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.news.changes import NodeRow
 
 # The group of a row that holds no node.
 NO_GROUP: Final = -1

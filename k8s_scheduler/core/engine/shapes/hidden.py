@@ -4,8 +4,8 @@ from collections import Counter
 
 import numpy as np
 
-from k8s_scheduler.core.engine.shapes.row_part import NEVER, Column
-from k8s_scheduler.core.framework.view_base import Mask
+from k8s_scheduler.core.engine.shapes.row_columns import NEVER, Column
+from k8s_scheduler.core.framework.views.base import Mask
 
 
 def withheld_from(totals: Column, hidden: Mask) -> Column:

@@ -9,13 +9,13 @@ evaluation that answer it alike.
 
 from collections.abc import Mapping
 
-from k8s_scheduler.core.engine.shapes.errors import NotKeptError
+from k8s_scheduler.core.engine.shapes.tally import NotKeptError
+from k8s_scheduler.core.framework.evaluation.runtime import Runtime
+from k8s_scheduler.core.framework.evaluation.trial import counting_steps
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Term
-from k8s_scheduler.core.framework.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import Verdict
-from k8s_scheduler.core.framework.runtime import Runtime
-from k8s_scheduler.core.framework.trial import counting_steps
+from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
 

@@ -6,14 +6,14 @@ import numpy as np
 
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.framework.cycle_state import CycleState
+from k8s_scheduler.core.framework.evaluation.runtime import Nominated, PreFiltered, Runtime
+from k8s_scheduler.core.framework.evaluation.trial import counting_steps
 from k8s_scheduler.core.framework.plugin import Term
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.runtime import Nominated, PreFiltered, Runtime
-from k8s_scheduler.core.framework.trial import counting_steps
-from k8s_scheduler.core.framework.view_base import Codes, Mask
+from k8s_scheduler.core.framework.views.base import Codes, Mask
+from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.node_table import Rows
+from k8s_scheduler.core.state.nodes.node_table import Rows
 
 
 class Promises:

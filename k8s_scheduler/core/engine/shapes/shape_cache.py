@@ -10,21 +10,20 @@ from collections import OrderedDict
 from typing import Final, TypeAlias
 
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.core.engine.shapes.errors import NotKeptError, count_error
 from k8s_scheduler.core.engine.shapes.evaluation import NO_LABELS, Evaluation
-from k8s_scheduler.core.engine.shapes.families import Family
-from k8s_scheduler.core.engine.shapes.kin_cache import KinCache
-from k8s_scheduler.core.engine.shapes.one_off import OneOff
-from k8s_scheduler.core.engine.shapes.row_parts import RowParts
+from k8s_scheduler.core.engine.shapes.label_variants import Family
+from k8s_scheduler.core.engine.shapes.partial_cache import KinCache
+from k8s_scheduler.core.engine.shapes.partial_evaluation import OneOff
+from k8s_scheduler.core.engine.shapes.row_column_pool import RowParts
 from k8s_scheduler.core.engine.shapes.sizes import size_of, size_of_questions
-from k8s_scheduler.core.engine.shapes.tally import Tally
-from k8s_scheduler.core.framework.answers import Answers
+from k8s_scheduler.core.engine.shapes.tally import NotKeptError, Tally, count_error
+from k8s_scheduler.core.framework.evaluation.runtime import Nominated, Runtime
 from k8s_scheduler.core.framework.plugin_errors import PluginError
+from k8s_scheduler.core.framework.points import Watch
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Nominated, Runtime
 from k8s_scheduler.core.framework.shapes import LONGEST_BYTES
-from k8s_scheduler.core.framework.watch import Watch
+from k8s_scheduler.core.framework.views.answers import Answers
 from k8s_scheduler.core.messages.incoming import LimitCaches
 from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.queue.queued_pod import QueuedPod

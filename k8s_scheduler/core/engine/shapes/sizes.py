@@ -11,16 +11,16 @@ from typing import Final
 from k8s_scheduler.api.kinds import TYPES
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.point_meter import PointMeter
+from k8s_scheduler.core.engine.metering.point_meter import PointMeter
 from k8s_scheduler.core.framework.dependencies import Declarations
-from k8s_scheduler.core.framework.pod_view import Questions
+from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Runtime
-from k8s_scheduler.core.state.counters import Counter
-from k8s_scheduler.core.state.facts import FactLog
-from k8s_scheduler.core.state.held_terms import PodTerm
-from k8s_scheduler.core.state.volume_user import VolumeUser
+from k8s_scheduler.core.framework.views.pod_view import Questions
+from k8s_scheduler.core.state.counts.counters import Counter
+from k8s_scheduler.core.state.news.facts import FactLog
+from k8s_scheduler.core.state.terms.held_terms import PodTerm
+from k8s_scheduler.core.state.volumes.user import VolumeUser
 from k8s_scheduler.lib.sizes import Sizer
 
 # Modules whose objects are the state of the cluster, or metrics.

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_scheduler.core.engine.shapes.errors import NotKeptError
+from k8s_scheduler.core.engine.shapes.tally import NotKeptError
+from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.plugin import Narrow, Reject, Skip, Term
-from k8s_scheduler.core.framework.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
-from k8s_scheduler.core.framework.reads import ObjectRead, Reads
 from k8s_scheduler.core.framework.reasons import Verdict
-from k8s_scheduler.core.framework.runtime import Runtime
+from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
+from k8s_scheduler.core.framework.views.reads import ObjectRead, Reads
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.counters import Counter
-from k8s_scheduler.core.state.facts import NODE, OBJECTS, PODS
+from k8s_scheduler.core.state.counts.counters import Counter
+from k8s_scheduler.core.state.news.facts import NODE, OBJECTS, PODS
 
 
 @dataclass(slots=True)

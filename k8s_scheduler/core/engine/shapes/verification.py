@@ -12,14 +12,14 @@ from typing import Any, Final
 import msgspec
 
 from k8s_scheduler.core.engine.shapes.shape_cache import Known
-from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.evaluation.runtime import Nominated, Runtime
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Nominated, Runtime
+from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.news.changes import NodeRow
 
 _SEEDS: Final = 2**32
 # Nodes that are shown in full; there may be thousands of them.

@@ -13,22 +13,22 @@ import numpy as np
 
 from k8s_scheduler.core.engine.nominated import Excepting
 from k8s_scheduler.core.engine.shapes.counted_in import CountedIn
-from k8s_scheduler.core.engine.shapes.errors import NotKeptError
 from k8s_scheduler.core.engine.shapes.newcomer import Newcomer
-from k8s_scheduler.core.engine.shapes.row_part import Column, caught_up
+from k8s_scheduler.core.engine.shapes.row_columns import Column, caught_up
+from k8s_scheduler.core.engine.shapes.tally import NotKeptError
 from k8s_scheduler.core.engine.shapes.validity import Surroundings
-from k8s_scheduler.core.framework.judging_rows import Together
+from k8s_scheduler.core.framework.evaluation.judging_rows import Together
+from k8s_scheduler.core.framework.evaluation.runtime import Nominated, Runtime
+from k8s_scheduler.core.framework.evaluation.trial import Trial, counting_steps
 from k8s_scheduler.core.framework.plugin import Term
-from k8s_scheduler.core.framework.pod_view import Questions
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.reads import Reads
-from k8s_scheduler.core.framework.runtime import Nominated, Runtime
-from k8s_scheduler.core.framework.trial import Trial, counting_steps
-from k8s_scheduler.core.framework.view_base import Codes, Mask
+from k8s_scheduler.core.framework.views.base import Codes, Mask
+from k8s_scheduler.core.framework.views.pod_view import Questions
+from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.changes import NodeRow
 from k8s_scheduler.core.state.delta import PlacedPod
+from k8s_scheduler.core.state.news.changes import NodeRow
 
 # Decisions that are made from scratch before it is tried again to keep what can't be kept.
 _PATIENCE: Final = 64

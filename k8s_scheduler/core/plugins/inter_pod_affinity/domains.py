@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from k8s_scheduler.core.framework.views import Counts, Mask, RowsView
-from k8s_scheduler.core.state.counters import Counter
-from k8s_scheduler.core.state.crowd import Crowd
+from k8s_scheduler.core.framework.views.rows_view import Counts, Mask, RowsView
+from k8s_scheduler.core.state.counts.counters import Counter
+from k8s_scheduler.core.state.counts.crowd import Crowd
 
 # By topology key: who counts there, and how often each pod does.
 Counters: TypeAlias = Mapping[str, Mapping[Counter, int]]

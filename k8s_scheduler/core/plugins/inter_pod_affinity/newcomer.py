@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.label_selectors import EVERYTHING, NOTHING, Requirements, matches
-from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import RowsView
-from k8s_scheduler.core.state.counters import Counter, Holding, Matching, Weighing
-from k8s_scheduler.core.state.held_terms import PodTerm, TermKind
-from k8s_scheduler.core.state.picked_terms import PickedTerms, Purpose
+from k8s_scheduler.api.selectors.labels import EVERYTHING, NOTHING, Requirements, matches
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import RowsView
+from k8s_scheduler.core.state.counts.counters import Counter, Holding, Matching, Weighing
+from k8s_scheduler.core.state.terms.held_terms import PodTerm, TermKind
+from k8s_scheduler.core.state.terms.picked_terms import PickedTerms, Purpose
 
 # Terms by one topology key that are counted each by itself.
 FEW_TERMS: Final = 2

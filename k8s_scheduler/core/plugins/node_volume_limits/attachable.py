@@ -7,19 +7,19 @@ volumes are told in at most two ways.
 from collections.abc import Iterable
 from typing import Protocol, TypeAlias
 
-from k8s_scheduler.api.csi_translation import TranslationError
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import ObjectMeta
-from k8s_scheduler.api.storage import PersistentVolumeClaim
-from k8s_scheduler.api.volume_claims import (
+from k8s_scheduler.api.pod_volumes import Volume
+from k8s_scheduler.api.storage.claims import (
     claim_not_found,
     claim_of,
     not_the_owner,
 )
-from k8s_scheduler.api.volumes import Volume
+from k8s_scheduler.api.storage.csi_translation import TranslationError
+from k8s_scheduler.api.storage.objects import PersistentVolumeClaim
 from k8s_scheduler.core.framework.status import StatusError
-from k8s_scheduler.core.framework.views import RowsView
-from k8s_scheduler.core.state.volume_handles import driver_of_claim, driver_of_disk, unique_name
+from k8s_scheduler.core.framework.views.rows_view import RowsView
+from k8s_scheduler.core.state.volumes.handles import driver_of_claim, driver_of_disk, unique_name
 
 # `driver/handle` -> driver
 Attachable: TypeAlias = dict[str, str]

@@ -17,17 +17,17 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from k8s_scheduler.api.csi_translation import in_tree_plugin
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.storage import CsiDriver
-from k8s_scheduler.core.framework.csi_nodes import CsiColumn, CsiFacts, CsiNodes
+from k8s_scheduler.api.storage.csi_translation import in_tree_plugin
+from k8s_scheduler.api.storage.objects import CsiDriver
 from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
+from k8s_scheduler.core.framework.helpers.csi_nodes import CsiColumn, CsiFacts, CsiNodes
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.status import StatusError
-from k8s_scheduler.core.framework.views import Codes, Mask, RowsView
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, Mask, RowsView
 from k8s_scheduler.core.plugins.node_volume_limits.attachable import (
     Attachable,
     MissingClaimError,
@@ -38,7 +38,7 @@ from k8s_scheduler.core.plugins.node_volume_limits.attachments import (
     Attachments,
     attached,
 )
-from k8s_scheduler.core.state.changes import NodeRow
+from k8s_scheduler.core.state.news.changes import NodeRow
 
 _ANY: Final = ""
 

@@ -6,14 +6,14 @@
 from dataclasses import dataclass
 from typing import Final
 
-from k8s_scheduler.api.label_selectors import (
+from k8s_scheduler.api.pod import TopologySpreadConstraint
+from k8s_scheduler.api.selectors.labels import (
     NOTHING,
     Requirements,
     pairs_of,
     requirements_of,
 )
-from k8s_scheduler.api.pod import TopologySpreadConstraint
-from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.views.pod_view import PodView
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"

@@ -11,16 +11,16 @@ from typing import Any, Final
 import msgspec
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.label_selectors import (
+from k8s_scheduler.api.pod import TopologySpreadConstraint
+from k8s_scheduler.api.selectors.labels import (
     NOTHING,
     Requirements,
     SelectorError,
     pairs_of,
     requirements_of,
 )
-from k8s_scheduler.api.pod import TopologySpreadConstraint
-from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import (
     HOSTNAME,
     SCHEDULE_ANYWAY,

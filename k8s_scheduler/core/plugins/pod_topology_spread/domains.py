@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.core.framework.remembered import Remembered
-from k8s_scheduler.core.framework.views import Counts, Mask, RowsView
+from k8s_scheduler.core.framework.evaluation.remembered import Remembered
+from k8s_scheduler.core.framework.views.rows_view import Counts, Mask, RowsView
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import Constraint
-from k8s_scheduler.core.state.counters import Counter, Matching
+from k8s_scheduler.core.state.counts.counters import Counter, Matching
 
 Ids = npt.NDArray[np.int64]
 

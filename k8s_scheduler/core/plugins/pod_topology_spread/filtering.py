@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from k8s_scheduler.core.framework.departed import Departed, Quota
-from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.core.framework.evaluation.remembered import Remembered
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.remembered import Remembered
-from k8s_scheduler.core.framework.views import FEW, Codes, Counts, RowsView
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import FEW, Codes, Counts, RowsView
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import Constraint
 from k8s_scheduler.core.plugins.pod_topology_spread.domains import (
     Census,

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from k8s_scheduler.api.selectors import NodeSelector
+from k8s_scheduler.api.selectors.types import NodeSelector
 from k8s_scheduler.api.taints import Toleration, Tolerations
-from k8s_scheduler.core.framework.node_selection import match_labels, match_selector
-from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import Mask, RowsView
+from k8s_scheduler.core.framework.helpers.node_selection import match_labels, match_selector
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import Constraint
 
 

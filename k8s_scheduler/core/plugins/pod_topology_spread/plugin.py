@@ -15,14 +15,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.label_selectors import SelectorError
+from k8s_scheduler.api.selectors.labels import SelectorError
 from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
 from k8s_scheduler.core.framework.plugin import SKIP, Skip
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.status import StatusError
-from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,

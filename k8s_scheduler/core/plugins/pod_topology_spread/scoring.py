@@ -19,8 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
-from k8s_scheduler.core.framework.pod_view import PodView
-from k8s_scheduler.core.framework.views import FEW, Counts, Mask, RowsView, Scores, extremes
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import (
+    FEW,
+    Counts,
+    Mask,
+    RowsView,
+    Scores,
+    extremes,
+)
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint
 from k8s_scheduler.core.plugins.pod_topology_spread.domains import (
     Census,
@@ -30,7 +37,7 @@ from k8s_scheduler.core.plugins.pod_topology_spread.domains import (
     mask_of_keys,
 )
 from k8s_scheduler.core.plugins.pod_topology_spread.inclusion import Inclusion, both
-from k8s_scheduler.core.state.counters import Counter
+from k8s_scheduler.core.state.counts.counters import Counter
 
 # No count is negative, so no other node has this raw score.
 IGNORED: Final = -1

@@ -13,18 +13,18 @@ import numpy as np
 
 from k8s_scheduler.api.annotations import BOUND_BY_CONTROLLER
 from k8s_scheduler.api.kinds import ClusterObject, Kind
-from k8s_scheduler.api.storage import (
+from k8s_scheduler.api.storage.claims import SELECTED_NODE, is_fully_bound, selected_node
+from k8s_scheduler.api.storage.matching import is_kept_for
+from k8s_scheduler.api.storage.objects import (
     ClaimReference,
     PersistentVolume,
     PersistentVolumeClaim,
     annotations_of,
 )
-from k8s_scheduler.api.volume_claims import SELECTED_NODE, is_fully_bound, selected_node
-from k8s_scheduler.api.volume_matching import is_kept_for
-from k8s_scheduler.core.framework.node_selection import match_selector
+from k8s_scheduler.core.framework.helpers.node_selection import match_selector
 from k8s_scheduler.core.framework.plugin import ObjectPatch
 from k8s_scheduler.core.framework.status import StatusError
-from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.plugins.volume_binding.findings import PodVolumes
 
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.storage import PersistentVolumeClaim, StorageClass
-from k8s_scheduler.api.volume_claims import (
+from k8s_scheduler.api.storage.claims import (
     LOST,
     WAIT_FOR_FIRST_CONSUMER,
     UsedClaim,
@@ -15,10 +14,11 @@ from k8s_scheduler.api.volume_claims import (
     not_the_owner,
     unset_binding_mode,
 )
-from k8s_scheduler.core.framework.pod_view import PodView
+from k8s_scheduler.api.storage.objects import PersistentVolumeClaim, StorageClass
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.status import StatusError
-from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import RowsView
 
 UNBOUND_IMMEDIATE = Reason(
     code="VolumeBinding/UnboundImmediate",

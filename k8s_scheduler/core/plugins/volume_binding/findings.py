@@ -9,9 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.api.storage import CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim
+from k8s_scheduler.api.storage.objects import (
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 from k8s_scheduler.core.framework.status import StatusError
-from k8s_scheduler.core.framework.views import Mask, RowsView
+from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView
 from k8s_scheduler.core.plugins.volume_binding.order import Ranks
 from k8s_scheduler.core.plugins.volume_binding.ranking import NONE
 from k8s_scheduler.core.plugins.volume_binding.term import (

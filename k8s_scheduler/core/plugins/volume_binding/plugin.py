@@ -17,9 +17,9 @@ import numpy as np
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.framework.csi_nodes import CsiNodes
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
+from k8s_scheduler.core.framework.helpers.csi_nodes import CsiNodes
 from k8s_scheduler.core.framework.plugin import (
     SKIP,
     PreBinding,
@@ -28,9 +28,9 @@ from k8s_scheduler.core.framework.plugin import (
     Same,
     Skip,
 )
-from k8s_scheduler.core.framework.pod_view import PodView
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.views import Codes, RowsView, Scores
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.volume_binding.binding import (
     Plan,
     assumed_objects,

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.core.framework.views import Mask, RowsView
+from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView
 from k8s_scheduler.core.plugins.volume_binding.order import NOWHERE, Ranks
 from k8s_scheduler.core.plugins.volume_binding.reach import Reach
 

@@ -11,17 +11,17 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from k8s_scheduler.api.label_selectors import SelectorError, requirements_of
-from k8s_scheduler.api.node_selectors import is_empty, term_problem
-from k8s_scheduler.api.selectors import (
+from k8s_scheduler.api.selectors.labels import SelectorError, requirements_of
+from k8s_scheduler.api.selectors.nodes import is_empty, term_problem
+from k8s_scheduler.api.selectors.types import (
     LabelSelector,
     NodeSelector,
     NodeSelectorTerm,
     SelectorRequirement,
 )
-from k8s_scheduler.api.storage import TopologySelectorTerm, VolumeNodeAffinity
-from k8s_scheduler.core.framework.node_selection import match_selector
-from k8s_scheduler.core.framework.views import Mask, RowsView
+from k8s_scheduler.api.storage.objects import TopologySelectorTerm, VolumeNodeAffinity
+from k8s_scheduler.core.framework.helpers.node_selection import match_selector
+from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 # As many pins are compared one by one; more are sought together.

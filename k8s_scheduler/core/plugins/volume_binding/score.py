@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
-from k8s_scheduler.core.framework.views import Mask, Scores
+from k8s_scheduler.core.framework.views.rows_view import Mask, Scores
 from k8s_scheduler.core.plugins.scoring import broken_linear
 from k8s_scheduler.core.plugins.volume_binding.findings import Findings
 from k8s_scheduler.core.plugins.volume_binding.ranking import NONE

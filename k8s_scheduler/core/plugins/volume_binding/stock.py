@@ -13,16 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.label_selectors import Requirements, matches
 from k8s_scheduler.api.quantity import nano, whole
-from k8s_scheduler.api.storage import (
+from k8s_scheduler.api.selectors.labels import Requirements, matches
+from k8s_scheduler.api.storage.claims import class_of_volume, storage_nano
+from k8s_scheduler.api.storage.matching import allows_access, is_alike, is_free, is_kept_for
+from k8s_scheduler.api.storage.objects import (
     CsiStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
 )
-from k8s_scheduler.api.volume_claims import class_of_volume, storage_nano
-from k8s_scheduler.api.volume_matching import allows_access, is_alike, is_free, is_kept_for
-from k8s_scheduler.core.framework.views import Mask, RowsView
+from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView
 from k8s_scheduler.core.plugins.volume_binding.order import Moves, Order, Place, Ranks
 from k8s_scheduler.core.plugins.volume_binding.ranking import Ranking
 from k8s_scheduler.core.plugins.volume_binding.reach import (

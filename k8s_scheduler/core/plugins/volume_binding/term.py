@@ -7,29 +7,29 @@ is found; claims for which a node was chosen already are provisioned there and n
 
 from dataclasses import dataclass
 
-from k8s_scheduler.api.csi_translation import (
-    TranslationError,
-    in_tree_plugin,
-    translated_affinity,
-)
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.label_selectors import SelectorError, requirements_of
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.quantity import whole
-from k8s_scheduler.api.storage import (
-    CsiDriver,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-)
-from k8s_scheduler.api.volume_claims import (
+from k8s_scheduler.api.selectors.labels import SelectorError, requirements_of
+from k8s_scheduler.api.storage.claims import (
     NO_PROVISIONER,
     class_of_claim,
     requested_nano,
     selected_node,
 )
-from k8s_scheduler.core.framework.csi_nodes import CsiColumn, CsiFacts, CsiNodes
-from k8s_scheduler.core.framework.views import RowsView
+from k8s_scheduler.api.storage.csi_translation import (
+    TranslationError,
+    in_tree_plugin,
+    translated_affinity,
+)
+from k8s_scheduler.api.storage.objects import (
+    CsiDriver,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from k8s_scheduler.core.framework.helpers.csi_nodes import CsiColumn, CsiFacts, CsiNodes
+from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.plugins.volume_binding.claims import PodClaims
 from k8s_scheduler.core.plugins.volume_binding.ranking import Choices
 from k8s_scheduler.core.plugins.volume_binding.reach import (

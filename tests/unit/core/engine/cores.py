@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.kinds import TYPES, Kind
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import ObjectChanged
-from k8s_scheduler.core.scheduler import Setup
+from k8s_scheduler.core.setup import Setup
 from tests.builders import NodeBuilder, PodBuilder, make_node
 from tests.unit.core.harness import Harness
 

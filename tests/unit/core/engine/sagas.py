@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from k8s_scheduler.api.config import PluginUse
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
+from k8s_scheduler.api.config.types import PluginUse
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.resources import pod_requests
@@ -36,7 +36,8 @@ from k8s_scheduler.core.messages.outgoing import (
 )
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from tests.builders import make_pod
 from tests.unit.core.engine.cores import FullHarness
 from tests.unit.core.harness import Harness, only

@@ -5,19 +5,20 @@ import dataclasses
 import msgspec
 import pytest
 
-from k8s_scheduler.api.config_load import default_configuration
-from k8s_scheduler.api.limits import NodeLimits, PodLimits
+from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.meta import Condition
 from k8s_scheduler.api.pod import PodStatus
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.engine.limiting import OverLimitError
 from k8s_scheduler.core.engine.reconfiguring import settings_of
-from k8s_scheduler.core.framework import pod_view
+from k8s_scheduler.core.framework.views import pod_view
 from k8s_scheduler.core.messages.incoming import Reconfigure, Restore
 from k8s_scheduler.core.messages.outgoing import Bind, Log, PatchCondition, RecordEvent
 from k8s_scheduler.core.queue import queued_pod
 from k8s_scheduler.core.queue.queued_pod import Place
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import Harness, only, profile

@@ -6,7 +6,8 @@ from k8s_scheduler.core.engine.quarantining import wait_seconds
 from k8s_scheduler.core.messages.incoming import Quarantine, Restore
 from k8s_scheduler.core.messages.outgoing import Log, RecordEvent
 from k8s_scheduler.core.queue.queued_pod import Place
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import Harness, only, profile

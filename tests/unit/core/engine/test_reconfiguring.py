@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from k8s_scheduler.api.config import PluginUse
+from k8s_scheduler.api.config.types import PluginUse
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.engine.reconfiguring import policy_of, settings_of
 from k8s_scheduler.core.framework.plugin import Wait
@@ -20,7 +20,8 @@ from k8s_scheduler.core.messages.outgoing import AskExtender, Bind, Log
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.queued_pod import Place
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.fakes.extender import FakeExtender
 from tests.unit.core.engine.sagas import SagaHarness, unwire, wire

@@ -5,8 +5,13 @@ import itertools
 
 import pytest
 
-from k8s_scheduler.core.engine.metering import Meter
-from k8s_scheduler.core.engine.timed_plugins import Stopwatch, TimedProfiles, is_sampled, timed
+from k8s_scheduler.core.engine.metering.meter import Meter
+from k8s_scheduler.core.engine.timed_plugins import (
+    Stopwatch,
+    TimedProfiles,
+    is_sampled,
+    timed,
+)
 from k8s_scheduler.core.framework.plugin import Rejection, Wait
 from k8s_scheduler.core.framework.preemption import PreemptionPlugin
 from k8s_scheduler.core.framework.seeds import seed_of

@@ -13,14 +13,14 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
-from k8s_scheduler.api.label_selectors import pairs_of
 from k8s_scheduler.api.meta import ObjectMeta, OwnerReference
 from k8s_scheduler.api.pod import Container, Pod
+from k8s_scheduler.api.pod_volumes import EphemeralSource, Volume
+from k8s_scheduler.api.selectors.labels import pairs_of
 from k8s_scheduler.api.taints import Taint
-from k8s_scheduler.api.volumes import EphemeralSource, Volume
-from k8s_scheduler.core.framework.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.shapes import ShapeKey, shape_of
-from k8s_scheduler.core.state.held_terms import HeldTerms, PodTerm, TermKind
+from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
+from k8s_scheduler.core.state.terms.held_terms import HeldTerms, PodTerm, TermKind
 
 Path = tuple[str | int, ...]
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from k8s_scheduler.api.config_added_affinity import Requirement, Selector, Term
-from k8s_scheduler.api.config_node_ownership import within_own_nodes
-from k8s_scheduler.api.extras import NodeOwnership
+from k8s_scheduler.api.config.arguments.added_affinity import Requirement, Selector, Term
+from k8s_scheduler.api.config.extras import NodeOwnership
+from k8s_scheduler.api.config.profiles.node_ownership import within_own_nodes
 from k8s_scheduler.core.messages.outgoing import Bind, Evict
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import FULL, FullHarness, near, promised, spread, zoned

@@ -3,7 +3,7 @@
 import pytest
 
 from k8s_scheduler.api.meta import ObjectMeta
-from k8s_scheduler.api.storage import CsiStorageCapacity
+from k8s_scheduler.api.storage.objects import CsiStorageCapacity
 from k8s_scheduler.core.plugins.volume_binding.shelves import Shelves
 
 

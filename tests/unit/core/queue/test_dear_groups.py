@@ -1,11 +1,12 @@
 """Parked pods that are dear to judge: others hardly wait for them, and they are not forgotten."""
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.limits import PodLimits
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.pod_counts import pod_excess
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.queue.prices import DEAR, ORDINARY, price_of
-from k8s_scheduler.core.scheduler import PodLimits, Setup
+from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.call_counts import calls_of
 from tests.unit.core.harness import Harness, only

@@ -5,7 +5,7 @@ import pytest
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.state.cache import Cache, CacheError
-from k8s_scheduler.core.state.changes import Change
+from k8s_scheduler.core.state.news.changes import Change
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import claiming
 

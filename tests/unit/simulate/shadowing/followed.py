@@ -2,9 +2,10 @@
 
 import msgspec
 
-from k8s_scheduler.api.config import ResolvedProfile
+from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.scheduler import Scheduler, Setup
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.simulate.shadowing.following import Follower, FollowingOptions
 from k8s_scheduler.simulate.shadowing.report import Case, ProfileReport, Report
 from tests.unit.core.harness import profile

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from k8s_scheduler.app.configuration import load
+from k8s_scheduler.app.configuration.interpretation import load
 from k8s_scheduler.app.options import ConfigurationFlags
 from testbed.bench.contestants import BatchChoice, configuration
 from testbed.bench.scenarios import BENCH_SCHEDULER

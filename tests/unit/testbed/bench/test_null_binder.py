@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.app.configuration import load
+from k8s_scheduler.app.configuration.interpretation import load
 from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.core.engine.success import tell_success
 from k8s_scheduler.kube.write.binding import BindFailure, BindOutcome

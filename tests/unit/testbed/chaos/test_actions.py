@@ -3,8 +3,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from k8s_scheduler.api.field_errors import ConfigurationError
-from k8s_scheduler.app.configuration import load
+from k8s_scheduler.api.config.field_errors import ConfigurationError
+from k8s_scheduler.app.configuration.interpretation import load
 from k8s_scheduler.app.options import ConfigurationFlags
 from testbed.chaos.actions import Actions, Agenda
 from testbed.chaos.configuration import ConfigurationMount

@@ -6,10 +6,10 @@ import tracemalloc
 
 import pytest
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.framework.shapes import LONGEST_BYTES, shape_of
-from k8s_scheduler.core.scheduler import Setup
+from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import Harness
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from k8s_scheduler.api.label_selectors import pairs_of
+from k8s_scheduler.api.selectors.labels import pairs_of
 from k8s_scheduler.core.engine.shapes.groups import LIMITS, Groups
-from k8s_scheduler.core.engine.shapes.row_part import NEVER
-from k8s_scheduler.core.framework.reads import Reads
-from k8s_scheduler.core.framework.views import FEW
+from k8s_scheduler.core.engine.shapes.row_columns import NEVER
+from k8s_scheduler.core.framework.views.reads import Reads
+from k8s_scheduler.core.framework.views.rows_view import FEW
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.counters import Matching
+from k8s_scheduler.core.state.counts.counters import Matching
 from tests.builders import make_node, make_pod
 
 WEB = Matching(((("default",), pairs_of({"app": "web"})),), with_terminating=False)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from k8s_scheduler.api.config_load import default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.engine.shapes import shape_cache
 from k8s_scheduler.core.messages.outgoing import Bind, Log
-from k8s_scheduler.core.scheduler import Setup
+from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.facts import NO_ROW, OBJECTS, ROOM, FactLog, fact_of
+from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS, ROOM, FactLog, fact_of
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import Harness, only

@@ -1,6 +1,6 @@
 """What shapes and kin share, and that nobody goes by what was given up."""
 
-from k8s_scheduler.core.engine.shapes import row_part
+from k8s_scheduler.core.engine.shapes import row_columns as row_part
 from k8s_scheduler.core.messages.outgoing import Bind, Log
 from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
 from tests.builders import make_node, make_pod

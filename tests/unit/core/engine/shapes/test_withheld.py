@@ -2,12 +2,12 @@
 
 import pytest
 
-from k8s_scheduler.core.engine.judging import Judge
+from k8s_scheduler.core.engine.checks.judging import Judge
 from k8s_scheduler.core.engine.nominated import Excepting
+from k8s_scheduler.core.framework.evaluation.runtime import Runtime
+from k8s_scheduler.core.framework.evaluation.trial import Trial
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.runtime import Runtime
-from k8s_scheduler.core.framework.trial import Trial
-from k8s_scheduler.core.state.nominations import Nominations
+from k8s_scheduler.core.state.pods.nominations import Nominations
 from tests.builders import make_pod
 from tests.unit.core.engine.cores import FullHarness, away, promised, spread, zoned
 

@@ -1,0 +1,1 @@
+"""The configuration file: its types, and the way from text to what it means."""

@@ -1,0 +1,1 @@
+"""The arguments that plugins take: their types, defaults and rules."""

@@ -1,0 +1,1 @@
+"""Volumes, claims and classes, as far as scheduling reads them."""

@@ -1,0 +1,1 @@
+"""Drives the core: messages in, instructions out, and the record of both."""

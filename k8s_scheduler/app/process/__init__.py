@@ -1,0 +1,1 @@
+"""The process itself: memory, garbage collector, event loop, clocks, exit codes."""

@@ -1,0 +1,1 @@
+"""The RBAC rules that a configuration needs."""

@@ -1,0 +1,1 @@
+"""Other processes that serve a schedulerName of this one under another Lease."""

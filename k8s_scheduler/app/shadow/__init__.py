@@ -1,0 +1,1 @@
+"""`k8s-scheduler shadow` as a process."""

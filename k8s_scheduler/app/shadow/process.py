@@ -1,0 +1,295 @@
+"""`k8s-scheduler shadow` as a process: watches, judges, reports, and can't write.
+
+There is no dispatcher, no write lane, no recorder and no elector in this graph, so nothing could
+carry out an instruction: it needs the rights to list and watch, and to ask who reads its metrics.
+"""
+
+import asyncio
+import functools
+import logging
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from k8s_scheduler import __version__
+from k8s_scheduler.api.kinds import ClusterObject, Kind
+from k8s_scheduler.api.node import Node
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.api.resources import REMEMBERED
+from k8s_scheduler.app.driver.changes import reads_the_same
+from k8s_scheduler.app.lifecycle import refuse, stop_signal
+from k8s_scheduler.app.process.event_loop import new_event_loop
+from k8s_scheduler.app.process.exit_codes import ExitCode
+from k8s_scheduler.app.process.gc_pauses import keep_what_is_here, watched_collector
+from k8s_scheduler.app.process.memory import CacheSize, MemoryWatch
+from k8s_scheduler.app.process.watchdog import watch_loop
+from k8s_scheduler.app.serving import serving
+from k8s_scheduler.app.shadow.ending import hand_over
+from k8s_scheduler.app.shadow.options import ShadowOptions
+from k8s_scheduler.console.certificates import CertificateError
+from k8s_scheduler.console.server import no_configuration
+from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
+from k8s_scheduler.core.framework.profile import ProfileError
+from k8s_scheduler.core.messages.outgoing import Log
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import Setup
+from k8s_scheduler.kube.auth.loading import load_credentials
+from k8s_scheduler.kube.errors import CredentialsError
+from k8s_scheduler.kube.http.protocol import Transport
+from k8s_scheduler.kube.http.transport import ApiTransport
+from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
+from k8s_scheduler.kube.watch.informer import Informer
+from k8s_scheduler.lib.aiotasks import Supervisor
+from k8s_scheduler.lib.clock import SteadyClock
+from k8s_scheduler.lib.slices import SliceMeter
+from k8s_scheduler.obs.metrics import Metrics
+from k8s_scheduler.obs.shadow_metrics import ShadowMetrics
+from k8s_scheduler.simulate.shadowing.findings import AGREES, Result
+from k8s_scheduler.simulate.shadowing.following import Follower, FollowingOptions
+from k8s_scheduler.simulate.shadowing.report import Case, Report, ShadowReport
+
+logger = logging.getLogger(__name__)
+
+_STEP_SECONDS = 0.05
+_AGREED = frozenset(result.value for result in AGREES)
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowGraph:
+    """Everything that runs. Nothing in it writes."""
+
+    follower: Follower
+    report: Report
+    nodes: Informer[Node]
+    others: tuple[Informer[ClusterObject], ...]
+    pods: Informer[Pod]
+    clock: SteadyClock
+    meter: SliceMeter
+    memory: MemoryWatch
+    # As a daemon that runs alone.
+    elector: None = None
+
+    def informers(self) -> Iterator[Informer[Any]]:
+        """Yield every informer."""
+        yield self.nodes
+        yield from self.others
+        yield self.pods
+
+    def configuration_page(self) -> Mapping[str, Any]:
+        """Return nothing: its configuration is read once, and is the file's."""
+        return no_configuration()
+
+
+def run(options: ShadowOptions) -> int:
+    """Follow until told to stop, or as long as was asked for; return the exit code."""
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(_run(options))
+
+
+async def _run(options: ShadowOptions) -> int:
+    stop = stop_signal()
+    connection = options.run.configuration.settings.client_connection
+    try:
+        credentials = await load_credentials(connection.kubeconfig or None, ambient=True)
+    except CredentialsError as error:
+        return refuse(error, ExitCode.NO_CREDENTIALS)
+    metrics = Metrics().with_process()
+    try:
+        async with ApiTransport(credentials, metrics=metrics.kube) as transport:
+            graph = wire_shadow(options, transport, metrics)
+            async with serving(options.run, graph, metrics, transport=transport):
+                names = [profile.scheduler_name for profile in options.following]
+                fields = {"version": __version__, "server": credentials.server, "follows": names}
+                logger.info("Starting k8s-scheduler shadow", extra={"fields": fields})
+                with watched_collector(metrics.gc_pause_seconds):
+                    return await Shadow(graph, options).run(stop)
+    except CredentialsError as error:
+        return refuse(error, ExitCode.NO_CREDENTIALS)
+    except (OSError, ProfileError, CertificateError) as error:
+        return refuse(error, ExitCode.USAGE)
+
+
+def wire_shadow(options: ShadowOptions, transport: Transport, metrics: Metrics) -> ShadowGraph:
+    """Join the parts. The core's own metrics are not shown: it schedules nothing."""
+    clock = SteadyClock()
+    meter = SliceMeter(metrics.report_slice)
+    extras = options.run.configuration.extras
+    core = Scheduler(
+        Setup(
+            profiles=options.following,
+            pod_limits=extras.pod_limits,
+            node_limits=extras.node_limits,
+        )
+    )
+    names = [profile.scheduler_name for profile in options.following]
+    shown = ShadowMetrics(metrics.registry, profiles=names, results=[r.value for r in Result])
+    report = Report(names, shown)
+    follower = Follower(
+        core,
+        names,
+        report=report,
+        options=FollowingOptions(
+            latency_seconds=options.latency_seconds,
+            percentages_of_nodes_to_score=options.percentages_of_nodes_to_score(),
+            sample=options.sample,
+        ),
+        log=_log,
+    )
+    nodes = Informer(transport, NODES, metrics=metrics.kube, meter=meter)
+    nodes.add_handler(lambda old, new: follower.node_changed(old, new, now=clock()))
+    pods = Informer(transport, PODS, metrics=metrics.kube, meter=meter)
+    pods.add_handler(lambda old, new: follower.pod_changed(old, new, now=clock()))
+    others = []
+    for kind in core.kinds:
+        informer = Informer(transport, OTHERS[kind], metrics=metrics.kube, meter=meter)
+        informer.add_handler(functools.partial(_object_changed, follower, clock, kind))
+        others.append(informer)
+    memory = MemoryWatch(
+        options.run.memory_limit_bytes,
+        budget_bytes=DEFAULT_BYTES,
+        set_budget=lambda max_bytes: follower.limit_caches(max_bytes, now=clock()),
+        sizes=lambda: {"requests": CacheSize(REMEMBERED.nbytes, REMEMBERED.dropped)},
+        metrics=metrics.scheduler,
+    )
+    return ShadowGraph(follower, report, nodes, tuple(others), pods, clock, meter, memory)
+
+
+def _object_changed(
+    follower: Follower,
+    clock: SteadyClock,
+    kind: Kind,
+    old: ClusterObject | None,
+    new: ClusterObject | None,
+) -> None:
+    if old is None or new is None or not reads_the_same(kind, old, new):
+        follower.object_changed(kind, old, new, now=clock())
+
+
+class Shadow:
+    """The running graph."""
+
+    def __init__(self, graph: ShadowGraph, options: ShadowOptions) -> None:
+        self._graph = graph
+        self._options = options
+        self._tasks = Supervisor()
+        self._enough = asyncio.Event()
+        self._started_at = time.time()
+        self._began = time.monotonic()
+        self._is_following = False
+
+    async def run(self, stop: asyncio.Event) -> int:
+        """Run until stopped, done or broken."""
+        self._tasks.start("watchdog", watch_loop(self._options.run.hang_seconds))
+        self._tasks.start("memory", self._graph.memory.run())
+        self._tasks.start("following", self._follow())
+        ends: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(stop.wait()),
+            asyncio.ensure_future(self._enough.wait()),
+            self._tasks.died,
+        ]
+        await asyncio.wait(
+            ends, timeout=self._options.for_seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        for waiting in ends[:2]:
+            waiting.cancel()
+        died = self._tasks.died.result() if self._tasks.died.done() else None
+        await self._tasks.stop()
+        if died is not None:
+            logger.critical("Internal failure", exc_info=died)
+            return ExitCode.FAILURE
+        self._graph.follower.finish()
+        return self._conclude(is_stopped=stop.is_set())
+
+    async def _follow(self) -> None:
+        await self._fill(self._graph.nodes, *self._graph.others)
+        await self._fill(self._graph.pods)
+        keep_what_is_here()
+        self._graph.follower.start()
+        self._is_following = True
+        counts = {i.resource.plural: len(i.store) for i in self._graph.informers()}
+        logger.info("Caches are synced, following", extra={"fields": counts})
+        self._tasks.start("looking", self._look())
+        self._tasks.start("reporting", self._report_now_and_then())
+        while True:
+            part = self._graph.meter.start("shadow")
+            while self._graph.follower.step(self._graph.clock()):
+                if part.full():
+                    await part.breathe()
+            part.finish()
+            self._tell_news()
+            wanted = self._options.pods
+            if wanted is not None and self._graph.report.judged >= wanted:
+                self._enough.set()
+            await asyncio.sleep(_STEP_SECONDS)
+
+    async def _fill(self, *informers: Informer[Any]) -> None:
+        for informer in informers:
+            self._tasks.start(informer.resource.plural, informer.run())
+        for informer in informers:
+            await informer.synced.wait()
+
+    async def _look(self) -> None:
+        while True:
+            part = self._graph.meter.start("shadow")
+            self._graph.follower.look_at_unplaced(self._graph.clock())
+            part.finish()
+            await asyncio.sleep(1.0)
+
+    # Telling
+
+    def _tell_news(self) -> None:
+        for case in self._graph.report.take_news():
+            agreed = case.result in _AGREED
+            level = logging.DEBUG if agreed else logging.WARNING
+            fields = {k: v for k, v in msgspec.structs.asdict(case).items() if v or k == "regret"}
+            logger.log(level, _sentence(case, agreed=agreed), extra={"fields": fields})
+
+    async def _report_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(self._options.report_seconds)
+            for name, profile in self._graph.report.profiles().items():
+                fields = {
+                    "profile": name,
+                    "bindings": profile.bindings,
+                    "judged": profile.judged,
+                    "agreed": profile.agreed,
+                    **profile.results,
+                    "regret_mean": profile.regret.mean,
+                    "regret_max": profile.regret.max,
+                    "unplaced_feasible": profile.unplaced.feasible_for_us,
+                }
+                logger.info("Shadow report", extra={"fields": fields})
+
+    def _conclude(self, *, is_stopped: bool) -> int:
+        self._tell_news()
+        is_handed_over = hand_over(self._whole(), self._options.out)
+        if not self._is_following:
+            # A report without a finding looks as if all were well.
+            waiting = [i.resource.plural for i in self._graph.informers() if not i.synced.is_set()]
+            sys.stderr.write(f"nothing was followed: not listed in time: {', '.join(waiting)}\n")
+            if not is_stopped:
+                return ExitCode.FAILURE
+        return ExitCode.OK if is_handed_over else ExitCode.USAGE
+
+    def _whole(self) -> ShadowReport:
+        return self._graph.report.whole(
+            version=__version__,
+            started_at=self._started_at,
+            seconds=time.monotonic() - self._began,
+            latency_seconds=self._options.latency_seconds,
+        )
+
+
+def _sentence(case: Case, *, agreed: bool) -> str:
+    if not case.node:
+        return "A pod was not placed although a node fits"
+    return "A binding agrees on second look" if agreed else "A binding does not agree"
+
+
+def _log(line: Log) -> None:
+    level = logging.getLevelNamesMapping()[line.severity.upper()]
+    logger.log(level, line.event, extra={"fields": line.fields})

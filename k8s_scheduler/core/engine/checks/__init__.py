@@ -1,0 +1,1 @@
+"""Looks at the state without changing a decision: audits, overfilled nodes, inspection."""

@@ -1,0 +1,1 @@
+"""One decision: judge the nodes, score those that pass, pick one."""

@@ -1,0 +1,1 @@
+"""Keeps kube-scheduler's metrics while the core works."""

@@ -1,0 +1,1 @@
+"""Looks after parked pods: wakes them and keeps their reasons true."""

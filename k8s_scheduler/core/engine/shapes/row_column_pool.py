@@ -1,0 +1,71 @@
+"""What is kept row by row, shared by all shapes to which it is the same.
+
+Pods that differ in how they are spread, or in whom they want to be near to, but not in what they
+take nor in which nodes they want, are judged alike row by row. What plugins said at PreFilter and
+PreScore tells: equal terms on equal places make equal columns.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from weakref import WeakValueDictionary, ref
+
+from k8s_scheduler.core.engine.shapes.row_columns import RowPart
+from k8s_scheduler.core.engine.shapes.sizes import size_of
+from k8s_scheduler.core.engine.shapes.tally import NotKeptError
+from k8s_scheduler.core.framework.evaluation.runtime import Runtime
+from k8s_scheduler.core.framework.plugin import Term
+from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.state.cache import Cache
+
+
+class RowParts:
+    """The row parts that somebody uses."""
+
+    def __init__(self, state: Cache, runtime: Runtime) -> None:
+        self._state = state
+        self._runtime = runtime
+        self._parts: WeakValueDictionary[object, RowPart] = WeakValueDictionary()
+        # What each takes; those whose terms can't be compared with others are here as well.
+        self._counted: dict[ref[RowPart], int] = {}
+        # How much memory all of them take.
+        self.nbytes = 0
+
+    def get(
+        self,
+        profile: Profile,
+        filters: Sequence[tuple[int, Term]],
+        scores: Sequence[tuple[int, Term]],
+    ) -> RowPart:
+        """Return one that is up to date; NotKeptError if it can't be kept."""
+        key = (profile.scheduler_name, tuple(filters), tuple(scores))
+        try:
+            known = self._parts.get(key)
+        except TypeError:
+            # A term that is no value can't be compared with others.
+            made = RowPart(self._state, self._runtime, profile, filters, scores)
+            self.measure(made)
+            return made
+        if known is not None and not known.is_lost:
+            # One that can't catch up is lost from then on.
+            with suppress(NotKeptError):
+                known.catch_up(profile, None)
+                return known
+        made = self._parts[key] = RowPart(self._state, self._runtime, profile, filters, scores)
+        self.measure(made)
+        return made
+
+    def measure(self, part: RowPart) -> None:
+        """Count what a part takes now."""
+        known = ref(part)
+        before = self._counted.get(known)
+        if before is None:
+            known, before = ref(part, self._went), 0
+        self._counted[known] = now = size_of(part)
+        self.nbytes += now - before
+
+    def _went(self, part: ref[RowPart]) -> None:
+        self.nbytes -= self._counted.pop(part)
+
+    def clear(self) -> None:
+        """Share nothing any more with those that are there."""
+        self._parts.clear()

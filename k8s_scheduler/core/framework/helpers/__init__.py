@@ -1,0 +1,1 @@
+"""Code that several plugins share, because plugins may not import each other."""

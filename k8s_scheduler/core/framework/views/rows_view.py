@@ -1,0 +1,458 @@
+"""What plugins get to see of nodes, of the pods on them, and of other objects.
+
+`RowsView` gives the declared columns, cut down to the rows in question; anything else is an
+error, in production too. A verdict can therefore depend on nothing the engine does not know
+about. With a `Delta` or several, rows in view are shown as they would be with other pods on them.
+
+Columns of pods: `pods/labels` (how many pods of which labels are on a row), `pods/terminating`
+(whether they are on their way out), `pods/terms` (which affinity terms they hold), `pods/volumes`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.api.taints import TaintSet
+from k8s_scheduler.core.framework.reasons import Reason
+from k8s_scheduler.core.framework.views.base import (
+    FEW,
+    Codes,
+    Counts,
+    Mask,
+    Scores,
+    UndeclaredReadError,
+    extremes,
+)
+from k8s_scheduler.core.framework.views.pod_view import PodView
+from k8s_scheduler.core.framework.views.reads import NodeCount
+from k8s_scheduler.core.framework.views.volumes_view import VolumesView
+from k8s_scheduler.core.state.amounts.amounts import MANY
+from k8s_scheduler.core.state.amounts.kept import Block, Work
+from k8s_scheduler.core.state.amounts.names import OFFERED_AND_TAKEN, Families, wrapped
+from k8s_scheduler.core.state.columns import AnyColumn
+from k8s_scheduler.core.state.counts.counters import Counted, Counter
+from k8s_scheduler.core.state.counts.crowd import Crowd
+from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.terms.picked_terms import PickedTerms
+
+__all__ = [
+    "FEW",
+    "Codes",
+    "Counts",
+    "Mask",
+    "RowsView",
+    "Scores",
+    "UndeclaredReadError",
+    "extremes",
+]
+
+
+class RowsView(VolumesView):
+    """The declared columns of some rows, for one plugin."""
+
+    __slots__ = ()
+
+    def count_nodes(self, mask: Mask | None = None) -> int:
+        """Return for how many nodes the rows of a mask, or all in view, stand."""
+        each = self._multiplicity
+        if self._reads is not None:
+            self._reads.node_count(NodeCount.ALL if mask is None else NodeCount.EACH)
+        if each is None:
+            return len(self._rows) if mask is None else int(np.count_nonzero(mask))
+        return int(np.add.reduce(each if mask is None else each[mask]))
+
+    # Nodes
+
+    @property
+    def all_nodes(self) -> "RowsView":
+        """The same view over all nodes, as they are."""
+        return RowsView(
+            self._state,
+            self._state.nodes.present_rows(),
+            plugin=self._plugin,
+            declared=self._declared,
+            verdicts=self._verdicts,
+            reads=self._reads,
+            wide=True,
+        )
+
+    @property
+    def row_ids(self) -> list[NodeRow]:
+        """The rows in view; they are keys of what `volume_users` and the like return."""
+        return [NodeRow(row) for row in self._rows.tolist()]
+
+    def name_of(self, row: NodeRow) -> NodeName:
+        """Return the name of the node in a row. It never changes, so it is always visible."""
+        return self._state.nodes.name_of(row)
+
+    def row_of(self, name: NodeName) -> NodeRow | None:
+        """Return the row of the node of this name."""
+        self._took_everywhere("name")
+        return self._state.nodes.row_of(name)
+
+    @property
+    def layout(self) -> object:
+        """Something that is the same object as long as every node keeps its row."""
+        self._took_everywhere("name")
+        return self._state.nodes.present_rows()
+
+    def full_column(self) -> npt.NDArray[np.int64]:
+        """Return zeros for all rows there are, in view or not; `cut` makes it a column."""
+        return np.zeros(self._state.nodes.row_count, dtype=np.int64)
+
+    def cut(self, full: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the entries of the rows in view."""
+        return self._cut(full)
+
+    def mask_of(self, name: NodeName) -> Mask:
+        """Return where the node of this name is."""
+        self._took_column("name")
+        row = self._state.nodes.row_of(name)
+        found: Mask = self._rows == (NodeRow(-1) if row is None else row)
+        return found
+
+    def column(self, name: str) -> AnyColumn:
+        """Return a declared column of these rows. Do not write to it."""
+        self._check(name)
+        self._took_column(name)
+        found = self._cut(self._state.nodes.column(name))
+        return found if self._delta is None else self._delta.shifted(name, found)
+
+    def block(
+        self, families: Families, resources: tuple[str, ...], *, exact: bool = False
+    ) -> Block:
+        """Return [family][resource][row] of declared columns. Do not write to it.
+
+        In floats if they are exact and you do not insist on integers: the results are the same.
+        """
+        self._took_block(families, resources)
+        amounts = self._state.nodes.amounts
+        layout = amounts.layout(resources)
+        exact = exact or not layout.is_small or self._delta is not None
+        if self._is_whole and self._delta is None:
+            return amounts.whole(families, layout, len(self._rows), exact=exact)
+        found = amounts.part(families, layout, self._rows, exact=exact)
+        if self._delta is None:
+            return found
+        return found + self._delta.differences(families, resources)
+
+    def kept(self, work: Work, resources: tuple[str, ...]) -> tuple[Block, list[float]] | None:
+        """Return [number][row] of what is worked out of a block, and how much is free at least.
+
+        Do not write to it. None where nothing is kept: work it out.
+        """
+        if len(self._rows) < MANY or self._delta is not None:
+            return None
+        self._took_block(work.families, resources)
+        nodes = self._state.nodes
+        found = nodes.amounts.kept(work, resources, nodes.row_count)
+        if found is None:
+            return None
+        if self._is_whole:
+            return found.shown, found.least_free
+        return found.shown.take(self._rows, axis=1, mode="clip"), found.least_free
+
+    def _took_block(self, families: Families, resources: tuple[str, ...]) -> None:
+        """Check and take down a read of all columns that these resources have in both families."""
+        if not self._declared.cover_block(families, resources):
+            for name in families.columns(resources):
+                self._check(name)
+        if self._reads is not None:
+            for name in families.taken_down(resources):
+                if self._wide or name not in self._reads.narrow:
+                    self._took_column(name)
+
+    @property
+    def columns(self) -> object:
+        """Something that is the same object as long as `with_columns` says the same."""
+        return self._state.nodes.amounts.columns
+
+    def with_columns(self, resources: Iterable[str]) -> tuple[str, ...]:
+        """Return the resources that are read best by `block`; the others are by `cells`.
+
+        This may decide how something is worked out, not what comes out: it is nobody's fact.
+        """
+        return self._state.nodes.amounts.with_columns(resources)
+
+    def cells(
+        self, resources: Mapping[str, int]
+    ) -> Iterator[tuple[int, list[tuple[str, int, int]]]]:
+        """Yield (position in this view, [(resource, offered, taken)]) of resources without columns.
+
+        What is not told is zero. For any number of resources: it takes as long as there is
+        something to tell.
+        """
+        self._took_block(OFFERED_AND_TAKEN, tuple(resources))
+        on = self._state.nodes.amounts.cells_on
+        delta = self._delta
+        for position, row in enumerate(self._rows.tolist()):
+            here = on(row)
+            more = {} if delta is None else delta.taken(row)
+            if not here and not more:
+                continue
+            told = [
+                (name, cell[0], wrapped(cell[1] + more.get(name, 0)))
+                for name, cell in here.items()
+                if name in resources
+            ]
+            told += [(n, 0, less) for n, less in more.items() if n in resources and n not in here]
+            if told:
+                yield position, told
+
+    def is_everywhere(self, resources: tuple[str, ...]) -> bool:
+        """Return whether every node there is offers all these resources.
+
+        This may decide how something is worked out, not what comes out: it is nobody's fact.
+        """
+        return self._state.nodes.amounts.layout(resources).is_everywhere
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are in all, not only in this view."""
+        self._check("node_count")
+        return self._took_scalar("node_count", len(self._state.nodes))
+
+    def label(self, key: str) -> npt.NDArray[np.int64]:
+        """Return the ids of each row's value of a label; negative where the label is absent."""
+        name = f"label/{key}"
+        self._check(name)
+        self._took_column(name)
+        return self._cut(self._state.nodes.labels.column(key))
+
+    def has_label(self, key: str) -> Mask:
+        """Return which rows have a label, whatever its value."""
+        name = f"has_label/{key}"
+        self._check(name)
+        self._took_column(name)
+        found: Mask = self._cut(self._state.nodes.labels.column(key)) >= 0
+        return found
+
+    def is_label_on_all_nodes(self, key: str) -> bool:
+        """Return whether every node there is, in view or not, has a label with this key."""
+        self._took_label_everywhere(key)
+        return self._state.nodes.labels.holder_count(key) == len(self._state.nodes)
+
+    def domains(self, key: str) -> npt.NDArray[np.int64]:
+        """Return the ids of the label's values that nodes, in view or not, have. Do not write."""
+        self._took_label_everywhere(key)
+        return self._state.nodes.labels.ids_in_use(key)
+
+    def label_id(self, value: str) -> int:
+        """Return the id of a label value; no row has it if nobody ever had that value."""
+        if self._wide:
+            # Whoever keeps it has to know when a value that nobody had gets an id.
+            self._took_scalar("label_values", self._state.nodes.labels.generation)
+        return self._state.nodes.labels.known_id(value)
+
+    def label_value(self, value_id: int) -> str:
+        """Return the label value with an id."""
+        return self._state.nodes.labels.value(value_id)
+
+    def label_numbers(self, ids: npt.NDArray[np.int64]) -> tuple[Counts, Mask]:
+        """Return label values of some ids as whole numbers, and which are any."""
+        return self._state.nodes.label_numbers.at(ids)
+
+    @property
+    def label_value_count(self) -> int:
+        """How many ids of label values there are: the length of an array by domain."""
+        self._took_scalar("label_values", self._state.nodes.labels.generation)
+        return self._state.nodes.labels.value_count
+
+    @property
+    def label_generation(self) -> int:
+        """A number to keep arrays by domain with: another one once there are other ids.
+
+        That decides how long an array is, not what is in it: nobody's fact, unlike the former.
+        """
+        return self._state.nodes.labels.generation
+
+    def image_sizes(self, name: str) -> npt.NDArray[np.int64]:
+        """Return the size of an image on each row, 0 where it is not."""
+        self._check("images")
+        self._took_column("images")
+        return self._cut(self._state.nodes.images.column(name, self._state.nodes.row_count))
+
+    def image_holders(self, name: str) -> int:
+        """Return how many nodes hold an image, in view or not."""
+        self._check("images")
+        return self._took_scalar(f"image/{name}", len(self._state.nodes.images.sizes(name)))
+
+    def taint_sets(self) -> Iterable[tuple[int, TaintSet]]:
+        """Return the (id, taints) pairs that the column `taint_set` refers to."""
+        return self._sets("taint_set", self._state.nodes.taint_sets)
+
+    def feature_sets(self) -> Iterable[tuple[int, tuple[str, ...]]]:
+        """Return the (id, features) pairs that the column `feature_set` refers to."""
+        return self._sets("feature_set", self._state.nodes.feature_sets)
+
+    def spread_out(self, by_row: Mapping[NodeRow, int]) -> npt.NDArray[np.int64]:
+        """Return a column of what `by_row` says of each row; 0 where it says nothing."""
+        if not by_row:
+            return np.zeros(len(self._rows), dtype=np.int64)
+        full = np.zeros(self._state.nodes.row_count, dtype=np.int64)
+        full[list(by_row.keys())] = list(by_row.values())
+        return self._cut(full)
+
+    def translate(self, column: str, by_id: Mapping[int, int]) -> npt.NDArray[np.int64]:
+        """Return, for a column of ids, what `by_id` says for each; 0 where it says nothing."""
+        ids = self.column(column)
+        table = np.zeros(int(ids.max(initial=0)) + 1, dtype=np.int64)
+        for value_id, value in by_id.items():
+            if value_id < len(table):
+                table[value_id] = value
+        return table[ids]
+
+    # Pods on nodes
+
+    def port_users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
+        """Return row -> address -> count of the pods that use a host port."""
+        self._check("ports")
+        self._took_column("ports")
+        if self._delta is not None:
+            return self._delta.port_users(protocol, port)
+        users = self._state.nodes.ports.users(protocol, port)
+        if self._is_whole or not users:
+            return users
+        # Thousands of ports may be asked about, each with few users.
+        shown = self._row_set()
+        if len(users) < len(shown):
+            return {row: users[row] for row in users if row in shown}
+        return {row: users[row] for row in shown if row in users}
+
+    def terms_picking(self, pod: PodView, namespace_labels: Mapping[str, str]) -> PickedTerms:
+        """Return the terms of placed pods that pick a pod whose namespace has these labels."""
+        self._check("pods/terms")
+        held = self._state.pods.held_terms
+        self._took_scalar("held_terms", held.version)
+        return pod.picked_by(held, namespace_labels)
+
+    # How many pods. A `Delta` does not show here.
+
+    def counter(self, counted: Counted) -> Counter:
+        """Return what counts these pods, from now on; it says something only to a view."""
+        counter = self._state.pods.counters.get(counted)
+        self._check_counter(counter)
+        if self._reads is not None and self._reads.obtained is not None:
+            self._reads.obtained[counter] = None
+        return counter
+
+    def count_here(self, counter: Counter) -> Counts:
+        """Return how many pods are on each row. Do not write to it."""
+        settled = self._settled
+        if settled is None:
+            self._check_narrow(counter, None)
+        elif (counter, None) not in settled:
+            self._check_narrow(counter, None)
+            settled[counter, None] = self._rows
+        return self._cut(counter.by_row)
+
+    def count_near(self, counter: Counter, key: str) -> Counts:
+        """Return how many pods are in each row's domain of a topology; 0 where it is in none."""
+        settled = self._settled
+        ids = None if settled is None else settled.get((counter, key))
+        if ids is None:
+            self._check_narrow(counter, key)
+            ids = self._cut(self._state.nodes.labels.column(key))
+            if settled is not None:
+                settled[counter, key] = ids
+        return counter.near(key, ids)
+
+    def counted_of(self, counter: Counter, key: str, pods: Crowd) -> Counts:
+        """Return how much each of some pods counts that are on the one row in view."""
+        self._check_narrow(counter, key)
+        return pods.amounts(counter)
+
+    def count_everywhere(self, counter: Counter) -> Counts:
+        """Return how many pods are on each node there is, in view or not."""
+        self._check_wide(counter, None)
+        return counter.by_row.take(self._state.nodes.present_rows())
+
+    def count_by_domain(self, counter: Counter, key: str) -> Counts:
+        """Return how many pods are in each domain there is, by the id of the label's value.
+
+        One more place at the end is always 0, where absent labels point to. Do not write to it.
+        """
+        self._check_wide(counter, key)
+        found = counter.by_domain(key)
+        found.flags.writeable = False
+        return found
+
+    def count_in(self, counter: Counter, key: str, domains: npt.NDArray[np.int64]) -> Counts:
+        """Return how many pods are in some domains, by the ids of the label's values."""
+        settled = self._settled
+        if settled is None:
+            self._check_wide(counter, key)
+        elif (counter, key, True) not in settled:
+            self._check_wide(counter, key)
+            settled[counter, key, True] = self._rows
+        return counter.near(key, domains)
+
+    def count_any(self, counter: Counter, key: str) -> bool:
+        """Return whether a pod is in any domain of a topology. It seldom changes."""
+        if (counter.columns, key) not in self._declared.counts:
+            self._check_counter(counter, key)
+        found = counter.total(key) > 0
+        if self._reads is not None:
+            self._reads.presence(counter, key, seen=found)
+        return found
+
+    def count_version(self, counter: Counter) -> int:
+        """Return a number to keep what was worked out from counts with; it changes if they do."""
+        self._check_wide(counter, None)
+        return counter.version
+
+    # Other objects
+
+    # The caller knows which type belongs to the kind.
+    def object(self, kind: Kind, namespace: str, name: str) -> Any:
+        """Return an object; None if there is none."""
+        self._check_kind(kind)
+        found = self._state.objects.get(kind, namespace, name)
+        if self._reads is not None:
+            self._reads.object(("get", kind, namespace, name), found)
+        return found
+
+    def original(self, kind: Kind, namespace: str, name: str) -> Any:
+        """Return an object as the API server has it, whatever it is assumed to be."""
+        self._check_kind(kind)
+        found = self._state.objects.original(kind, namespace, name)
+        if self._reads is not None:
+            self._reads.object(("original", kind, namespace, name), found)
+        return found
+
+    def objects(self, kind: Kind, namespace: str) -> tuple[Any, ...]:
+        """Return the objects of one namespace (empty: cluster-scoped), by name."""
+        self._check_kind(kind)
+        found = self._state.objects.list(kind, namespace)
+        if self._reads is not None:
+            self._reads.object(("list", kind, namespace, ""), found)
+        return found
+
+    def all_objects(self, kind: Kind) -> tuple[Any, ...]:
+        """Return the objects of all namespaces, by namespace and name."""
+        self._check_kind(kind)
+        found = self._state.objects.list_all(kind)
+        if self._reads is not None:
+            self._reads.object(("list_all", kind, "", ""), found)
+        return found
+
+    # Verdicts
+
+    def passed(self) -> Codes:
+        """Return codes that let every row pass."""
+        return np.zeros(len(self._rows), dtype=np.int64)
+
+    def where(self, rejected: Mask, reason: Reason, *, resolvable: bool) -> Codes:
+        """Return codes that reject the masked rows for one reason."""
+        codes = self.passed()
+        if np.count_nonzero(rejected):
+            codes[rejected] = self.code((reason,), resolvable=resolvable)
+        return codes
+
+    def code(self, reasons: tuple[Reason, ...], *, resolvable: bool) -> int:
+        """Return the code of a rejection by this plugin."""
+        return self._verdicts.code_of(self._plugin, reasons, resolvable=resolvable)

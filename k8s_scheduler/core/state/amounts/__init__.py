@@ -1,0 +1,1 @@
+"""How much of each resource nodes offer and pods take."""

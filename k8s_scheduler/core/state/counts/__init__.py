@@ -1,0 +1,1 @@
+"""How many placed pods match a selector: on each row and in each domain."""

@@ -1,0 +1,476 @@
+"""How many placed pods are of some kind: on each row, and in each domain of a topology.
+
+A count is made once, by a pass over all placed pods, and kept from then on: a pod that comes or
+goes changes it by one, a node that gets another label takes its pods to another domain. So a
+decision reads counts and never counts.
+
+There is one `Counter` for each distinct question (`Matching`, `Weighing`, `Holding`). Whoever has
+one may keep it: one that was not asked for long is no longer kept up to date, and is counted anew,
+at once and unseen, when it is asked again (`live_counters`). There is no way to read an old count:
+some of `Matching` are changed as pods come and go, all others catch up when they are asked.
+"""
+
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from k8s_scheduler.api.selectors.labels import Requirements, matches
+from k8s_scheduler.core.state.counts.count_log import CountLog
+from k8s_scheduler.core.state.nodes.labels import LabelColumns
+from k8s_scheduler.core.state.terms.picked_terms import Group, PickedTerms, Purpose
+
+Counts = npt.NDArray[np.int64]
+# The namespaces, sorted; None are all. And what their pods' labels must be; None is never met.
+Selection: TypeAlias = tuple[tuple[str, ...] | None, Requirements | None]
+
+# By so many topology keys counts are added up at the same time, and so many that no node has are
+# known to have been asked for.
+_DOMAINS: Final = 64
+_ABSENT: Final = 64
+# So few holders are looked for one by one.
+_FEW_HOLDERS: Final = 64
+_NOTHING: Final = np.zeros(0, dtype=np.int64)
+
+
+# A requirement with its key, and its places in the tables that find counters by it; a name.
+_REQUIREMENT_BYTES: Final = 800
+_NAME_BYTES: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The pods that all selections pick."""
+
+    selections: tuple[Selection, ...]
+    with_terminating: bool
+
+    def picks(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Return whether a pod in a namespace with these labels is one of them."""
+        for namespaces, requirements in self.selections:
+            if namespaces is not None and namespace not in namespaces:
+                return False
+            if not matches(requirements, labels):
+                return False
+        return True
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the question takes: pods at the limits ask long ones."""
+        return sum(map(_nbytes, self.selections))
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """The pods that any selection picks: each counts by the weights of all that pick it.
+
+    One question for a pod with many terms, which would otherwise be as many.
+    """
+
+    selections: tuple[tuple[Selection, int], ...]
+
+    def weight_of(self, namespace: str, labels: Mapping[str, str]) -> int:
+        """Return how much a pod in a namespace with these labels counts."""
+        found = 0
+        for (namespaces, requirements), weight in self.selections:
+            if (namespaces is None or namespace in namespaces) and matches(requirements, labels):
+                found += weight
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the question takes."""
+        return sum(_nbytes(selection) for selection, _ in self.selections)
+
+
+def _nbytes(selection: Selection) -> int:
+    namespaces, requirements = selection
+    values = sum(_REQUIREMENT_BYTES + _NAME_BYTES * len(r.values) for r in requirements or ())
+    return _NAME_BYTES * len(namespaces or ()) + values
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """The pods that hold terms which pick a newcomer, and serve a purpose by a topology key.
+
+    Each counts as often as it holds one; where a purpose has weights, by their sum.
+    """
+
+    picked: PickedTerms
+    purpose: Purpose
+    topology_key: str
+
+    @property
+    def group(self) -> Group:
+        """What the terms have in common."""
+        return self.purpose, self.topology_key
+
+
+Counted: TypeAlias = Matching | Weighing | Holding
+
+
+class Home(Protocol):
+    """Where counters are kept up to date."""
+
+    labels: LabelColumns
+    # Grows with every question to a counter, and with whatever makes one catch up.
+    clock: int
+    # What was noted of holders of terms, and of label sets.
+    held_log: CountLog
+    set_log: CountLog
+
+    def revive(self, counter: "Counter") -> None:
+        """Count anew, and keep it up to date from now on."""
+        ...
+
+    def catch_up(self, counter: "Counter") -> None:
+        """Bring a counter up to date that is not told of changes."""
+        ...
+
+    def follow(self, counter: "Counter", key: str) -> None:
+        """Tell a counter from now on of nodes that get another value of a label."""
+        ...
+
+    def unfollow(self, counter: "Counter", keys: Iterable[str]) -> None:
+        """Tell a counter no longer of these labels."""
+        ...
+
+    def retire(self, counter: "Counter") -> None:
+        """Keep a counter no longer up to date."""
+        ...
+
+
+class _Cells:
+    """Counts by some index, to be read as a whole and changed one by one.
+
+    Changes go through a view of the same memory that is twice as fast for single numbers.
+    """
+
+    __slots__ = ("cells", "counts")
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+        self.cells = _cells(counts)
+
+    def reserve(self, size: int) -> None:
+        """Make room for at least as many counts."""
+        if size > len(self.counts):
+            # A little more at a time: there are many of these.
+            grown = np.zeros(size + size // 8, dtype=np.int64)
+            grown[: len(self.counts)] = self.counts
+            self.counts, self.cells = grown, _cells(grown)
+
+
+def _cells(counts: Counts) -> memoryview:
+    # numpy's stubs call an array a buffer from Python 3.12 on.
+    buffer: Any = counts
+    return memoryview(buffer)
+
+
+class _Domains(_Cells):
+    """The counts by domain of one topology key, and the sum of these."""
+
+    __slots__ = ("total",)
+
+    def __init__(self, counts: Counts) -> None:
+        super().__init__(counts)
+        self.total = int(counts.sum())
+
+    def put(self, index: int, difference: int) -> None:
+        """Count pods more or less in a domain."""
+        if index >= len(self.cells):
+            self.reserve(index + 1)
+        self.cells[index] += difference
+        self.total += difference
+
+
+class Counter:
+    """The counts for one question. Every read asks first whether it is up to date."""
+
+    # Rows that changed which are remembered at least.
+    LOGGED: Final = 1024
+    # After so many changes that nobody asked about it is cheaper to count anew.
+    IDLE: Final = 256
+
+    __slots__ = (
+        "__weakref__",
+        "_absent",
+        "_domains",
+        "_few",
+        "_first",
+        "_home",
+        "_log",
+        "_rows",
+        "asked",
+        "columns",
+        "counted",
+        "counts_terminating",
+        "cursor",
+        "idle",
+        "is_live",
+        "notes",
+        "times",
+    )
+
+    def __init__(self, counted: Counted, home: Home) -> None:
+        self.counted = counted
+        # What is counted here, in the words of declarations.
+        self.columns: tuple[str, ...] = ("pods/labels",)
+        # Whoever holds a term holds it to the end.
+        self.counts_terminating = True
+        # Where it reads which pods have come and gone, up to `cursor`, and `times` says how much
+        # each counts; None if it is told.
+        self.notes: CountLog | None = None
+        if isinstance(counted, Holding):
+            self.columns, self.notes = ("pods/terms",), home.held_log
+        elif isinstance(counted, Matching) and not counted.with_terminating:
+            self.columns, self.counts_terminating = ("pods/labels", "pods/terminating"), False
+        self.cursor = 0
+        self.times = _NOTHING
+        # The holders that count, if they are few; empty if they are not, None if that is to be
+        # found out.
+        self._few: frozenset[int] | None = None
+        self.is_live = False
+        # When it was last asked, by the home's clock; and how many changes there were since.
+        self.asked = 0
+        self.idle = 0
+        self._home = home
+        self._rows = _Cells(_NOTHING)
+        self._domains: dict[str, _Domains] = {}
+        # Keys that no node had when somebody asked.
+        self._absent: dict[str, None] = {}
+        # The rows of the changes since version `_first`, one for each.
+        self._log = array("q")
+        self._first = 0
+
+    # Reading
+
+    @property
+    def by_row(self) -> Counts:
+        """The pods on each row there is, nodes or not. Do not write to it, do not keep it."""
+        if not self.is_live or self.asked != self._home.clock:
+            self._ask()
+        capacity = self._home.labels.capacity
+        if len(self._rows.counts) < capacity:
+            self._rows.reserve(capacity)
+        return self._rows.counts
+
+    def by_domain(self, key: str) -> Counts:
+        """Return the pods on nodes with each value of a label, by its id.
+
+        One more place at the end is always 0: there the id of an absent label points to. Do not
+        write to it, do not keep it.
+        """
+        self._ask()
+        domains = self._domains_of(key)
+        size = self._home.labels.value_count + 1
+        if domains is None:
+            return np.zeros(size, dtype=np.int64)
+        domains.reserve(size)
+        return domains.counts[:size]
+
+    def near(self, key: str, ids: Counts) -> Counts:
+        """Return the pods in the domains of these ids, as an array of its own; 0 for a negative."""
+        if not self.is_live or self.asked != self._home.clock:
+            self._ask()
+        domains = self._domains.get(key)
+        if domains is None:
+            domains = self._domains_of(key)
+        if domains is None:
+            return np.zeros(len(ids), dtype=np.int64)
+        size = self._home.labels.value_count + 1
+        if len(domains.counts) < size:
+            domains.reserve(size)
+        # The last place, where a negative id points to, is behind every domain's.
+        return domains.counts[ids]
+
+    def total(self, key: str) -> int:
+        """Return how many pods are in any domain of a topology."""
+        self._ask()
+        domains = self._domains_of(key)
+        return 0 if domains is None else domains.total
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change."""
+        if not self.is_live or self.asked != self._home.clock:
+            self._ask()
+        return self._first + len(self._log)
+
+    def count_at(self, row: int) -> int:
+        """Return the pods on a row, whether a node is there or not."""
+        if not self.is_live or self.asked != self._home.clock:
+            self._ask()
+        cells = self._rows.cells
+        return cells[row] if row < len(cells) else 0
+
+    def rows_since(self, cursor: int) -> list[int] | None:
+        """Return the rows that changed after that version; None if that is not known any more.
+
+        The counts that changed are those on these rows and in the domains that these rows are in.
+        """
+        if not self.is_live or self.asked != self._home.clock:
+            self._ask()
+        start = cursor - self._first
+        return None if start < 0 else self._log[start:].tolist()
+
+    def catch_up(self) -> None:
+        """Be up to date."""
+        self._ask()
+
+    # Upkeep, by the home alone
+
+    def fill(self, by_row: Counts) -> None:
+        """Take a new count."""
+        self._start_over(by_row)
+        self.is_live = True
+
+    def drop(self) -> None:
+        """Be no longer up to date."""
+        self._start_over(_NOTHING)
+        self.times = _NOTHING
+        self.is_live = False
+
+    def change(self, row: int, difference: int) -> None:
+        """Count pods more or less on a row."""
+        if not self.is_live:
+            return
+        rows = self._rows
+        if row >= len(rows.cells):
+            rows.reserve(row + 1)
+        rows.cells[row] += difference
+        id_at = self._home.labels.id_at
+        for key, domains in self._domains.items():
+            domain = id_at(row, key)
+            cells = domains.cells
+            if 0 <= domain < len(cells):
+                # What `put` does, for every pod that comes or goes.
+                cells[domain] += difference
+                domains.total += difference
+            elif domain >= 0:
+                domains.put(domain, difference)
+        log = self._log
+        log.append(row)
+        if len(log) > 2 * self.LOGGED:
+            self._shorten_log()
+        self.idle += 1
+        if self.idle > self.IDLE:
+            self._rest()
+
+    def _rest(self) -> None:
+        """Be no longer up to date, unless somebody asks."""
+        # Who is asked again and again, and nobody else in between, does not count that.
+        if self.notes is None and self.asked != self._home.clock:
+            self._home.retire(self)
+        else:
+            self.idle = 0
+
+    def move(self, key: str, row: int, before: int, after: int) -> None:
+        """Take the pods of a row from one domain to another; a negative one is none."""
+        domains = self._domains.get(key)
+        if domains is None:
+            return
+        count = self._rows.cells[row] if row < len(self._rows.cells) else 0
+        if count and after >= 0:
+            domains.put(after, count)
+        if count and before >= 0:
+            domains.put(before, -count)
+        if before >= 0:
+            # From now on the row does not say which domain changes on it have changed so far.
+            if count or row in self._log:
+                self._forget_log()
+        elif count:
+            self._log.append(row)
+            self._shorten_log()
+
+    def meet_key(self, key: str) -> None:
+        """Take note that a node has a key that none had."""
+        if key in self._absent:
+            del self._absent[key]
+            self._home.unfollow(self, (key,))
+            self._forget_log()
+
+    def is_unconcerned(self, holders: Iterable[int] | None) -> bool:
+        """Return whether pods of these holders certainly count nothing; None may be any."""
+        if holders is None:
+            return False
+        if self._few is None:
+            counted = np.flatnonzero(self.times)
+            self._few = frozenset(counted.tolist()) if len(counted) <= _FEW_HOLDERS else frozenset()
+        return bool(self._few) and self._few.isdisjoint(holders)
+
+    def forget_few(self) -> None:
+        """Take note that `times` says something else."""
+        self._few = None
+
+    def start_over(self) -> None:
+        """Forget what is known by domain: the ids of domains mean nothing any more."""
+        self._start_over(self._rows.counts)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the counts take."""
+        domains = sum(each.counts.nbytes for each in self._domains.values())
+        counted = self.counted
+        named = counted.picked.terms.nbytes if isinstance(counted, Holding) else counted.nbytes
+        return self._rows.counts.nbytes + self.times.nbytes + domains + named
+
+    # Parts
+
+    def _start_over(self, by_row: Counts) -> None:
+        self._home.unfollow(self, (*self._domains, *self._absent))
+        self._rows = _Cells(by_row)
+        self._domains = {}
+        self._absent = {}
+        self._forget_log()
+
+    def _ask(self) -> None:
+        home = self._home
+        if not self.is_live:
+            home.revive(self)
+        elif self.notes is not None and self.cursor != self.notes.position:
+            home.catch_up(self)
+        home.clock = self.asked = home.clock + 1
+        self.idle = 0
+
+    def _domains_of(self, key: str) -> _Domains | None:
+        """Return the sums of a topology; None for a key that no node has had so far.
+
+        Such a key has no column that would tell of changes: pods may name any.
+        """
+        found = self._domains.get(key)
+        if found is None:
+            column = self._home.labels.column(key)
+            if not self._home.labels.has_column(key):
+                if key not in self._absent:
+                    if len(self._absent) >= _ABSENT:
+                        self._start_over(self._rows.counts)
+                    self._absent[key] = None
+                    self._home.follow(self, key)
+                return None
+            if len(self._domains) >= _DOMAINS:
+                self._start_over(self._rows.counts)
+            counts = self._rows.counts
+            rows = np.flatnonzero(counts)
+            places = column[rows] + 1
+            size = self._home.labels.value_count + 2
+            # In floating point, which is exact for as many pods as there can be. In front of the
+            # first domain is the place of those in none.
+            sums = np.bincount(places, counts[rows], minlength=size)[1:]
+            found = self._domains[key] = _Domains(sums.astype(np.int64))
+            self._home.follow(self, key)
+        return found
+
+    def _shorten_log(self) -> None:
+        """Forget the earlier half of a log that has become long."""
+        log = self._log
+        if len(log) > 2 * self.LOGGED:
+            del log[: self.LOGGED]
+            self._first += self.LOGGED
+
+    def _forget_log(self) -> None:
+        self._first += len(self._log) + 1
+        del self._log[:]

@@ -1,0 +1,1 @@
+"""What changed, in order: the logs from which parked pods and kept evaluations catch up."""

@@ -1,0 +1,1 @@
+"""Nodes as columns: facts, labels, images, host ports."""

@@ -1,0 +1,220 @@
+"""Nodes as columns: one row per node, one numpy column per fact.
+
+A row may outlive its node: pods that still sit on a deleted node, or were seen before their
+node, keep the row ("ghost"); it takes part in no decision until the node (re)appears. A row
+without node and pods is freed and used again for the next newcomer, lowest row first, so that
+equal histories give equal tables.
+
+Column names: `allocatable/<resource>`, `requested/<resource>`, `non_zero/cpu`, `non_zero/memory`,
+`pod_count`, `unschedulable`, `taint_set`, `feature_set`, `label/<key>`. Cpu is in thousandths, the
+rest in whole units. Resources are kept apart (`amounts`): those that nodes offer have columns, and
+others read as if they had. Columns of labels are born when somebody reads the key. Images and host
+ports are indexes beside the columns.
+"""
+
+import heapq
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from k8s_scheduler.api.meta import NodeName
+from k8s_scheduler.api.node import Node
+from k8s_scheduler.api.resources import allocatable
+from k8s_scheduler.api.taints import TaintSet
+from k8s_scheduler.core.state.amounts.amounts import Amounts
+from k8s_scheduler.core.state.columns import AnyColumn, Columns
+from k8s_scheduler.core.state.interning import Interner, Value
+from k8s_scheduler.core.state.news.changes import Change, ChangeLog, NodeRow
+from k8s_scheduler.core.state.nodes.images import ImageIndex
+from k8s_scheduler.core.state.nodes.label_numbers import LabelNumbers
+from k8s_scheduler.core.state.nodes.labels import LabelColumns
+from k8s_scheduler.core.state.nodes.ports import PortIndex
+from k8s_scheduler.lib.hollow import compact
+
+Rows = npt.NDArray[np.int64]
+
+FeatureSet = tuple[str, ...]
+
+
+class NodeTable:
+    """The nodes of the cluster."""
+
+    def __init__(self, log: ChangeLog) -> None:
+        self._log = log
+        self._columns = Columns()
+        self._rows: dict[NodeName, NodeRow] = {}
+        self._names: list[NodeName | None] = []
+        self._nodes: dict[NodeRow, Node] = {}
+        self._free: list[NodeRow] = []
+        self._present: Rows | None = None
+        # What `present_rows` returned last, if that is every row there is; otherwise None.
+        self.all_rows: Rows | None = None
+        self.amounts = Amounts()
+        self.taint_sets: Interner[TaintSet] = Interner(first=TaintSet())
+        self.feature_sets: Interner[FeatureSet] = Interner(first=())
+        self.labels = LabelColumns(self._columns)
+        self.label_numbers = LabelNumbers(self.labels)
+        self.images = ImageIndex()
+        self.ports = PortIndex()
+        self._columns.add("unschedulable", np.bool_)
+        self._columns.add("taint_set", np.int64)
+        self._columns.add("feature_set", np.int64)
+
+    # Reading
+
+    def column(self, name: str) -> AnyColumn:
+        """Return a column to read; a resource nobody offers or uses is zero everywhere."""
+        if name in self._columns:
+            return self._columns[name]
+        return self.amounts.column(name)
+
+    def row_of(self, name: NodeName) -> NodeRow | None:
+        """Return the row of a node or ghost."""
+        return self._rows.get(name)
+
+    def name_of(self, row: NodeRow) -> NodeName:
+        """Return the name of the node in a row."""
+        name = self._names[row]
+        if name is None:
+            raise KeyError(row)
+        return name
+
+    def node_at(self, row: NodeRow) -> Node | None:
+        """Return the node in a row; a ghost has none."""
+        return self._nodes.get(row)
+
+    def present_rows(self) -> Rows:
+        """Return the rows that hold a node, ascending. Do not write to it."""
+        if self._present is None:
+            self._present = np.fromiter(sorted(self._nodes), dtype=np.int64, count=len(self))
+            is_dense = len(self._nodes) == len(self._names)
+            self.all_rows = self._present if is_dense else None
+        return self._present
+
+    def __len__(self) -> int:
+        """Return how many nodes there are; ghosts do not count."""
+        return len(self._nodes)
+
+    # Nodes
+
+    def put_node(self, node: Node) -> NodeRow:
+        """Add a node or take its new facts; a bad one raises QuantityError and changes nothing."""
+        offered = allocatable(node.status.allocatable)
+        row = self.claim_row(NodeName(node.metadata.name))
+        change = self._write_spec(row, node)
+        if self.amounts.offer(row, offered):
+            change |= Change.NODE_ALLOCATABLE
+        known = self._nodes.get(row)
+        self._nodes[row] = node
+        if known is None:
+            self._forget_who_is_present()
+            change = Change.NODE_ADD
+        elif known.metadata.labels != node.metadata.labels:
+            change |= Change.NODE_LABEL
+        if known is None or change & Change.NODE_LABEL:
+            self.labels.put(row, node.metadata.labels)
+        else:
+            self.labels.renew(row, node.metadata.labels)
+        self.images.put(row, node.status.images)
+        if change:
+            self._log.note(row, change)
+        return row
+
+    def remove_node(self, name: NodeName) -> None:
+        """Take a node away; its pods, if any, keep the row as a ghost."""
+        row = self._rows.get(name)
+        if row is None or self._nodes.pop(row, None) is None:
+            return
+        self._nodes = compact(self._nodes)
+        self._forget_who_is_present()
+        self.amounts.offer(row, {})
+        self._columns["unschedulable"][row] = False
+        self._set_taints(row, TaintSet())
+        self._set_features(row, ())
+        self.labels.put(row, None)
+        self.images.put(row, None)
+        self._log.note(row, Change.NODE_DELETE)
+        self.free_if_empty(row)
+
+    def claim_row(self, name: NodeName) -> NodeRow:
+        """Return the node's row, making one (a ghost) if it has none."""
+        row = self._rows.get(name)
+        if row is not None:
+            return row
+        if self._free:
+            row = heapq.heappop(self._free)
+            self._names[row] = name
+        else:
+            row = NodeRow(len(self._names))
+            self._names.append(name)
+            self._columns.reserve(len(self._names))
+            self.amounts.reserve(len(self._names))
+            self.all_rows = None
+        self._rows[name] = row
+        return row
+
+    def free_if_empty(self, row: NodeRow) -> None:
+        """Give the row back if it holds neither node nor pods; all its columns are at rest then."""
+        name = self._names[row]
+        if name is None or row in self._nodes or self.amounts.pod_count(row):
+            return
+        del self._rows[name]
+        self._rows = compact(self._rows)
+        self._names[row] = None
+        heapq.heappush(self._free, row)
+
+    # Checkpoints
+
+    def used_rows(self) -> Iterable[tuple[NodeRow, NodeName]]:
+        """Yield the rows in use with their names, ghosts included."""
+        for row, name in enumerate(self._names):
+            if name is not None:
+                yield NodeRow(row), name
+
+    def lay_out(self, *, rows: int, names: dict[NodeRow, NodeName]) -> None:
+        """Give an empty table the layout of a checkpoint."""
+        self._names = [names.get(NodeRow(row)) for row in range(rows)]
+        self._rows = {name: row for row, name in names.items()}
+        self._free = [NodeRow(row) for row in range(rows) if NodeRow(row) not in names]
+        self._columns.reserve(rows)
+        self.amounts.reserve(rows)
+        self.all_rows = None
+
+    @property
+    def row_count(self) -> int:
+        """Return how many rows were ever laid out, free ones included."""
+        return len(self._names)
+
+    # Facts
+
+    def _forget_who_is_present(self) -> None:
+        self._present = self.all_rows = None
+        self.amounts.count_nodes(len(self._nodes))
+
+    def _write_spec(self, row: NodeRow, node: Node) -> Change:
+        changed = Change(0)
+        column = self._columns["unschedulable"]
+        if column[row] != node.spec.unschedulable:
+            column[row] = node.spec.unschedulable
+            changed = Change.NODE_TAINT
+        if self._set_taints(row, TaintSet(node.spec.taints or ())):
+            changed |= Change.NODE_TAINT
+        if self._set_features(row, tuple(sorted(node.status.declared_features or ()))):
+            changed |= Change.NODE_DECLARED_FEATURE
+        return changed
+
+    def _set_taints(self, row: NodeRow, taints: TaintSet) -> bool:
+        return _swap(self._columns["taint_set"], row, self.taint_sets, taints)
+
+    def _set_features(self, row: NodeRow, features: FeatureSet) -> bool:
+        return _swap(self._columns["feature_set"], row, self.feature_sets, features)
+
+
+def _swap(column: AnyColumn, row: NodeRow, interner: Interner[Value], value: Value) -> bool:
+    """Put a value's id in place of the one that is there; return whether it is another."""
+    before = int(column[row])
+    after = interner.acquire(value)
+    interner.release(before)
+    column[row] = after
+    return before != after

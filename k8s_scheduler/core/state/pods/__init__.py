@@ -1,0 +1,1 @@
+"""Placed and nominated pods as columns."""

@@ -1,0 +1,1 @@
+"""The affinity terms that placed pods hold."""

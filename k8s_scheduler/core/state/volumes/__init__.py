@@ -1,0 +1,1 @@
+"""The volumes that placed pods use."""

@@ -1,0 +1,132 @@
+"""What the API server fills in before a scheduler sees an object, as far as scheduling reads it.
+
+Works on decoded JSON and never changes its input; what needs no default is shared with it. These
+are the defaults of the API types alone: admission plugins (priorities, default tolerations,
+limit ranges) and what a pod gets at creation besides (merged matchLabelKeys) are somebody else's
+decisions and have to be in the object already. One exception, because it is a default in all but
+place: requests of a pod as a whole are completed from its limits and its containers.
+
+An object of the wrong form is left as it is wherever it is wrong; decoding it into its type says
+what the matter is.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.simulate.defaulting.pods import defaulted_pod
+from k8s_scheduler.simulate.defaulting.resources import rounded
+
+RawObject: TypeAlias = dict[str, Any]
+
+DEFAULT_NAMESPACE: Final = "default"
+NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+
+_NAMESPACED: Final = frozenset(
+    {
+        "Pod",
+        Kind.SERVICE,
+        Kind.REPLICATION_CONTROLLER,
+        Kind.REPLICA_SET,
+        Kind.STATEFUL_SET,
+        Kind.POD_DISRUPTION_BUDGET,
+        Kind.PERSISTENT_VOLUME_CLAIM,
+        Kind.CSI_STORAGE_CAPACITY,
+    }
+)
+
+
+def defaulted(raw: RawObject) -> RawObject:
+    """Return the object with the API server's defaults; kinds that have none come back as is."""
+    kind = raw.get("kind")
+    fill = _DEFAULTS.get(kind) if isinstance(kind, str) else None
+    filled = fill(raw) if fill else raw
+    return _in_a_namespace(filled) if kind in _NAMESPACED else filled
+
+
+def _in_a_namespace(raw: RawObject) -> RawObject:
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("namespace"):
+        return raw
+    return raw | {"metadata": metadata | {"namespace": DEFAULT_NAMESPACE}}
+
+
+def _node(raw: RawObject) -> RawObject:
+    status = raw.get("status")
+    if not isinstance(status, dict):
+        return raw
+    offered = status.get("allocatable")
+    offered = rounded(status.get("capacity") if offered is None else offered)
+    if offered is status.get("allocatable"):
+        return raw
+    return raw | {"status": status | {"allocatable": offered}}
+
+
+def _namespace(raw: RawObject) -> RawObject:
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        return raw
+    labels = metadata.get("labels") or {}
+    if not isinstance(labels, dict):
+        return raw
+    named = labels | {NAMESPACE_NAME_LABEL: metadata["name"]}
+    return raw | {"metadata": metadata | {"labels": named}}
+
+
+def _replication_controller(raw: RawObject) -> RawObject:
+    spec = raw.get("spec")
+    if not isinstance(spec, dict) or spec.get("selector"):
+        return raw
+    template = spec.get("template")
+    metadata = template.get("metadata") if isinstance(template, dict) else None
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    return raw | {"spec": spec | {"selector": labels}} if labels else raw
+
+
+def _volume(raw: RawObject) -> RawObject:
+    filled = _filled(raw, "spec", {"volumeMode": "Filesystem"})
+    spec = filled.get("spec")
+    if isinstance(spec, dict) and spec.get("capacity"):
+        filled = filled | {"spec": spec | {"capacity": rounded(spec["capacity"])}}
+    return _filled(filled, "status", {"phase": "Pending"})
+
+
+def _claim(raw: RawObject) -> RawObject:
+    filled = _filled(raw, "spec", {"volumeMode": "Filesystem"})
+    resources = filled["spec"].get("resources") if isinstance(filled.get("spec"), dict) else None
+    if isinstance(resources, dict) and resources.get("requests"):
+        asked = resources | {"requests": rounded(resources["requests"])}
+        filled = filled | {"spec": filled["spec"] | {"resources": asked}}
+    return _filled(filled, "status", {"phase": "Pending"})
+
+
+def _storage_class(raw: RawObject) -> RawObject:
+    if raw.get("volumeBindingMode") is not None:
+        return raw
+    return raw | {"volumeBindingMode": "Immediate"}
+
+
+def _csi_driver(raw: RawObject) -> RawObject:
+    return _filled(raw, "spec", {"storageCapacity": False})
+
+
+def _filled(raw: RawObject, part: str, defaults: Mapping[str, Any]) -> RawObject:
+    """Return the object with defaults for what is missing, null or empty in one of its parts."""
+    given = raw.get(part)
+    given = {} if given is None else given
+    if not isinstance(given, dict):
+        return raw
+    lacking = {name: value for name, value in defaults.items() if given.get(name) in (None, "")}
+    return raw | {part: given | lacking} if lacking else raw
+
+
+_DEFAULTS: Final[Mapping[str, Callable[[RawObject], RawObject]]] = {
+    "Pod": defaulted_pod,
+    "Node": _node,
+    Kind.NAMESPACE: _namespace,
+    Kind.REPLICATION_CONTROLLER: _replication_controller,
+    Kind.PERSISTENT_VOLUME: _volume,
+    Kind.PERSISTENT_VOLUME_CLAIM: _claim,
+    Kind.STORAGE_CLASS: _storage_class,
+    Kind.CSI_DRIVER: _csi_driver,
+}

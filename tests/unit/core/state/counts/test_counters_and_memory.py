@@ -1,0 +1,49 @@
+"""Counters that nobody asks any more: their questions count, and they go when memory is short."""
+
+from k8s_scheduler.api.selectors.labels import requirements_of
+from k8s_scheduler.api.selectors.types import LabelSelector, SelectorRequirement
+from k8s_scheduler.core.messages.incoming import LimitCaches
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.counts.counters import Matching
+from tests.builders import make_node, make_pod
+from tests.unit.core.harness import Setup, profile
+
+
+def long_question(number: int, *, expressions: int = 500) -> Matching:
+    asked = [
+        SelectorRequirement(key=f"k{number}-{i}", operator="DoesNotExist")
+        for i in range(expressions)
+    ]
+    requirements = requirements_of(LabelSelector(match_expressions=asked))
+    return Matching(((None, requirements),), with_terminating=True)
+
+
+def placed(state: Cache) -> Cache:
+    state.put_node(make_node("n0").obj())
+    state.put_bound(make_pod("p").on("n0").obj())
+    return state
+
+
+def test_a_long_question_counts_with_its_length():
+    counters = placed(Cache()).pods.counters
+    for number in range(10):
+        assert counters.get(long_question(number)).by_row[0] == 1
+    assert counters.nbytes > 10 * 500 * 100
+
+
+def test_counters_are_dropped_when_less_memory_is_allowed_and_come_back_when_asked():
+    core = Scheduler(Setup(profiles=(profile(),)))
+    state = placed(core._cache)
+    counters = state.pods.counters
+    for number in range(10):
+        assert counters.get(long_question(number)).by_row[0] == 1
+    used = counters.nbytes
+    core.handle(LimitCaches(0.0, used // 2))
+    assert 0 < counters.nbytes <= used // 2
+    core.handle(LimitCaches(0.0, 1))
+    assert (len(counters), counters.nbytes, counters.concerned) == (0, 0, {})
+    assert counters.get(long_question(3)).by_row[0] == 1
+    core.handle(LimitCaches(0.0, 1 << 40))
+    assert counters.get(long_question(4)).by_row[0] == 1
+    assert len(counters) == 2
