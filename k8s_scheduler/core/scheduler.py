@@ -16,7 +16,7 @@ from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.builtins import BUILT_INS
-from k8s_scheduler.core.engine import doubting, quarantining
+from k8s_scheduler.core.engine import doubting, quarantining, shortening
 from k8s_scheduler.core.engine.attempts import Attempts, Witness
 from k8s_scheduler.core.engine.batch import Batch
 from k8s_scheduler.core.engine.checkpoints import Parts, restore, take_checkpoint
@@ -369,11 +369,8 @@ class Scheduler:
         """Return the whole state as data; it shares the objects and copies none."""
         self._parked.rewind()
         self._making_room.begin_anew()
-        return take_checkpoint(
-            self._parts,
-            generation=self._timed.generation,
-            earlier=self._reconfiguring.entries(),
-        )
+        generation, earlier = self._timed.generation, self._reconfiguring.entries()
+        return take_checkpoint(self._parts, generation=generation, earlier=earlier)
 
     def snapshot(self) -> Checkpoint:
         """Return the state as a decision sees it now, to be looked at; nothing changes.
@@ -470,6 +467,7 @@ class Scheduler:
     def _tick(self, message: Tick) -> Iterator[Instruction]:
         yield from self._parked.tick(now=message.now)
         self._making_room.tick(now=message.now)
+        shortening.shorten(self._cache, self._shapes, self._making_room)
         self._meter.measure(self._cache)
         self._shapes.age(now=message.now)
         self._shape_meter.show(self._shapes)
