@@ -13,7 +13,7 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.quantity import QuantityError
-from k8s_scheduler.core.engine import doubting, quarantining
+from k8s_scheduler.core.engine import doubting, quarantining, shortening
 from k8s_scheduler.core.engine.attempts import Attempts, Witness
 from k8s_scheduler.core.engine.batch import Batch
 from k8s_scheduler.core.engine.binding.binding_cycle import Departure
@@ -336,11 +336,8 @@ class Scheduler:
         """Return the whole state as data; it shares the objects and copies none."""
         self._parked.rewind()
         self._making_room.begin_anew()
-        return take_checkpoint(
-            self._parts,
-            generation=self._timed.generation,
-            earlier=self._reconfiguring.entries(),
-        )
+        generation, earlier = self._timed.generation, self._reconfiguring.entries()
+        return take_checkpoint(self._parts, generation=generation, earlier=earlier)
 
     def snapshot(self) -> Checkpoint:
         """Return the state as a decision sees it now, to be looked at; nothing changes.
@@ -437,6 +434,7 @@ class Scheduler:
     def _tick(self, message: Tick) -> Iterator[Instruction]:
         yield from self._parked.tick(now=message.now)
         self._making_room.tick(now=message.now)
+        shortening.shorten(self._cache, self._shapes, self._making_room)
         self._meter.measure(self._cache)
         self._shapes.age(now=message.now)
         self._shape_meter.show(self._shapes)

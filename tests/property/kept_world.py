@@ -128,9 +128,7 @@ class History(ObjectChanges):
         for template in self.templates:
             self.create(template)
         self.look()
-        steps = {**STEPS, **(VOLUME_STEPS if self.volumes else {})}
-        if self.has_promises:
-            steps |= PROMISE_STEPS
+        steps = self.weights()
         for _ in range(self.steps):
             (step,) = self.rng.choices(list(steps), list(steps.values()))
             self.log.append(step.__name__)
@@ -139,6 +137,11 @@ class History(ObjectChanges):
                 self.deliver()
             self.look()
         self._count()
+
+    def weights(self) -> dict[Any, float]:
+        """Return the steps of this history, and how often each is taken."""
+        steps = {**STEPS, **(VOLUME_STEPS if self.volumes else {})}
+        return {**steps, **PROMISE_STEPS} if self.has_promises else steps
 
     def _count(self) -> None:
         """Add up what the core says of itself."""
@@ -422,7 +425,9 @@ def is_promised(pod: Raw) -> bool:
     return bool(pod["status"].get("nominatedNodeName")) and not pod["spec"].get("nodeName")
 
 
-def history_of(seed: int, **options: Any) -> tuple[dict[str, int], History]:
+def history_of(
+    seed: int, made: type[History] = History, **options: Any
+) -> tuple[dict[str, int], History]:
     """Return the history of a seed, and what is to be small in it."""
     tuning = TUNINGS[seed % len(TUNINGS)]
     kind = seed // len(TUNINGS) % 6
@@ -434,7 +439,7 @@ def history_of(seed: int, **options: Any) -> tuple[dict[str, int], History]:
         "max_bytes": tuning.get("bytes"),
         **options,
     }
-    return tuning, History(seed, **chosen)
+    return tuning, made(seed, **chosen)
 
 
 def run(seed: int, **options: Any) -> History:

@@ -11,24 +11,24 @@ from typing import Any
 
 import msgspec
 import pytest
+from k8s_scheduler.core.engine.preemption.evaluator.evaluator import AT_ONCE, Stuck
+from k8s_scheduler.core.engine.preemption.evaluator.outcomes import Outcomes
+from k8s_scheduler.core.engine.preemption.evaluator.searches import Search, kind_of
+from k8s_scheduler.core.engine.preemption.evaluator.work import Work
+from k8s_scheduler.core.framework.views.rows_view.pod_view import PodView
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import nominated_for
-from k8s_scheduler.core.engine.preemption import outcomes
-from k8s_scheduler.core.engine.preemption.evaluator import AT_ONCE, Stuck
-from k8s_scheduler.core.engine.preemption.outcomes import Outcomes
-from k8s_scheduler.core.engine.preemption.searches import Search, kind_of
-from k8s_scheduler.core.engine.preemption.work import Work
+from k8s_scheduler.core.engine.preemption.evaluator import outcomes
 from k8s_scheduler.core.framework.preemption import DryRunError, Victims
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
 from tests.property.kept_checks import Scratch, StaleError, profile_of
 from tests.property.kept_pods import APPS, NAMESPACES, NODES, random_node
-from tests.property.kept_world import STEPS, VOLUME_STEPS, History
+from tests.property.kept_world import History
 
 SEEDS = range(240)
 PLENTY = 10**9
@@ -42,7 +42,7 @@ class Trying(History):
         self.met = met
 
     def run(self) -> None:
-        steps = {**STEPS, **(VOLUME_STEPS if self.volumes else {}), **MORE_STEPS}
+        steps = self.weights()
         for name in self.rng.sample(NODES, k=3):
             self.server.put_node(random_node(self.rng, name))
         if self.volumes:
@@ -56,6 +56,9 @@ class Trying(History):
             step(self)
             self.deliver()
             self.look()
+
+    def weights(self) -> dict[Any, float]:
+        return {**super().weights(), **MORE_STEPS}
 
     def change_budget(self) -> None:
         allowed = self.rng.choice([0, 0, 1])

@@ -52,6 +52,7 @@ from k8s_scheduler.core.state.nodes.node_table import NodeTable
 from k8s_scheduler.core.state.objects import ObjectStore
 from k8s_scheduler.core.state.pods.nominations import Nominations
 from k8s_scheduler.core.state.pods.pod_index import Placed, PodIndex
+from k8s_scheduler.core.state.row_versions import RowVersions
 from k8s_scheduler.core.state.volumes.users import VolumeUsers
 from k8s_scheduler.lib.hollow import compact
 
@@ -108,8 +109,8 @@ class Cache:
         self._pods: dict[PodUid, Placed] = {}
         # The same, in the order they came.
         self._by_row: dict[NodeRow, dict[PodUid, Placed]] = {}
-        # By row: goes up with every change of a pod there, and never down.
-        self._pods_versions: dict[NodeRow, int] = {}
+        # Of the pods on each row.
+        self._pods_versions = RowVersions()
         # By row: the namespaces of its pods, as of a version. Each preemption asks for many rows.
         self._namespaces: dict[NodeRow, tuple[int, dict[str, None]]] = {}
         self._assumed_count = 0
@@ -266,7 +267,7 @@ class Cache:
 
     def pods_version(self, row: NodeRow) -> int:
         """Return a number that is another one when a pod on a row has changed in whatever way."""
-        return self._pods_versions.get(row, 0)
+        return self._pods_versions.at(row)
 
     def rows_with_lesser(self, priority: int) -> npt.NDArray[np.bool_]:
         """Return, for each row there is, whether a pod on it is less important than that."""
@@ -345,6 +346,22 @@ class Cache:
             self._namespaces = {}
             forget_sums()
 
+    def shorten(self) -> bool:
+        """Give back free rows at the end of the table, if they are many; return whether it did.
+
+        Nothing that was kept by row goes on: what is here is dropped, and who follows facts has to
+        start over. Notes of changes stay; they may name rows that are gone, which hold no node.
+        """
+        if not self.nodes.shorten():
+            return False
+        rows = self.nodes.row_count
+        self.pods.forget_rows()
+        self.volumes.cut(rows)
+        self._pods_versions.cut(rows)
+        self._by_row, self._namespaces = compact(self._by_row), {}
+        self.facts.forget()
+        return True
+
     # Moves
 
     def _object_changed(self, kind: Kind, namespace: str, name: str) -> None:
@@ -382,7 +399,7 @@ class Cache:
         else:
             here[uid] = placed
         self._pods[uid] = placed
-        self._pods_versions[row] = self._pods_versions.get(row, 0) + 1
+        self._pods_versions.changed(row)
         self._assumed_count += placed.assumed
         self.facts.note(row, facts)
 
@@ -390,7 +407,7 @@ class Cache:
         row, facts = placed.row, ROOM | PODS
         del self._pods[uid]
         self._pods = compact(self._pods)
-        self._pods_versions[row] = self._pods_versions.get(row, 0) + 1
+        self._pods_versions.changed(row)
         self._assumed_count -= placed.assumed
         self.nodes.amounts.take(row, placed.requests, -1)
         if placed.ports:
@@ -413,7 +430,7 @@ class Cache:
 
     def _refresh(self, placed: Placed, pod: Pod, requests: Requests) -> None:
         row, before = placed.row, placed.pod
-        self._pods_versions[row] = self._pods_versions.get(row, 0) + 1
+        self._pods_versions.changed(row)
         shrank = False
         if placed.requests is not requests and placed.requests != requests:
             self.nodes.amounts.take(row, placed.requests, -1)

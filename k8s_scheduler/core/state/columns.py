@@ -1,7 +1,7 @@
 """Growable numpy columns of one common length.
 
-A column may be replaced when the table grows, so nobody keeps one across a change of the table:
-fetch it by name when you need it.
+A column may be replaced when the table grows or shrinks, so nobody keeps one across a change of the
+table: fetch it by name when you need it.
 """
 
 from typing import Any
@@ -17,6 +17,13 @@ _FIRST_CAPACITY = 64
 # Room for so many rows is kept in any case, and otherwise for so many times those that there are.
 _SPARED = 1024
 _ROOMY = 4
+
+
+def doubled(capacity: int, rows: int) -> int:
+    """Return a capacity, doubled until there is room for so many rows."""
+    while capacity < rows:
+        capacity *= 2
+    return capacity
 
 
 class Columns:
@@ -53,9 +60,7 @@ class Columns:
         """Make room for at least `rows` rows."""
         if rows <= self.capacity:
             return
-        capacity = self.capacity
-        while capacity < rows:
-            capacity *= 2
+        capacity = doubled(self.capacity, rows)
         for name, column in self._columns.items():
             grown = np.full(capacity, self._fills[name], dtype=column.dtype)
             grown[: self.capacity] = column
@@ -69,6 +74,15 @@ class Columns:
         capacity = self.capacity
         while capacity > _FIRST_CAPACITY and capacity >= rows * _ROOMY:
             capacity //= 2
+        self._shrink(capacity)
+
+    def cut(self, rows: int) -> None:
+        """Give back all room behind so many rows, as if there had never been more."""
+        capacity = doubled(_FIRST_CAPACITY, rows)
+        if capacity < self.capacity:
+            self._shrink(capacity)
+
+    def _shrink(self, capacity: int) -> None:
         for name, column in self._columns.items():
             self._columns[name] = column[:capacity].copy()
         self.capacity = capacity

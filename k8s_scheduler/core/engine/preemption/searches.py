@@ -149,6 +149,11 @@ class Searches:
             self.memory.forget_pods()
             self._last_used = 0.0
 
+    def forget_rows(self) -> None:
+        """Forget what is known by row; searches under way try nodes again."""
+        self.memory.clear()
+        self.arranged.clear()
+
     def clear(self) -> None:
         """Forget everything: what goes on begins anew."""
         self.memory.clear()

@@ -95,7 +95,7 @@ class ViewBase:
         # What does not change any more; None if anything may.
         self._settled: Settled | None = None
         self._row_keys: dict[NodeRow, None] | None = None
-        # All nodes in view, and no row without one: columns are shown as they are, uncopied.
+        # All nodes in view, on the first rows and without a gap: columns are shown uncopied.
         self._is_whole = rows is state.nodes.all_rows
 
     def __len__(self) -> int:

@@ -153,7 +153,7 @@ class RowsView(VolumesView):
         if found is None:
             return None
         if self._is_whole:
-            return found.shown, found.least_free
+            return found.shown[:, : len(self._rows)], found.least_free
         return found.shown.take(self._rows, axis=1, mode="clip"), found.least_free
 
     def _took_block(self, families: Families, resources: tuple[str, ...]) -> None:
@@ -315,7 +315,7 @@ class RowsView(VolumesView):
         if self._delta is not None:
             return self._delta.port_users(protocol, port)
         users = self._state.nodes.ports.users(protocol, port)
-        if self._is_whole or not users:
+        if not users or (self._is_whole and len(self._rows) == self._state.nodes.row_count):
             return users
         # Thousands of ports may be asked about, each with few users.
         shown = self._row_set()

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.state.amounts.kept import EXACT_BELOW, Block, Kept, Work
 from k8s_scheduler.core.state.amounts.names import NATIVE, PLANES, wrapped
+from k8s_scheduler.core.state.columns import doubled
 from k8s_scheduler.core.state.news.changes import NodeRow
 
 _EXACT_ABOVE: Final = -EXACT_BELOW
@@ -79,10 +80,13 @@ class AmountBlock:
 
     def reserve(self, rows: int) -> None:
         """Make room for at least so many rows."""
-        capacity = self._capacity
-        if rows > capacity:
-            while capacity < rows:
-                capacity *= 2
+        if rows > self._capacity:
+            self._resize(self._slot_count, doubled(self._capacity, rows))
+
+    def cut(self, rows: int) -> None:
+        """Give back all room behind so many rows, as if there had never been more."""
+        capacity = doubled(_FIRST_ROWS, rows)
+        if capacity < self._capacity:
             self._resize(self._slot_count, capacity)
 
     def _resize(self, slots: int, capacity: int) -> None:

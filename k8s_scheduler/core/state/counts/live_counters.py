@@ -215,6 +215,12 @@ class Counters:
         self._make_room(self.LIMIT)
         self._index.sweep()
 
+    def drop_all(self) -> None:
+        """Let all be counted anew when they are asked next: rows of which they knew are gone."""
+        for counter in list(self._live.values()):
+            self.retire(counter)
+        self._index.sweep()
+
     def tidy(self) -> None:
         """Drop those that read of pods by themselves and were not asked for a while: at each tick.
 

@@ -86,6 +86,11 @@ class FactLog:
             del self._facts[: self.LIMIT]
             self._first += self.LIMIT
 
+    def forget(self) -> None:
+        """Let every reader start over, also one that has seen everything."""
+        self._first = self.position + 1
+        self._rows, self._facts = [], []
+
     def since(self, cursor: int) -> tuple[list[int], list[int]] | None:
         """Return the rows and facts noted after a cursor; None if they are forgotten."""
         start = cursor - self._first

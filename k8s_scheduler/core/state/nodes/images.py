@@ -74,6 +74,10 @@ class ImageIndex:
             self._columns[name] = column
         return column
 
+    def forget_columns(self) -> None:
+        """Let go of columns that may be longer than the table is now."""
+        self._columns.clear()
+
 
 def _sizes(images: list[ContainerImage] | None) -> dict[str, int]:
     """Return name -> size in bytes."""

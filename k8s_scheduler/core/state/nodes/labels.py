@@ -228,6 +228,10 @@ class LabelColumns:
 
     # Giving back
 
+    def forget_cells(self) -> None:
+        """Look at columns anew: they have become shorter, and may be as long as before some day."""
+        self._cells = {}
+
     def tidy(self) -> None:
         """Give back columns, if there are too many since the last time; see `epoch`."""
         if self._has_new_columns:

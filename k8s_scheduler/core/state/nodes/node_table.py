@@ -3,7 +3,7 @@
 A row may outlive its node: pods that still sit on a deleted node, or were seen before their
 node, keep the row ("ghost"); it takes part in no decision until the node (re)appears. A row
 without node and pods is freed and used again for the next newcomer, lowest row first, so that
-equal histories give equal tables.
+equal histories give equal tables. Many free rows at the end are given back (`shorten`).
 
 Column names: `allocatable/<resource>`, `requested/<resource>`, `non_zero/cpu`, `non_zero/memory`,
 `pod_count`, `unschedulable`, `taint_set`, `feature_set`, `label/<key>`. Cpu is in thousandths, the
@@ -14,6 +14,7 @@ ports are indexes beside the columns.
 
 import heapq
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,9 @@ FeatureSet = tuple[str, ...]
 class NodeTable:
     """The nodes of the cluster."""
 
+    # So many free rows at the end are not worth cutting off.
+    SPARED: Final = 1024
+
     def __init__(self, log: ChangeLog) -> None:
         self._log = log
         self._columns = Columns()
@@ -48,7 +52,8 @@ class NodeTable:
         self._nodes: dict[NodeRow, Node] = {}
         self._free: list[NodeRow] = []
         self._present: Rows | None = None
-        # What `present_rows` returned last, if that is every row there is; otherwise None.
+        # What `present_rows` returned last, if these are the first rows without a gap; otherwise
+        # None. Behind them there may be ghosts and free rows.
         self.all_rows: Rows | None = None
         self.amounts = Amounts()
         self.taint_sets: Interner[TaintSet] = Interner(first=TaintSet())
@@ -88,7 +93,7 @@ class NodeTable:
         """Return the rows that hold a node, ascending. Do not write to it."""
         if self._present is None:
             self._present = np.fromiter(sorted(self._nodes), dtype=np.int64, count=len(self))
-            is_dense = len(self._nodes) == len(self._names)
+            is_dense = not len(self) or int(self._present[-1]) == len(self) - 1
             self.all_rows = self._present if is_dense else None
         return self._present
 
@@ -150,7 +155,6 @@ class NodeTable:
             self._names.append(name)
             self._columns.reserve(len(self._names))
             self.amounts.reserve(len(self._names))
-            self.all_rows = None
         self._rows[name] = row
         return row
 
@@ -163,6 +167,32 @@ class NodeTable:
         self._rows = compact(self._rows)
         self._names[row] = None
         heapq.heappush(self._free, row)
+
+    def shorten(self) -> bool:
+        """Cut off the free rows at the end, if they are at least as many as those before them.
+
+        Return whether it did. Everything that is kept by row is void then, so it has to be rare:
+        as many rows have been claimed and freed since the last time as are left, and `SPARED` at
+        least. It depends on which rows are used and on nothing else, so that equal histories, and
+        a table that is laid out from a checkpoint, go on alike. What is free before the last used
+        row stays, for the next newcomers.
+        """
+        rows, free = len(self._names), len(self._free)
+        if free < self.SPARED or 2 * free < rows:
+            return False
+        end = max(self._rows.values(), default=-1) + 1
+        if rows - end < max(self.SPARED, end):
+            return False
+        del self._names[end:]
+        # Sorted, it is a heap as well.
+        self._free = sorted(row for row in self._free if row < end)
+        self._columns.cut(end)
+        self.amounts.cut(end)
+        self.labels.forget_cells()
+        self.images.forget_columns()
+        # What is kept of all nodes may be as long as the table was.
+        self._present = self.all_rows = None
+        return True
 
     # Checkpoints
 
@@ -183,7 +213,7 @@ class NodeTable:
 
     @property
     def row_count(self) -> int:
-        """Return how many rows were ever laid out, free ones included."""
+        """Return how many rows are laid out, free ones included."""
         return len(self._names)
 
     # Facts

@@ -28,6 +28,11 @@ class LowestPriorities:
         # Rows whose pods have changed since they were last looked at; stands for an ordered set.
         self.stale: dict[int, None] = {}
 
+    def forget(self) -> None:
+        """Know nothing of any row, as at the start."""
+        self._lowest = np.zeros(0, dtype=np.int64)
+        self.stale.clear()
+
     def below(
         self,
         priority: int,

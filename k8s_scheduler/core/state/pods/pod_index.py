@@ -172,6 +172,11 @@ class PodIndex:
             amounts=self.counters.amounts,
         )
 
+    def forget_rows(self) -> None:
+        """Let go of what is known by row: it may be of rows that are gone. No pod is on those."""
+        self.lowest.forget()
+        self.counters.drop_all()
+
     def has_lesser(self, priority: int) -> bool:
         """Return whether any pod is less important than that."""
         return any(each < priority for each in self._priorities)

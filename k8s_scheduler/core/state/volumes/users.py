@@ -99,6 +99,11 @@ class VolumeUsers:
         self._counts.reserve(row_count)
         return self._counts["volumes"]
 
+    def cut(self, rows: int) -> None:
+        """Take note that there are only so many rows; no pods are on those behind them."""
+        self._counts.cut(rows)
+        self._rows = compact(self._rows)
+
     def rows_using(self, namespace: str, claim: str) -> Mapping[NodeRow, int]:
         """Return row -> number of pods for the users of a claim."""
         return self._claims.get((namespace, claim), _NOWHERE)
