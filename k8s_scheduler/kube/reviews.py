@@ -15,11 +15,12 @@ from k8s_scheduler.kube.errors import (
     UNREADABLE,
     KubeError,
     OutcomeUnknown,
-    ServerError,
-    TooManyRequests,
+    TransportError,
 )
-from k8s_scheduler.kube.errors import TransportError as NoAnswer
+from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.http.protocol import Response, Transport
+from k8s_scheduler.kube.http.response_meaning import is_unavailable
+from k8s_scheduler.kube.http.retries import RetryPolicy
 
 TOKEN_REVIEWS: Final = "tokenreviews.authentication.k8s.io"  # noqa: S105  a resource
 ACCESS_REVIEWS: Final = "subjectaccessreviews.authorization.k8s.io"
@@ -29,7 +30,6 @@ AUTHENTICATED: Final = "system:authenticated"
 
 # kube-scheduler's deadline for both.
 REVIEW_SECONDS: Final = 10.0
-_TRIES: Final = 3
 _PAUSE_SECONDS: Final = 0.25
 _WHO_PATH: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 _MAY_PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -84,12 +84,23 @@ class _AccessReview(msgspec.Struct):
 Review = TypeVar("Review", _TokenReview, _AccessReview)
 
 
+# A missing credential does not come back within a second, so it is not asked for again.
+_POLICY: Final = RetryPolicy(
+    tries=3,
+    is_retried=is_unavailable,
+    retried_errors=TransportError,
+    first_wait_seconds=_PAUSE_SECONDS,
+    longest_wait_seconds=_PAUSE_SECONDS,
+    longest_retry_after_seconds=0.0,
+)
+
+
 class Reviewer:
     """Asks; the two kinds of questions may go to different servers. Raises KubeError."""
 
     def __init__(self, authentication: Transport, authorization: Transport) -> None:
-        self._authentication = authentication
-        self._authorization = authorization
+        self._authentication = Caller(transport=authentication, timeout_seconds=REVIEW_SECONDS)
+        self._authorization = Caller(transport=authorization, timeout_seconds=REVIEW_SECONDS)
 
     async def authenticate(self, token: str) -> User | None:
         """Return whose token it is; None if the server does not know it."""
@@ -127,13 +138,11 @@ class Reviewer:
         return Permission(review.status.allowed, review.status.reason)
 
 
-async def _ask(
-    transport: Transport, path: str, body: Mapping[str, object], kind: type[Review]
-) -> Review:
+async def _ask(caller: Caller, path: str, body: Mapping[str, object], kind: type[Review]) -> Review:
     encoded = msgspec.json.encode(body)
     try:
         async with asyncio.timeout(REVIEW_SECONDS):
-            response = await _post(transport, path, encoded)
+            response = await _post(caller, path, encoded)
     except TimeoutError:
         raise OutcomeUnknown(f"no answer within {REVIEW_SECONDS:.0f} s") from None
     if not response.ok:
@@ -144,20 +153,11 @@ async def _ask(
         raise KubeError(f"the answer is no review: {error}") from error
 
 
-async def _post(transport: Transport, path: str, body: bytes) -> Response:
-    """Send it, again if there is no answer or the server has a bad moment."""
-    for left in reversed(range(_TRIES)):
-        try:
-            response = await transport.request(
-                "POST", path, body=body, timeout_seconds=REVIEW_SECONDS
-            )
-        except NoAnswer:
-            if not left:
-                raise
-        else:
-            if response.ok or not left:
-                return response
-            if not isinstance(response.error(), ServerError | TooManyRequests):
-                return response
-        await asyncio.sleep(_PAUSE_SECONDS)
-    raise AssertionError("unreachable")
+async def _post(caller: Caller, path: str, body: bytes) -> Response:
+    """Return the definite answer; raises the last problem when no try got one."""
+    tries = caller.tries(_POLICY)
+    async for _ in tries:
+        response = await tries.send("POST", path, body=body)
+        if response is not None:
+            return response
+    raise tries.problem or KubeError("the review was not sent")

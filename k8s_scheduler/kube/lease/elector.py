@@ -54,9 +54,9 @@ it has missed.
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
@@ -74,7 +74,7 @@ from k8s_scheduler.kube.lease.lease import (
 from k8s_scheduler.kube.lease.metadata import NO_NOTES, LeaseNotes
 from k8s_scheduler.kube.lease.sight import Sight
 from k8s_scheduler.kube.lease.watch import LeaseWatch
-from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.kube.waiting import Timing
 from k8s_scheduler.kube.watch.set_back import SetBack, Source
 from k8s_scheduler.obs.metrics import KubeMetrics
 
@@ -106,6 +106,20 @@ class _Try(Enum):
     FAILED = auto()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectorHooks:
+    """What the rest of the process adds to an election.
+
+    `set_back` is told when versions of the lease show that storage was set back. `notes` are put on
+    the lease by each write that makes or keeps us its holder. `may_lead` is asked before a free
+    lease is taken; a process that leads already goes on.
+    """
+
+    set_back: Callable[[SetBack], None] = lambda _: None
+    notes: Callable[[], LeaseNotes] = lambda: NO_NOTES
+    may_lead: Callable[[], bool] = lambda: True
+
+
 class Elector:
     """One candidate. `acquire`, then `hold`; `may_write` is safe to ask at any time."""
 
@@ -115,29 +129,22 @@ class Elector:
         config: LeaseConfig,
         *,
         metrics: KubeMetrics,
-        clock: Callable[[], float] = boot_time,
-        wall_clock_ns: Callable[[], int] = time.time_ns,
-        sleep: Sleep = asyncio.sleep,
-        uniform: Callable[[], float] = random.random,
-        set_back: Callable[[SetBack], None] = lambda _: None,
-        notes: Callable[[], LeaseNotes] = lambda: NO_NOTES,
-        may_lead: Callable[[], bool] = lambda: True,
+        timing: Timing,
+        hooks: ElectorHooks | None = None,
     ) -> None:
-        """`set_back` is told when versions of the lease show that storage was set back.
-
-        `notes` are put on the lease by each write that makes or keeps us its holder. `may_lead` is
-        asked before a free lease is taken; who leads already goes on.
-        """
+        """Be a candidate for a lease; the clock of `timing` must go on while the machine sleeps."""
+        hooks = hooks or ElectorHooks()
+        clock = timing.clock
         self._config = config
         self._wrote: Callable[[Lease], None] = lambda _: None
-        self._set_back = set_back
-        self._notes = notes
-        self._may_lead = may_lead
+        self._set_back = hooks.set_back
+        self._notes = hooks.notes
+        self._may_lead = hooks.may_lead
         self._store = LeaseStore(transport, namespace=config.namespace, name=config.name)
         self._clock = clock
-        self._wall_clock_ns = wall_clock_ns
-        self._sleep = sleep
-        self._uniform = uniform
+        self._wall_clock_ns = timing.wall_clock_ns
+        self._sleep = timing.sleep
+        self._uniform = timing.uniform
         self._log = BoundedLog(log, clock)
         self._status = metrics.leader_status.labels(name=config.name)
         self._status.set(0)
@@ -166,8 +173,7 @@ class Elector:
             sight=self._sight,
             vanished=self._vanished,
             complain=self._complain,
-            sleep=sleep,
-            uniform=uniform,
+            timing=timing,
         )
 
     @property

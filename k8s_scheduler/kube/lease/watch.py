@@ -27,7 +27,7 @@ from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.lease.lease import JITTER_FACTOR, LeaseConfig, LeaseSpec, Record
 from k8s_scheduler.kube.lease.sight import Sight
 from k8s_scheduler.kube.resources import Resource, is_newer
-from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.kube.waiting import Timing
 from k8s_scheduler.kube.watch.decoding import DELETED, ObjectDecoder, WatchEvent
 from k8s_scheduler.kube.watch.queries import watch_query
 from k8s_scheduler.kube.watch.stall_guard import Patience
@@ -59,16 +59,15 @@ class LeaseWatch:
         sight: Sight,
         vanished: Callable[[], None],
         complain: Callable[[str, KubeError], None],
-        sleep: Sleep,
-        uniform: Callable[[], float],
+        timing: Timing,
     ) -> None:
         self._transport = transport
         self._config = config
         self._sight = sight
         self._vanished = vanished
         self._complain = complain
-        self._sleep = sleep
-        self._uniform = uniform
+        self._sleep = timing.sleep
+        self._uniform = timing.uniform
         self._resource = Resource(
             group="coordination.k8s.io",
             version="v1",

@@ -77,7 +77,7 @@ from k8s_scheduler.kube.write.binding import (
 from k8s_scheduler.lib.backoff import Backoff
 
 
-class Call(Enum):
+class BindStep(Enum):
     """What has to be asked of the server next."""
 
     POST = auto()
@@ -117,7 +117,7 @@ class BindMachine(msgspec.Struct, eq=False):
     outcome: BindOutcome | None = None
     # Whether nobody answered the last call: it waits for the server, not for a time.
     is_unheard: bool = False
-    _call: Call = Call.POST
+    _call: BindStep = BindStep.POST
     _doubtful_since: float | None = None
     _not_sent_since: float | None = None
     _refusal: PostAnswer | None = None
@@ -146,7 +146,7 @@ class BindMachine(msgspec.Struct, eq=False):
         """Whether it is not sent any more, and only waits to be settled."""
         return self._doubtful_posts >= self.policy.post_limit
 
-    def next_call(self, now: float, *, may_write: bool, stopping: bool = False) -> Call | None:
+    def next_call(self, now: float, *, may_write: bool, stopping: bool = False) -> BindStep | None:
         """Return what to ask the server now; None when the bind has ended.
 
         A process that is `stopping` does not send again what admission has given up: one read
@@ -156,12 +156,12 @@ class BindMachine(msgspec.Struct, eq=False):
         self._barred = not may_write or (stopping and self.in_doubt and not self._may_land)
         if self.outcome is not None:
             return None
-        if self._barred and self._call is Call.POST:
+        if self._barred and self._call is BindStep.POST:
             if not self.in_doubt:
                 self.fail(BindFailure.NOT_LEADING, "not leading")
                 return None
-            self._call = Call.READ
-        if self._call is Call.READ:
+            self._call = BindStep.READ
+        if self._call is BindStep.READ:
             self._read_started_at = now
         return self._call
 
@@ -178,7 +178,7 @@ class BindMachine(msgspec.Struct, eq=False):
                 self._doubt = answer.message
                 self._may_land |= answer.may_land
                 self._refusal = None
-                self._call = Call.READ
+                self._call = BindStep.READ
             case Posted.THROTTLED:
                 return self._throttled_seconds(answer)
             case Posted.NOT_SENT:
@@ -186,7 +186,7 @@ class BindMachine(msgspec.Struct, eq=False):
             case Posted.CONFLICT | Posted.GONE:
                 # The pod says why; and a 404 may be somebody else's, who knows nothing of pods.
                 self._refusal = answer
-                self._call = Call.READ
+                self._call = BindStep.READ
             case Posted.REFUSED:
                 self._refuse(answer)
         return 0.0
@@ -251,7 +251,7 @@ class BindMachine(msgspec.Struct, eq=False):
     def _refuse(self, answer: PostAnswer) -> None:
         if self.in_doubt:
             self._refusal = answer
-            self._call = Call.READ
+            self._call = BindStep.READ
         else:
             self.fail(BindFailure.REFUSED, answer.message)
 
@@ -262,7 +262,7 @@ class BindMachine(msgspec.Struct, eq=False):
             return 0.0
         if self.is_given_up:
             return self._settling_seconds()
-        self._call = Call.POST
+        self._call = BindStep.POST
         return self._backoff_seconds()
 
     def _reason(self, seen: Seen) -> BindFailure:

@@ -17,9 +17,8 @@ Whoever stands behind in the line waits meanwhile: a server in trouble is in tro
 
 import asyncio
 import logging
-import random
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -27,12 +26,12 @@ import msgspec
 from k8s_scheduler.api.meta import Wire, key_of
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.kube.bounded_log import BoundedLog
-from k8s_scheduler.kube.errors import UNREADABLE, KubeError
-from k8s_scheduler.kube.http.protocol import Response, Transport
-from k8s_scheduler.kube.http.response_meaning import is_passing
+from k8s_scheduler.kube.errors import UNREADABLE
+from k8s_scheduler.kube.http.caller import Caller, always
+from k8s_scheduler.kube.http.protocol import Response
+from k8s_scheduler.kube.http.retries import RetryPolicy
+from k8s_scheduler.kube.http.throttle import unlimited
 from k8s_scheduler.kube.resources import PODS
-from k8s_scheduler.kube.waiting import Sleep, bounded_wait
-from k8s_scheduler.lib.backoff import Backoff
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 logger = logging.getLogger(__name__)
@@ -41,7 +40,7 @@ logger = logging.getLogger(__name__)
 _LINE: Final = 1000
 _TIMEOUT_SECONDS: Final = 10.0
 TRIES: Final = 5
-_LONGEST_WAIT_SECONDS: Final = 30.0
+_POLICY: Final = RetryPolicy(tries=TRIES)
 _FORBIDDEN: Final = 403
 # The kubelet's words; label values come from a fixed set.
 _REASONS: Final = frozenset(
@@ -88,24 +87,19 @@ class Rejections:
 
     def __init__(
         self,
-        transport: Transport,
+        caller: Caller,
         *,
         metrics: KubeMetrics,
         is_ours: Callable[[str], bool],
-        may_look: Callable[[], bool],
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Sleep = asyncio.sleep,
-        uniform: Callable[[], float] = random.random,
     ) -> None:
-        """Tell pods of these schedulers from those of others; ask only while `may_look`."""
-        self._transport = transport
+        """Read pods while `caller.may_write`; `is_ours` knows the names of our schedulers."""
+        # Reads are few: they do not wait for the rate limit of writes.
+        self._caller = replace(caller, admit=unlimited, timeout_seconds=_TIMEOUT_SECONDS)
         self._metrics = metrics
         self._is_ours = is_ours
-        self._may_look = may_look
-        self._sleep = sleep
-        self._uniform = uniform
+        self._may_look = caller.may_write
         self._line: asyncio.Queue[Pod] = asyncio.Queue(_LINE)
-        self._complaints = BoundedLog(logger, clock)
+        self._complaints = BoundedLog(logger, caller.timing.clock)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Take a change from the pod informer; never waits."""
@@ -141,31 +135,18 @@ class Rejections:
             return None
 
     async def _ask(self, path: str) -> Response | None:
-        """Return what the server says; None if it says nothing, although asked a few times.
+        """Return the answer; None if there is none after a few tries.
 
-        Nobody asks later: one bad moment of the server would hide a race for good.
+        The pod is not asked for again later: without the tries, one bad moment of the server would
+        hide a race for good.
         """
-        backoff = Backoff(0.2, 5.0, uniform=self._uniform)
-        problem: KubeError | None = None
-        for left in reversed(range(TRIES)):
-            wait_seconds = backoff.next_seconds()
-            try:
-                answer = await self._transport.request(
-                    "GET", path, timeout_seconds=_TIMEOUT_SECONDS
-                )
-            except KubeError as error:
-                problem = error
-            else:
-                if not is_passing(answer):
-                    return answer
-                problem = refusal = answer.error()
-                asked_seconds = bounded_wait(refusal.retry_after_seconds, _LONGEST_WAIT_SECONDS)
-                wait_seconds = max(wait_seconds, asked_seconds)
-            if not self._may_look():
-                return None
-            if left:
-                await self._sleep(wait_seconds)
-        self._complaints.warning("lost", "can't see why a pod ended: %s", problem)
+        tries = self._caller.tries(_POLICY, may_begin=always, may_repeat=self._may_look)
+        async for _ in tries:
+            answer = await tries.send("GET", path)
+            if answer is not None:
+                return answer
+        if not tries.was_stopped:
+            self._complaints.warning("lost", "can't see why a pod ended: %s", tries.problem)
         return None
 
     def _tell(self, pod: Pod, status: _Status) -> None:

@@ -17,7 +17,7 @@ from k8s_scheduler.kube.timestamps import second_time
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WriteCall:
     """One call. `gone_is_fine`: that the object is not there any more ends the request well."""
 
     method: str
@@ -39,7 +39,7 @@ class WriteRequest:
     attempt: int
     request: int
     namespace: str
-    calls: tuple[Call, ...]
+    calls: tuple[WriteCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def eviction_calls(
     scheduler_name: str,
     observed_generation: int,
     wall_ns: int,
-) -> tuple[Call, ...]:
+) -> tuple[WriteCall, ...]:
     """Return the calls that make a victim leave: the reason into its status, then its deletion."""
     condition: dict[str, object] = {
         "type": "DisruptionTarget",
@@ -77,7 +77,7 @@ def eviction_calls(
     status = {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
     return (
-        Call(
+        WriteCall(
             "PATCH",
             f"{path}/status",
             msgspec.json.encode(status),
@@ -85,17 +85,17 @@ def eviction_calls(
             "pods/status",
             gone_is_fine=True,
         ),
-        Call(
+        WriteCall(
             "DELETE", path, msgspec.json.encode(options), JSON, "pods", gone_is_fine=True, uid=uid
         ),
     )
 
 
-def nomination_calls(*, namespace: str, name: str, uid: PodUid) -> tuple[Call, ...]:
+def nomination_calls(*, namespace: str, name: str, uid: PodUid) -> tuple[WriteCall, ...]:
     """Return the call that clears a pod's nominated node."""
     body = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": None}}
     return (
-        Call(
+        WriteCall(
             "PATCH",
             f"/api/v1/namespaces/{namespace}/pods/{name}/status",
             msgspec.json.encode(body),
@@ -108,10 +108,10 @@ def nomination_calls(*, namespace: str, name: str, uid: PodUid) -> tuple[Call, .
 
 def object_calls(
     resource: Resource[Any], *, namespace: str, name: str, patch: Mapping[str, Any]
-) -> tuple[Call, ...]:
+) -> tuple[WriteCall, ...]:
     """Return the call that merges a patch into an object."""
     return (
-        Call(
+        WriteCall(
             "PATCH",
             resource.object_path(name, namespace=namespace),
             msgspec.json.encode(patch),
