@@ -1,7 +1,7 @@
-"""Asks the API server who somebody is (TokenReview), and what they may do (SubjectAccessReview).
+"""Asks the API server for the user of a token (TokenReview) and its rights (SubjectAccessReview).
 
-Reviews change nothing, so one without an answer is simply asked for again, a few times and within
-one deadline. What is left then is an exception: "nobody said no" is never an answer.
+Reviews change nothing, so one without an answer is repeated, a few times and within one deadline.
+After that the review fails with an exception: a missing answer never grants a right.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _MAY_PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody, as the API server knows them."""
+    """A user, as the API server knows them."""
 
     name: str
     uid: str = ""
@@ -45,12 +45,12 @@ class User:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-NOBODY: Final = User(ANONYMOUS, groups=(UNAUTHENTICATED,))
+ANONYMOUS_USER: Final = User(ANONYMOUS, groups=(UNAUTHENTICATED,))
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What the API server says about somebody's right; `reason` may be empty."""
+    """The API server's answer about one right of a user; `reason` may be empty."""
 
     allowed: bool
     reason: str = ""
@@ -96,14 +96,14 @@ _POLICY: Final = RetryPolicy(
 
 
 class Reviewer:
-    """Asks; the two kinds of questions may go to different servers. Raises KubeError."""
+    """Sends reviews; the two kinds may go to different servers. Raises KubeError."""
 
     def __init__(self, authentication: Transport, authorization: Transport) -> None:
         self._authentication = Caller(transport=authentication, timeout_seconds=REVIEW_SECONDS)
         self._authorization = Caller(transport=authorization, timeout_seconds=REVIEW_SECONDS)
 
     async def authenticate(self, token: str) -> User | None:
-        """Return whose token it is; None if the server does not know it."""
+        """Return the user of a token; None if the server does not know it."""
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenReview",
@@ -122,7 +122,7 @@ class Reviewer:
         )
 
     async def authorize(self, user: User, *, verb: str, path: str) -> Permission:
-        """Return whether somebody may do something with a path that is no resource."""
+        """Return whether a user may use a verb on a path that is no resource."""
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",

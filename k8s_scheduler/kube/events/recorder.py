@@ -1,6 +1,6 @@
 """The events recorder: tells the API server what happened to pods, when there is time for it.
 
-    record ──► series (event_series) ──► ready, bounded ──► workers ──► POST, PATCH
+    record ──► series (`series`) ─────► ready, bounded ──► workers ──► POST, PATCH
                   ▲    ▲      │ not due yet                    │
                   │    │      ▼                                │
                   │    └─ agenda ── tick: due ──► ready        │
@@ -10,10 +10,10 @@ Events are the least of all writes. `record` never waits, never raises and costs
 lookup; what cannot be written is dropped and counted by reason. The workers are few, so that
 events never take the connections that binds need.
 
-Who does not lead has nothing to say of pods: a failure to write that it may not write would be
-told as the pod's, and what it decides on is out of date. What was recorded before is written after
-the lease was given back, and dropped after it was lost (`may_tell`). What a process says of itself,
-as of a configuration that it refuses, is true of every replica, whoever leads.
+A process that does not lead records no events about pods: its state is out of date, and it would
+report its own missing right to write as a failure of the pod. Events that were recorded before are
+written after the lease was given back, and dropped after it was lost (`may_tell`). Events of a
+process about itself, as about a configuration that it refuses, need no lease.
 
 A series that is owed a write is in exactly one place (ready, agenda, or with a worker: `claimed`),
 also after the cache has forgotten it. So its writes never overtake each other, and repeats that
@@ -121,8 +121,8 @@ class EventRecorder:
     def record(self, note: EventNote, *, is_own: bool = False) -> None:
         """Take an event; it is written later, gathered with its like, or dropped.
 
-        What a process says of itself, as after an operator's mistake, is rare by nature and never
-        too many; and since it tells of no decision it does not need the lease.
+        Events of a process about itself (`is_own`), as after an operator's mistake, are rare, so
+        they are not limited; and since they tell of no decision they need no lease.
         """
         if not self._accepting:
             self._dropped[Drop.STOPPED].inc()
@@ -172,7 +172,7 @@ class EventRecorder:
         return left
 
     def _plan(self, series: Series) -> None:
-        """See to it that an owed series is written when it is due."""
+        """Have an owed series written when it is due."""
         if series.claimed or series.written >= series.count:
             return
         series.claimed = True

@@ -4,8 +4,6 @@ A 403 shortly after the connection was lost is no verdict (`outage`): nothing wa
 bind is sent again. A request that admission gave up in one namespace is no trouble of the server.
 """
 
-from typing import Protocol
-
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import CredentialsError, NotSent, OutcomeUnknown
 from k8s_scheduler.kube.http.caller import Caller
@@ -23,14 +21,7 @@ from k8s_scheduler.kube.write.binding import (
     pod_path,
 )
 from k8s_scheduler.kube.write.outage import Outage
-
-
-class Count(Protocol):
-    """A counter."""
-
-    def inc(self) -> None:
-        """Count one more."""
-        ...
+from k8s_scheduler.obs.counters import Count
 
 
 class BindCalls:
@@ -45,7 +36,6 @@ class BindCalls:
         self._log = log
 
     async def post(self, request: BindRequest) -> PostAnswer:
-        """Send the Binding."""
         try:
             response = await self._caller.send(
                 "POST", f"{pod_path(request)}/binding", body=encode_binding(request)
@@ -90,7 +80,7 @@ class BindCalls:
             self._log.warning("refused", text, *pod, request.node, answer.message)
 
     async def read(self, request: BindRequest) -> ReadAnswer:
-        """Read the pod, from etcd: no version is named, so the API server's cache will not do."""
+        """Read the pod from etcd: without a resourceVersion the API server skips its cache."""
         try:
             response = await self._caller.send("GET", pod_path(request))
         except (NotSent, CredentialsError, OutcomeUnknown) as error:

@@ -53,7 +53,7 @@ from k8s_scheduler.obs.metrics import KubeMetrics
 
 log = logging.getLogger(__name__)
 
-# Ends that an operator may want to know of; that a pod is gone or we no longer lead is no trouble.
+# Failures that are logged; that a pod is gone, or that we no longer lead, is expected.
 _TROUBLES = frozenset(
     {
         BindFailure.NOT_SENT,
@@ -191,7 +191,7 @@ class Dispatcher:
     def stop_accepting(self) -> None:
         """Take no more writes; the ones already taken go on.
 
-        Those in doubt are looked at now: what admission has given up ends with that.
+        Binds in doubt are read now: one that admission has given up ends with that.
         """
         self._accepting = False
         self._doubtful.wake_all()
@@ -205,8 +205,9 @@ class Dispatcher:
     async def drain(self, timeout_seconds: float) -> int:
         """Wait until everything is written; return the number of writes whose end is not known.
 
-        A lease that must be left to run out costs more than conditions that are not written: who
-        takes no more writes drops those that wait, in time for the last call under way to end.
+        A lease that must be left to run out costs more than conditions that are not written. So a
+        dispatcher that takes no more writes drops the conditions that wait, early enough for the
+        last call under way to end.
         """
         last_seconds = min(timeout_seconds, self._caller.timeout_seconds)
         first_seconds = timeout_seconds - last_seconds
@@ -225,12 +226,12 @@ class Dispatcher:
         self._binders.notify()
 
     def _next(self) -> BindMachine | None:
-        # Of suspects only so many at a time; were they last, a busy scheduler would settle none.
+        # Suspects go first, few at a time: if they came last, a busy scheduler would settle none.
         bind = self._shares.next()
         while bind is None and self._ready:
             bind = self._ready.popleft()
             if self._shares.is_suspect(bind.request.namespace):
-                # Since it got ready.
+                # It became suspect after it was ready.
                 self._shares.line_up(bind)
                 bind = self._shares.next()
         return bind
@@ -244,7 +245,7 @@ class Dispatcher:
             return
         self._finish(bind)
         if not asked:
-            # Such ends (not leading) come in hundreds: let others run between.
+            # Such ends (not leading) come in hundreds: let other tasks run in between.
             await asyncio.sleep(0)
 
     async def _ask(self, bind: BindMachine) -> tuple[float, bool]:

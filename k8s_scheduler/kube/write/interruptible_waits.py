@@ -44,7 +44,6 @@ class InterruptibleWaits(Generic[Item]):
             self._end(next(iter(self._waits)))
 
     def wake_all(self) -> None:
-        """Wake everything that waits."""
         for wait in list(self._waits):
             self._end(wait)
 

@@ -1,18 +1,17 @@
 """Pods that their kubelet would not run: OutOfcpu, NodeAffinity and the like.
 
-A kubelet looks at each pod once more before it runs it, and refuses one that does not fit any more:
+A kubelet checks each pod once more before it runs it, and refuses one that does not fit any more:
 the pod is Failed, with a reason. That is how a race between schedulers ends. The pod watch leaves
-finished pods out, and the server's last word about one that falls out of the watch is its state
-*before*: it looks deleted. So a pod that leaves although it had a node, had not been started and
-was not being deleted is read. Few do: pods that run or are deleted in the usual way are not
-asked for. Nor are victims of a preemption: without a grace period they are gone before anybody sees
-them being deleted, but the condition that was written first says why.
+finished pods out, and its last event about a pod that finishes shows the state *before* that: the
+pod looks deleted. So a pod that leaves the watch is read if it had a node, was not started and was
+not being deleted. Such pods are few. Victims of a preemption are not read: without a grace period
+their deletion is never seen under way, but the condition that was written first says why.
 
     leaves, never started ─▶ line (bounded) ─▶ GET ─┬─ Failed with a reason ─▶ counted, logged
                                              ▲      ├─ gone, or anything else ─▶ nothing
                               a few times ───┴──────┘ no answer, 429, 5xx
 
-Whoever stands behind in the line waits meanwhile: a server in trouble is in trouble for all.
+The pods behind in the line wait meanwhile: a server in trouble would not answer for them either.
 """
 
 import asyncio
@@ -36,7 +35,7 @@ from k8s_scheduler.obs.metrics import KubeMetrics
 
 logger = logging.getLogger(__name__)
 
-# Beyond so many the oldest are let go: to know of some rejections is enough to act on.
+# Beyond this many the oldest are dropped: some rejections are enough to act on.
 _LINE: Final = 1000
 _TIMEOUT_SECONDS: Final = 10.0
 TRIES: Final = 5
@@ -83,7 +82,7 @@ _decode = msgspec.json.Decoder(_Pod).decode
 
 
 class Rejections:
-    """Reads the last words of pods that left before they were started."""
+    """Reads the final state of pods that left before they were started."""
 
     def __init__(
         self,
@@ -152,8 +151,8 @@ class Rejections:
     def _tell(self, pod: Pod, status: _Status) -> None:
         if status.phase != "Failed" or not status.reason:
             return
-        whose = "ours" if self._is_ours(pod.spec.scheduler_name) else "others"
-        self._metrics.pods_rejected.labels(_label(status.reason), whose).inc()
+        owner = "ours" if self._is_ours(pod.spec.scheduler_name) else "others"
+        self._metrics.pods_rejected.labels(_label(status.reason), owner).inc()
         fields = {
             "pod": key_of(pod.metadata),
             "node": pod.spec.node_name,

@@ -12,11 +12,11 @@
            └─┤ no answer: wait
              └ there, and not on its way out: wait; settled ──────────────► FAILED
 
-A preemption that is told "failed" is begun anew, and may choose other victims: nobody may be told
-that before it is certain that the first ones stay. A DELETE without a usable answer may be executed
-later, so the victim is read until its fate is known. It is certain to stay once it was read there,
-without a deletionTimestamp, `SETTLE_SECONDS` after the last doubtful DELETE was given up: by then
-the API server has let go of every such request (`bind_machine` has the argument).
+A preemption that gets "failed" starts again and may choose other victims, so FAILED must not be
+reported before it is certain that the first victims stay. A DELETE without a usable answer may be
+executed later, so the victim is read until its fate is known. It is certain to stay once it was
+read without a deletionTimestamp `SETTLE_SECONDS` after the last doubtful DELETE was given up: by
+then the API server has dropped every such request (`bind_machine` has the argument).
 """
 
 import random
@@ -81,17 +81,16 @@ class WriteMachine:
 
     @property
     def call(self) -> WriteCall:
-        """Return the call that is made, or that it is all about."""
+        """The current call: the next to make, or the one that is being settled."""
         return self.request.calls[self._position]
 
     @property
     def _is_lost_delete(self) -> bool:
         return self._doubtful_since is not None and self.call.method == "DELETE"
 
-    # A call is over; each returns the seconds to wait before the next
+    # Results of a call; each method returns the seconds to wait before the next call
 
     def answered(self, answer: Response, now: float) -> float:
-        """Take an answer."""
         if answer.ok:
             self._position += 1
             if self._position == len(self.request.calls):
@@ -112,14 +111,14 @@ class WriteMachine:
         return self._try_again(error)
 
     def unanswered(self, error: KubeError, now: float) -> float:
-        """Take that there is no answer, and why."""
+        """Take the error of a call without an answer."""
         self._problem = str(error)
         if isinstance(error, OutcomeUnknown):
             self._doubtful_since = now
         return self._try_again(error)
 
     def seen(self, answer: Response | None, started_at: float) -> float:
-        """Take what reading the object has shown, which began at a time; None: no answer."""
+        """Take the answer to a read that began at `started_at`; None if there was none."""
         if answer is not None and is_missing(answer):
             self._end(done=True)
             return 0.0
@@ -165,7 +164,7 @@ def _read(answer: Response) -> _Victim | None:
 
 
 def _is_worth_another_try(call: WriteCall, answer: Response) -> bool:
-    """Return whether the same call may be answered otherwise."""
+    """Return whether the same call may get another answer."""
     if is_passing(answer):
         return True
     # A call that names a version is settled by another write in between.

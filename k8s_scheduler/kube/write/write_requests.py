@@ -1,7 +1,7 @@
-"""Writes that a pod waits for before it can go on: as the calls they consist of.
+"""The writes that a pod waits for, as the calls they consist of.
 
-Each call names what it must not hit by mistake: evictions the victim's uid, changes of objects the
-version they were decided on.
+Each call guards against hitting another object by mistake: an eviction names the victim's uid, a
+change of an object the version that it was decided on.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from k8s_scheduler.kube.timestamps import second_time
 
 @dataclass(frozen=True, slots=True)
 class WriteCall:
-    """One call. `gone_is_fine`: that the object is not there any more ends the request well."""
+    """One call. With `gone_is_fine` the request is done if the object does not exist any more."""
 
     method: str
     path: str
@@ -27,7 +27,7 @@ class WriteCall:
     # The right it needs, as RBAC names it.
     resource: str
     gone_is_fine: bool = False
-    # Of the object it must not miss, where it names one.
+    # Of the object that is meant, where the call names it.
     uid: str = ""
 
 
