@@ -35,8 +35,8 @@ from k8s_scheduler.core.framework.profile import ProfileError
 from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.http.transport import ApiTransport
+from k8s_scheduler.kube.lease.annotations import annotation_of
 from k8s_scheduler.kube.lease.elector import Elector
-from k8s_scheduler.kube.lease.notes import note_on
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.kube.watch.syncing import all_synced
 from k8s_scheduler.lib.aiotasks import Supervisor
@@ -256,8 +256,8 @@ class Daemon:
         marks, lease = self._graph.marks, elector.lease
         if marks is None or lease is None:
             return {}
-        elector.on_write(lambda written: marks.seen(note_on(written, NOTE)))
-        return marks.take_over(note_on(lease, NOTE))
+        elector.on_write(lambda written: marks.seen(annotation_of(written, NOTE)))
+        return marks.take_over(annotation_of(lease, NOTE))
 
     def _were_pods_bound(self) -> bool:
         """Return whether any pod of ours is on a node: somebody has scheduled in our name."""

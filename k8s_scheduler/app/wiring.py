@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from k8s_scheduler.api.kinds import ClusterObject, Kind
@@ -32,16 +32,17 @@ from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.kube.events.recorder import EventRecorder
+from k8s_scheduler.kube.http.caller import Caller, always
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.http.throttle import gated, rate_limit
-from k8s_scheduler.kube.lease.elector import Elector
+from k8s_scheduler.kube.lease.elector import Elector, ElectorHooks
 from k8s_scheduler.kube.lease.lease import LeaseConfig
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS, Resource, T
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.kube.watch.comparing import Comparer
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.kube.watch.set_back import SetBack, Signals
-from k8s_scheduler.kube.write.dispatcher import Dispatcher, DispatcherConfig
+from k8s_scheduler.kube.write.dispatcher import Dispatcher
 from k8s_scheduler.kube.write.pod_reader import PodReader
 from k8s_scheduler.kube.write.rejections import Rejections
 from k8s_scheduler.kube.write.write_lane import WriteLane
@@ -164,44 +165,38 @@ def wire(
         set_back=set_back,
         graph=lambda: graph,
     )
-    may_write = _always if elector is None else elector.may_write
+    may_write = always if elector is None else elector.may_write
     if elector is not None:
         admit = gated(admit, elector.writes_may_begin)
     batch = options.configuration.extras.batch
     pump = Pump(core, clock=clock, meter=meter, batch=batch, may_decide=may_write, marks=marks)
+    caller = Caller(
+        transport=transport,
+        may_write=may_write,
+        admit=admit,
+        timeout_seconds=_write_seconds(options),
+        timing=around.timing(),
+    )
     dispatcher = Dispatcher(
-        transport,
+        replace(caller, may_write=lambda: may_write() and not pump.is_set_back),
         metrics=metrics.kube,
         on_bind_outcome=pump.bind_ended,
-        may_write=lambda: may_write() and not pump.is_set_back,
         on_held_back=pump.hold_back,
         on_room=pump.room_made,
-        admit=admit,
-        config=DispatcherConfig(call_timeout_seconds=_write_seconds(options)),
-        wall_clock_ns=around.wall_clock_ns,
-        **around.timing(),
     )
     recorder = EventRecorder(
-        transport,
+        caller,
         hostname=around.hostname,
         metrics=metrics.kube,
-        may_write=may_write,
-        may_tell=_always if elector is None else elector.may_tell,
-        admit=admit,
-        wall_clock_ns=around.wall_clock_ns,
-        **around.timing(),
+        may_tell=always if elector is None else elector.may_tell,
     )
     writes = WriteLane(
-        transport,
+        caller,
         on_outcome=pump.write_ended,
-        may_write=may_write,
-        admit=admit,
         workers=options.configuration.settings.parallelism,
-        call_timeout_seconds=_write_seconds(options),
-        **around.timing(),
     )
     recording = _recording(options, pump, clock=clock, meter=meter, metrics=metrics)
-    reader = PodReader(transport, on_read=pump.pod_read, admit=admit, clock=around.clock)
+    reader = PodReader(caller, on_read=pump.pod_read)
     carrier = Carrier(dispatcher, recorder, writes, reader, wall_clock_ns=around.wall_clock_ns)
     pump.connect(carrier, recording)
     watching = _Watching(transport, metrics, meter, around, signals)
@@ -210,11 +205,7 @@ def wire(
     pods = watching.informer(PODS)
     pods.add_handler(pump.pod_changed)
     rejections = Rejections(
-        transport,
-        metrics=metrics.kube,
-        is_ours=lambda name: name in pump.core.scheduler_names,
-        may_look=may_write,
-        **around.timing(),
+        caller, metrics=metrics.kube, is_ours=lambda name: name in pump.core.scheduler_names
     )
     pods.add_handler(rejections.pod_changed)
 
@@ -344,10 +335,6 @@ def _progress(informers: Iterable[Informer[Any]]) -> Iterator[tuple[str, str]]:
             yield informer.resource.plural, informer.resource_version
 
 
-def _always() -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class _Watching:
     """What all informers have in common."""
@@ -404,14 +391,13 @@ def _elector(
         transport,
         config,
         metrics=metrics.kube,
-        clock=around.boot_clock,
-        wall_clock_ns=around.wall_clock_ns,
-        sleep=around.sleep,
-        uniform=around.rng.random,
-        set_back=set_back,
-        # Of the core that is driven then, by the profiles that are in force then.
-        notes=lambda: notes_of(graph().pump.core.scheduler_names, config.identity),
-        may_lead=may_lead,
+        timing=replace(around.timing(), clock=around.boot_clock),
+        hooks=ElectorHooks(
+            set_back=set_back,
+            # Of the core that is driven then, by the profiles that are in force then.
+            notes=lambda: notes_of(graph().pump.core.scheduler_names, config.identity),
+            may_lead=may_lead,
+        ),
     )
 
 

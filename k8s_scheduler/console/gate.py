@@ -33,7 +33,13 @@ from k8s_scheduler.console.open_paths import OpenPaths
 from k8s_scheduler.console.turns import BusyError, Turns
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import Forbidden, KubeError
-from k8s_scheduler.kube.reviews import ACCESS_REVIEWS, NOBODY, TOKEN_REVIEWS, Permission, User
+from k8s_scheduler.kube.reviews import (
+    ACCESS_REVIEWS,
+    ANONYMOUS_USER,
+    TOKEN_REVIEWS,
+    Permission,
+    User,
+)
 from k8s_scheduler.lib.expiring import ExpiringCache
 
 logger = logging.getLogger(__name__)
@@ -113,7 +119,7 @@ class HealthOnly:
 
     async def admit(self, knock: Knock) -> Refusal | None:
         """Let in for open paths."""
-        return None if knock.path in self._open else _forbidden(NOBODY, knock)
+        return None if knock.path in self._open else _forbidden(ANONYMOUS_USER, knock)
 
 
 class ReviewingGate:
@@ -159,7 +165,7 @@ class ReviewingGate:
                 user = None
             if user is None:
                 return UNAUTHORIZED
-        user = user or NOBODY
+        user = user or ANONYMOUS_USER
         if MASTERS in user.groups:
             return None
         try:

@@ -1,6 +1,6 @@
-"""Warnings that repeat with every request, said once per interval.
+"""Warnings that repeat with every request, logged once per interval.
 
-When the API server refuses or is away, each of thousands of writes has the same complaint. The
+When the API server refuses or is away, each of thousands of writes has the same problem. The
 first one is logged, the following ones are counted, and the next line says how many there were.
 Keys must come from a small fixed set (never a pod's name): they are kept for ever.
 """
@@ -14,7 +14,7 @@ INTERVAL_SECONDS = 60.0
 
 
 class BoundedLog:
-    """A logger that says each thing at most once per interval."""
+    """A logger that logs each key at most once per interval."""
 
     def __init__(
         self,

@@ -4,23 +4,17 @@
 """
 
 import asyncio
-from collections.abc import Callable
 
 import msgspec
 
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
-from k8s_scheduler.kube.errors import (
-    UNREADABLE,
-    ApiError,
-    KubeError,
-    ServerError,
-    TooManyRequests,
-    TransportError,
-)
-from k8s_scheduler.kube.http.protocol import MERGE_PATCH, Transport
+from k8s_scheduler.kube.errors import UNREADABLE, KubeError, TransportError
+from k8s_scheduler.kube.http.caller import Caller
+from k8s_scheduler.kube.http.protocol import MERGE_PATCH, Response, Transport
+from k8s_scheduler.kube.http.response_meaning import is_unavailable
+from k8s_scheduler.kube.http.retries import RetryPolicy
 from k8s_scheduler.kube.resources import Resource
-from k8s_scheduler.kube.waiting import Sleep
-from k8s_scheduler.lib.backoff import Backoff
+from k8s_scheduler.kube.waiting import Sleep, Timing
 
 _TIMEOUT_SECONDS = 10.0
 _decode = msgspec.json.Decoder(ConfigMap).decode
@@ -42,13 +36,8 @@ def one_config_map(wanted: ConfigMapName) -> Resource[ConfigMap]:
 
 async def read_config_map(transport: Transport, wanted: ConfigMapName) -> ConfigMap:
     """Return a ConfigMap; raises KubeError."""
-    response = await transport.request("GET", _path(wanted), timeout_seconds=_TIMEOUT_SECONDS)
-    if not response.ok:
-        raise response.error()
-    try:
-        return _decode(response.body)
-    except UNREADABLE as error:
-        raise TransportError(f"ConfigMap {wanted}: the answer can't be read: {error}") from error
+    caller = Caller(transport=transport, timeout_seconds=_TIMEOUT_SECONDS)
+    return _config_map(await caller.send("GET", _path(wanted)), wanted)
 
 
 async def read_patiently(
@@ -59,47 +48,54 @@ async def read_patiently(
     sleep: Sleep = asyncio.sleep,
 ) -> ConfigMap:
     """Return a ConfigMap, from a server that may not be there yet; raises KubeError."""
-    backoff = Backoff(0.5, 5.0)
-    waited_seconds = 0.0
-    while True:
+    policy = RetryPolicy(
+        tries=None,
+        is_retried=is_unavailable,
+        first_wait_seconds=0.5,
+        longest_retry_after_seconds=0.0,
+        patience_seconds=patience_seconds,
+    )
+    caller = Caller(
+        transport=transport, timeout_seconds=_TIMEOUT_SECONDS, timing=Timing(sleep=sleep)
+    )
+    tries = caller.tries(policy)
+    async for _ in tries:
+        response = await tries.send("GET", _path(wanted))
         try:
-            return await read_config_map(transport, wanted)
-        except KubeError as error:
-            passes = not isinstance(error, ApiError) or isinstance(
-                error, TooManyRequests | ServerError
-            )
-            if not passes or waited_seconds >= patience_seconds:
-                raise
-        wait_seconds = backoff.next_seconds()
-        waited_seconds += wait_seconds
-        await sleep(wait_seconds)
+            if response is not None:
+                return _config_map(response, wanted)
+        except TransportError as error:
+            # What can't be read is no answer of an API server.
+            tries.problem = error
+    raise tries.problem or KubeError(f"ConfigMap {wanted} was not read")
+
+
+def _config_map(response: Response, wanted: ConfigMapName) -> ConfigMap:
+    if not response.ok:
+        raise response.error()
+    try:
+        return _decode(response.body)
+    except UNREADABLE as error:
+        raise TransportError(f"ConfigMap {wanted}: the answer can't be read: {error}") from error
 
 
 async def write_config_map(
-    transport: Transport,
+    caller: Caller,
     wanted: ConfigMapName,
     data: dict[str, str],
     annotations: dict[str, str],
     *,
     version: str,
-    may_send: Callable[[], bool],
-    timeout_seconds: float,
 ) -> None:
     """Put texts into a ConfigMap that is still as it was read; raises KubeError, Conflict if not.
 
-    Of several replicas one writes: `may_send` is asked when the first byte is about to leave. One
-    that arrives late, after somebody else has written, changes nothing: `version` is another then.
+    Of several replicas one writes: `caller.may_write` is asked when the first byte is about to
+    leave. A write that arrives late, after another replica's, changes nothing: the server has
+    another `version` then.
     """
     metadata = {"resourceVersion": version, "annotations": annotations}
     body = msgspec.json.encode({"metadata": metadata, "data": data})
-    response = await transport.request(
-        "PATCH",
-        _path(wanted),
-        body=body,
-        content_type=MERGE_PATCH,
-        timeout_seconds=timeout_seconds,
-        may_send=may_send,
-    )
+    response = await caller.send("PATCH", _path(wanted), body=body, content_type=MERGE_PATCH)
     if not response.ok:
         raise response.error()
 

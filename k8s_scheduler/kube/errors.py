@@ -21,7 +21,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-# What a decoder raises: of nesting beyond all measure it is Python's own error.
+# What a decoder raises; for JSON that is nested too deeply it is Python's own error.
 UNREADABLE: Final = (msgspec.DecodeError, RecursionError)
 
 
@@ -87,7 +87,7 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """Somebody else was first."""
+    """Another write came first."""
 
     status_codes = (409,)
 

@@ -1,8 +1,8 @@
 """Names the right that a refused call lacked, always in the same words.
 
-Operators search their logs for `missing permission`: whoever meets a 403 says it with these words,
-wherever it is, so that one search finds every right that a role does not grant. The verb is the API
-server's own, which is more precise than what we know about the refusal.
+Operators search their logs for `missing permission`: every part that gets a 403 logs it in these
+words, so that one search finds every right that a role does not grant. The verb is taken from the
+API server's message, which is more precise than what we know about the refusal.
 """
 
 import re

@@ -17,7 +17,7 @@ from k8s_scheduler.api.meta import ObjectMeta
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 
-# More digits no server counts to, and thousands are more than Python reads.
+# No server counts to more digits, and Python refuses to convert thousands of them.
 _NUMBER = re.compile(r"[1-9][0-9]{,39}")
 
 

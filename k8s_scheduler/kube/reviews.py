@@ -1,7 +1,7 @@
-"""Asks the API server who somebody is (TokenReview), and what they may do (SubjectAccessReview).
+"""Asks the API server for the user of a token (TokenReview) and its rights (SubjectAccessReview).
 
-Reviews change nothing, so one without an answer is simply asked for again, a few times and within
-one deadline. What is left then is an exception: "nobody said no" is never an answer.
+Reviews change nothing, so one without an answer is repeated, a few times and within one deadline.
+After that the review fails with an exception: a missing answer never grants a right.
 """
 
 import asyncio
@@ -15,11 +15,12 @@ from k8s_scheduler.kube.errors import (
     UNREADABLE,
     KubeError,
     OutcomeUnknown,
-    ServerError,
-    TooManyRequests,
+    TransportError,
 )
-from k8s_scheduler.kube.errors import TransportError as NoAnswer
+from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.http.protocol import Response, Transport
+from k8s_scheduler.kube.http.response_meaning import is_unavailable
+from k8s_scheduler.kube.http.retries import RetryPolicy
 
 TOKEN_REVIEWS: Final = "tokenreviews.authentication.k8s.io"  # noqa: S105  a resource
 ACCESS_REVIEWS: Final = "subjectaccessreviews.authorization.k8s.io"
@@ -29,7 +30,6 @@ AUTHENTICATED: Final = "system:authenticated"
 
 # kube-scheduler's deadline for both.
 REVIEW_SECONDS: Final = 10.0
-_TRIES: Final = 3
 _PAUSE_SECONDS: Final = 0.25
 _WHO_PATH: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 _MAY_PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -37,7 +37,7 @@ _MAY_PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody, as the API server knows them."""
+    """A user, as the API server knows them."""
 
     name: str
     uid: str = ""
@@ -45,12 +45,12 @@ class User:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-NOBODY: Final = User(ANONYMOUS, groups=(UNAUTHENTICATED,))
+ANONYMOUS_USER: Final = User(ANONYMOUS, groups=(UNAUTHENTICATED,))
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What the API server says about somebody's right; `reason` may be empty."""
+    """The API server's answer about one right of a user; `reason` may be empty."""
 
     allowed: bool
     reason: str = ""
@@ -84,15 +84,26 @@ class _AccessReview(msgspec.Struct):
 Review = TypeVar("Review", _TokenReview, _AccessReview)
 
 
+# A missing credential does not come back within a second, so it is not asked for again.
+_POLICY: Final = RetryPolicy(
+    tries=3,
+    is_retried=is_unavailable,
+    retried_errors=TransportError,
+    first_wait_seconds=_PAUSE_SECONDS,
+    longest_wait_seconds=_PAUSE_SECONDS,
+    longest_retry_after_seconds=0.0,
+)
+
+
 class Reviewer:
-    """Asks; the two kinds of questions may go to different servers. Raises KubeError."""
+    """Sends reviews; the two kinds may go to different servers. Raises KubeError."""
 
     def __init__(self, authentication: Transport, authorization: Transport) -> None:
-        self._authentication = authentication
-        self._authorization = authorization
+        self._authentication = Caller(transport=authentication, timeout_seconds=REVIEW_SECONDS)
+        self._authorization = Caller(transport=authorization, timeout_seconds=REVIEW_SECONDS)
 
     async def authenticate(self, token: str) -> User | None:
-        """Return whose token it is; None if the server does not know it."""
+        """Return the user of a token; None if the server does not know it."""
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenReview",
@@ -111,7 +122,7 @@ class Reviewer:
         )
 
     async def authorize(self, user: User, *, verb: str, path: str) -> Permission:
-        """Return whether somebody may do something with a path that is no resource."""
+        """Return whether a user may use a verb on a path that is no resource."""
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
@@ -127,13 +138,11 @@ class Reviewer:
         return Permission(review.status.allowed, review.status.reason)
 
 
-async def _ask(
-    transport: Transport, path: str, body: Mapping[str, object], kind: type[Review]
-) -> Review:
+async def _ask(caller: Caller, path: str, body: Mapping[str, object], kind: type[Review]) -> Review:
     encoded = msgspec.json.encode(body)
     try:
         async with asyncio.timeout(REVIEW_SECONDS):
-            response = await _post(transport, path, encoded)
+            response = await _post(caller, path, encoded)
     except TimeoutError:
         raise OutcomeUnknown(f"no answer within {REVIEW_SECONDS:.0f} s") from None
     if not response.ok:
@@ -144,20 +153,11 @@ async def _ask(
         raise KubeError(f"the answer is no review: {error}") from error
 
 
-async def _post(transport: Transport, path: str, body: bytes) -> Response:
-    """Send it, again if there is no answer or the server has a bad moment."""
-    for left in reversed(range(_TRIES)):
-        try:
-            response = await transport.request(
-                "POST", path, body=body, timeout_seconds=REVIEW_SECONDS
-            )
-        except NoAnswer:
-            if not left:
-                raise
-        else:
-            if response.ok or not left:
-                return response
-            if not isinstance(response.error(), ServerError | TooManyRequests):
-                return response
-        await asyncio.sleep(_PAUSE_SECONDS)
-    raise AssertionError("unreachable")
+async def _post(caller: Caller, path: str, body: bytes) -> Response:
+    """Return the definite answer; raises the last problem when no try got one."""
+    tries = caller.tries(_POLICY)
+    async for _ in tries:
+        response = await tries.send("POST", path, body=body)
+        if response is not None:
+            return response
+    raise tries.problem or KubeError("the review was not sent")

@@ -1,10 +1,23 @@
-"""Waiting, but never for ever: for an event on an injected sleep, for as long as a server asks."""
+"""Waits with an upper bound, on the clock and the sleep that the caller passes in."""
 
 import asyncio
 import math
+import random
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 Sleep = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Clocks, sleep and randomness of one process; a test or a simulation passes its own."""
+
+    clock: Callable[[], float] = time.monotonic
+    wall_clock_ns: Callable[[], int] = time.time_ns
+    sleep: Sleep = asyncio.sleep
+    uniform: Callable[[], float] = random.random
 
 
 async def wait_within(event: asyncio.Event, timeout_seconds: float, *, sleep: Sleep) -> bool:
@@ -16,7 +29,7 @@ async def wait_within(event: asyncio.Event, timeout_seconds: float, *, sleep: Sl
 
 
 async def first_of(*awaited: Awaitable[object]) -> None:
-    """Return when the first of them has ended, raise if it failed; the others are given up."""
+    """Return when the first one has ended, raise if it failed; the others are cancelled."""
     waiters = {asyncio.ensure_future(each) for each in awaited}
     try:
         ended, _ = await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
@@ -29,7 +42,7 @@ async def first_of(*awaited: Awaitable[object]) -> None:
 
 
 def bounded_wait(asked_seconds: float | None, maximum_seconds: float) -> float:
-    """Return what a Retry-After asks for, within reason: the header is only text from outside."""
+    """Return the wait that a Retry-After asks for, bounded: any proxy can write that header."""
     if asked_seconds is None or not math.isfinite(asked_seconds):
         return 0.0
     return min(max(asked_seconds, 0.0), maximum_seconds)

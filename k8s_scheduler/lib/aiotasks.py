@@ -1,7 +1,7 @@
 """Background tasks that can't die unnoticed.
 
-A task that ends while it should run for ever is a failure of the whole; `died` says which one
-and why, and whoever runs the show waits for it.
+A task that ends while it should run for ever is a failure of the process; `died` says which one
+and why, and the process waits for it.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ class TaskDiedError(Exception):
 
 
 class Supervisor:
-    """Starts tasks, and hears of the first that ends."""
+    """Starts tasks, and reports the first that ends."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, asyncio.Task[Any]] = {}

@@ -1,10 +1,10 @@
-"""Files that are read up to a bound: a wrong path may lead to what is large, or has no end."""
+"""Reads files up to a bound: a wrong path may name a huge or an endless file."""
 
 from pathlib import Path
 
 
 class TooLongError(Exception):
-    """A file is longer than anything that it could be meant to hold."""
+    """The file is longer than any that could be meant."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(f"is longer than {most_bytes} bytes; is this the right file?")

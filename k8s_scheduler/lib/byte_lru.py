@@ -18,7 +18,7 @@ class ByteLru(Generic[Key, Value]):
         self._most = most
         self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self.nbytes = 0
-        # How many had to go to make room.
+        # How many were dropped to make room.
         self.dropped = 0
 
     def __len__(self) -> int:
@@ -29,12 +29,12 @@ class ByteLru(Generic[Key, Value]):
         return iter(self._entries)
 
     def peek(self, key: Key) -> Value | None:
-        """Return a value; its turn to go comes no later for it."""
+        """Return a value without making it the most recently used."""
         found = self._entries.get(key)
         return None if found is None else found[0]
 
     def get(self, key: Key) -> Value | None:
-        """Return a value, which is the most recently used then."""
+        """Return a value and make it the most recently used."""
         found = self._entries.get(key)
         if found is None:
             return None
@@ -42,7 +42,7 @@ class ByteLru(Generic[Key, Value]):
         return found[0]
 
     def put(self, key: Key, value: Value, nbytes: int) -> None:
-        """Keep a value in the place of any other; one that is too large for itself is not kept."""
+        """Keep a value, replacing another; one that exceeds the bound by itself is not kept."""
         self.pop(key)
         self._entries[key] = (value, nbytes)
         self.nbytes += nbytes
@@ -60,6 +60,5 @@ class ByteLru(Generic[Key, Value]):
         return found[0]
 
     def clear(self) -> None:
-        """Forget everything."""
         self._entries.clear()
         self.nbytes = 0

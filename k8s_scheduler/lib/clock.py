@@ -23,5 +23,4 @@ class SteadyClock:
         self._offset = wall() - monotonic()
 
     def __call__(self) -> float:
-        """Return the time."""
         return self._offset + self._monotonic()

@@ -1,4 +1,4 @@
-"""Dicts that were large once: Python keeps the memory of entries that were deleted."""
+"""Shrinks dicts that were large once: Python keeps the memory of deleted entries."""
 
 import sys
 from typing import Final, TypeVar

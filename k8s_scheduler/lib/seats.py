@@ -1,21 +1,20 @@
 """Numbers that are given out and come back, the lowest free one first.
 
-A list of free numbers keeps an object for each of them, made when it came back: thousands of small
-objects, spread over memory that is otherwise free and can't be returned for them. Here each number
-takes a byte. Those at the end are forgotten as they come back, so that the tables that are
-numbered by them can become shorter.
+A list of free numbers would hold an object for each: thousands of small objects, spread over memory
+that is otherwise free but can't be returned because of them. Here each number takes a byte. Free
+numbers at the end are forgotten, so that the tables that use them as indexes can become shorter.
 """
 
 
 class Seats:
-    """Numbers from 0 on, without gaps but for those that are free."""
+    """Numbers from 0 on; the only gaps are free numbers."""
 
     __slots__ = ("_free_count", "_is_free", "_lowest")
 
     def __init__(self) -> None:
         self._is_free = bytearray()
         self._free_count = 0
-        # None below it is free.
+        # No number below this one is free.
         self._lowest = 0
 
     def __len__(self) -> int:
@@ -35,7 +34,6 @@ class Seats:
         return found
 
     def leave(self, number: int) -> None:
-        """Take a number back."""
         is_free = self._is_free
         is_free[number] = True
         self._free_count += 1

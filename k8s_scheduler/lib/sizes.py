@@ -18,7 +18,7 @@ import numpy as np
 _ROUNDING_BYTES: Final = 4
 _NEVER_OWNED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Enum)
 _LEAVES: Final = (str, bytes, int, float, type(None))
-# Of a structure with more objects than this, those that are left count as much as those before.
+# In a structure with more objects than this, the rest is taken to be as large as those before.
 MOST_OBJECTS: Final = 20_000
 
 # What is done with objects of a type: nothing; counted; entered; entered in a way of their own,
@@ -64,7 +64,7 @@ class Sizer:
         count = 1
         level: list[Any] = gc.get_referents(root)
         while level:
-            # Step by step outwards: that way most of the work is done in a few calls.
+            # Breadth first: that way most of the work is done in a few calls.
             found = {id(each): each for each in level if ways[each.__class__]}
             new = {place: each for place, each in found.items() if place not in seen}
             seen |= dict.fromkeys(new)

@@ -1,9 +1,8 @@
 """Slices: pieces of work on the event loop, none longer than 20 ms of CPU.
 
-Everything shares one loop, so whoever works for long keeps lease renewals and health checks
-waiting. Long work runs inside a `Slice`, asks `full()` as it goes and `await`s `breathe()` when
-it is; every slice's CPU time is reported under its owner's name, so the one that holds the loop
-shows itself.
+Everything shares one loop, so long work delays lease renewals and health checks. It runs inside a
+`Slice`, asks `full()` as it goes and `await`s `breathe()` when it is. The CPU time of each slice is
+reported under its owner's name, which shows the part that holds the loop.
 """
 
 import asyncio
@@ -38,7 +37,7 @@ class Slice:
 
     def full(self, limit_seconds: float = _FULL_SECONDS) -> bool:
         """Return whether it is time to let others run."""
-        # No more CPU can have been used than time has passed, and that clock takes no system call.
+        # CPU time can't exceed the time that has passed, and that clock takes no system call.
         if self._wall_clock() - self._wall_start < limit_seconds:
             return False
         return self._clock() - self._start >= limit_seconds
@@ -63,7 +62,7 @@ class SliceMeter:
     """Makes slices that report to one place."""
 
     def __init__(self, report: ReportSlice, clock: Callable[[], float] | None = None) -> None:
-        """Measure CPU time; with a `clock`, whatever that one says."""
+        """Measure CPU time, or the time of `clock` where one is given."""
         self._report = report
         self._clock = clock or time.thread_time
         self._wall_clock = clock or time.perf_counter

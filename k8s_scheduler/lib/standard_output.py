@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def abandon_standard_output() -> None:
-    """Let what is buffered go nowhere.
+    """Discard what is buffered.
 
-    It would be tried once more when the process ends, with a complaint and an exit code that are
-    not ours.
+    Python would write it once more when the process ends, with an error message and an exit code
+    of its own.
     """
     # A stream in memory has no descriptor, and nothing to be tried again.
     with suppress(OSError), Path(os.devnull).open("wb") as nowhere:

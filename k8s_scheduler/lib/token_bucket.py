@@ -22,7 +22,7 @@ class TokenBucket:
     def reserve(self, now: float, *, longest_seconds: float) -> float | None:
         """Take a token and return the seconds until it is there; None, and none taken, if too long.
 
-        A clock that goes back brings no tokens.
+        No tokens are added when the clock goes back.
         """
         elapsed = max(0.0, now - self.updated_at)
         self._tokens = min(self.burst, self._tokens + elapsed * self.rate_per_second)

@@ -1,4 +1,4 @@
-"""What is to be seen of the configuration: which one is in force, and what became of changes."""
+"""Metrics of the configuration: which one is in force, and how changes ended."""
 
 import enum
 import time
@@ -10,7 +10,7 @@ from k8s_scheduler.obs.counters import Counter, Gauge
 
 
 class ReloadResult(enum.StrEnum):
-    """What became of a change."""
+    """How a change ended."""
 
     APPLIED = "applied"
     REFUSED = "refused"
@@ -18,7 +18,7 @@ class ReloadResult(enum.StrEnum):
 
 
 class ConfigMetrics:
-    """What the configuration says about itself."""
+    """The metrics of the configuration."""
 
     def __init__(
         self, registry: CollectorRegistry, *, wall_clock: Callable[[], float] = time.time

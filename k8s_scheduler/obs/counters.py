@@ -12,7 +12,7 @@ Child = TypeVar("Child", "Count", "Level")
 
 
 class Count:
-    """What was counted under one set of label values."""
+    """The value of a counter under one set of label values."""
 
     __slots__ = ("value",)
 
@@ -20,7 +20,6 @@ class Count:
         self.value = 0.0
 
     def inc(self, amount: float = 1.0) -> None:
-        """Count so many more."""
         if amount < 0:
             raise ValueError("counters never go down")
         self.value += amount
@@ -31,7 +30,7 @@ class Count:
 
 
 class Level:
-    """What a gauge says under one set of label values."""
+    """The value of a gauge under one set of label values."""
 
     __slots__ = ("_ask", "value")
 
@@ -40,19 +39,16 @@ class Level:
         self._ask: Callable[[], float] | None = None
 
     def set(self, value: float) -> None:
-        """Say this from now on."""
         self.value = value
 
     def inc(self, amount: float = 1.0) -> None:
-        """Say so much more."""
         self.value += amount
 
     def dec(self, amount: float = 1.0) -> None:
-        """Say so much less."""
         self.value -= amount
 
     def set_function(self, ask: Callable[[], float]) -> None:
-        """Say, whenever somebody reads the page, what the function says then."""
+        """Show what the function returns, each time the page is read."""
         self._ask = ask
 
     def shown(self) -> float:
@@ -89,7 +85,7 @@ class Counter(_Plain[Count]):
         super().__init__(name, text, label_names, make=Count, registry=registry)
 
     def inc(self, amount: float = 1.0) -> None:
-        """Count so many more, where there are no labels."""
+        """Increase the counter that has no labels."""
         self.labels().inc(amount)
 
 
@@ -104,22 +100,22 @@ class Gauge(_Plain[Level]):
         super().__init__(name, text, label_names, make=Level, registry=registry)
 
     def reset(self) -> None:
-        """Say 0 under all label values: what is counted is counted from the start."""
+        """Show 0 under all label values, so that every series exists from the start."""
         for child in self._children.values():
             child.set(0)
 
     def set(self, value: float) -> None:
-        """Say this from now on, where there are no labels."""
+        """Set the gauge that has no labels."""
         self.labels().set(value)
 
     def inc(self, amount: float = 1.0) -> None:
-        """Say so much more, where there are no labels."""
+        """Increase the gauge that has no labels."""
         self.labels().inc(amount)
 
     def dec(self, amount: float = 1.0) -> None:
-        """Say so much less, where there are no labels."""
+        """Decrease the gauge that has no labels."""
         self.labels().dec(amount)
 
     def set_function(self, ask: Callable[[], float]) -> None:
-        """Say what the function says, where there are no labels."""
+        """Show what the function returns, where there are no labels."""
         self.labels().set_function(ask)

@@ -1,8 +1,8 @@
 """Metrics by label values, for what is counted many times per pod.
 
 One thread counts, so there is no lock; another may read a page at the same time and gets what was
-counted up to then. On the page they look as those of the client library do, whose own cost several
-times as much to feed.
+counted up to then. On the page they look like those of the client library, which cost several times
+as much to feed.
 """
 
 from collections.abc import Callable, Sequence

@@ -42,7 +42,7 @@ OWN_LOGGER: Final = "k8s_scheduler"
 
 _DEBUG_VERBOSITY: Final = 4
 _LIBRARIES_VERBOSITY: Final = 6
-# Their debug lines show tokens, whole requests and answers: never wanted, at any verbosity.
+# Their debug lines show tokens, whole requests and answers, so they are off at any verbosity.
 _TALKATIVE: Final = ("kubernetes.client.rest", "oauthlib", "requests_oauthlib", "urllib3")
 # What was there before our own hooks; empty while they are not in place.
 _hooks: list[tuple[Any, Any]] = []
@@ -89,7 +89,7 @@ def reset() -> None:
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Write what nobody caught as a line of ours: Python's own way would leave nothing out."""
+    """Log an uncaught exception as one of our lines: Python's own output is not redacted."""
     if issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
         return
@@ -131,7 +131,6 @@ class JsonFormatter(logging.Formatter):
     """Lines for machines: one object each."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the object."""
         line: dict[str, Any] = {
             "ts": _timestamp(record.created),
             "level": record.levelname.lower(),

@@ -1,9 +1,9 @@
 """Takes secrets out of what is written: the second line of defence.
 
-The first line is that nobody logs one: tokens, keys and passwords stay out of messages, fields and
-`repr`s. But errors of libraries and tracebacks quote what they choke on, so everything that leaves
-the process as a log line goes through here: what looks like a secret, and what is known to be one
-(`conceal`), becomes a word that says so.
+The first line is that no code logs one: tokens, keys and passwords stay out of messages, fields and
+`repr`s. But errors of libraries and tracebacks quote the input that they fail on, so every log line
+goes through here: what looks like a secret, and what is known to be one (`conceal`), is replaced by
+a word that says so.
 """
 
 import re
@@ -20,7 +20,7 @@ _known: deque[str] = deque(maxlen=_MOST)
 _QUOTE: Final = r"""\\*["']?"""
 _NAMES: Final = r"(?:token|password|passwd|secret|client-?key-?data|authorization)"
 _VALUE: Final = r"""(?!<redacted>|bearer\b|basic\b)[^\s"',;\\}]{6,}"""
-# None of these may look at a character again and again: whoever names a pod writes log lines.
+# None of these may backtrack: users choose the names of pods, which are in log lines.
 _PATTERNS: Final = (
     # A private key, whole or cut off; line breaks may be escaped.
     (
@@ -35,7 +35,7 @@ _PATTERNS: Final = (
     (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{12,}", re.IGNORECASE), rf"\1 {REDACTED}"),
     # JSON web tokens, wherever they are.
     (re.compile(r"(?<![\w-])eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?"), REDACTED),
-    # https://user:password@host; the last @ counts, as for whoever connects.
+    # https://user:password@host; the last @ counts, as it does when connecting.
     (re.compile(r"(?<=://)[^/\s\"'<>\\]+@"), f"{REDACTED}@"),
     # token: value, "client-key-data": "value", password=value
     (

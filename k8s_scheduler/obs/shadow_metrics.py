@@ -44,7 +44,6 @@ class ShadowMetrics:
         self._unplaced = {profile: unplaced.labels(profile) for profile in profiles}
 
     def judged(self, profile: str, result: str) -> None:
-        """Count a binding."""
         self._bindings[profile, result].inc()
 
     def regretted(self, profile: str, regret: int) -> None:

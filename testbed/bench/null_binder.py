@@ -34,6 +34,7 @@ from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.events.recorder import EventRecorder
+from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.http.transport import ApiTransport
 from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
@@ -48,6 +49,7 @@ from testbed.bench.ring import Ring
 logger = logging.getLogger("k8s_scheduler.null_binder")
 
 _STATUS_SECONDS = 0.5
+_CALL_SECONDS = 4.0
 _DRAIN_SECONDS = 30.0
 _EVENTS_SECONDS = 5.0
 
@@ -73,12 +75,9 @@ class NullBinder:
         self._status = status
         self._metrics = metrics
         meter = SliceMeter(metrics.report_slice)
-        self._dispatcher = Dispatcher(
-            transport, metrics=metrics.kube, on_bind_outcome=ring.bind_ended, may_write=lambda: True
-        )
-        self._recorder = EventRecorder(
-            transport, hostname=socket.gethostname(), metrics=metrics.kube
-        )
+        caller = Caller(transport=transport, timeout_seconds=_CALL_SECONDS)
+        self._dispatcher = Dispatcher(caller, metrics=metrics.kube, on_bind_outcome=ring.bind_ended)
+        self._recorder = EventRecorder(caller, hostname=socket.gethostname(), metrics=metrics.kube)
         ring.connect(self._dispatcher, self._recorder)
         nodes = Informer(transport, NODES, metrics=metrics.kube, meter=meter)
         nodes.add_handler(ring.node_changed)

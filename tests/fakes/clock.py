@@ -12,6 +12,8 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
+from k8s_scheduler.kube.waiting import Timing
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -30,6 +32,9 @@ class FakeClock:
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
+
+    def timing(self, uniform: Callable[[], float]) -> Timing:
+        return Timing(clock=self, sleep=self.sleep, uniform=uniform)
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)

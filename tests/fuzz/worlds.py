@@ -24,7 +24,7 @@ from k8s_scheduler.kube.resources import NODES, OTHERS, PODS, Resource
 from k8s_scheduler.kube.watch.decoding import ObjectDecoder
 from k8s_scheduler.kube.watch.list_tickets import Progress
 from k8s_scheduler.kube.watch.reflector_limits import DEFAULT_PACE
-from k8s_scheduler.kube.watch.reflector_parts import Parts
+from k8s_scheduler.kube.watch.reflector_parts import ReflectorParts
 from k8s_scheduler.kube.watch.set_back import Signals
 from k8s_scheduler.kube.watch.store import Store
 from k8s_scheduler.kube.watch.streams import StreamError
@@ -125,7 +125,7 @@ class World:
         self._watchers[resource.kind] = self._watcher(resource)
 
     def _watcher(self, resource: Resource[Any]) -> Watcher[Any]:
-        parts = Parts(
+        parts = ReflectorParts(
             transport=None,  # nothing is fetched
             resource=resource,
             decoder=ObjectDecoder(resource),

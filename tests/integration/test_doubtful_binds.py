@@ -3,7 +3,7 @@
 import asyncio
 import functools
 
-from k8s_scheduler.app import wiring
+from k8s_scheduler.kube.write import dispatcher
 from k8s_scheduler.kube.write.bind_machine import BindPolicy
 from k8s_scheduler.kube.write.dispatcher import DispatcherConfig
 from testbed.sandbox import Sandbox
@@ -25,7 +25,7 @@ async def test_pods_end_with_a_clear_event_and_are_bound_once_the_webhook_is_gon
     sandbox, monkeypatch
 ):
     config = functools.partial(DispatcherConfig, bind_policy=HASTY)
-    monkeypatch.setattr(wiring, "DispatcherConfig", config)
+    monkeypatch.setattr(dispatcher, "DispatcherConfig", config)
     webhook = f"guard-{sandbox.namespace}"
     with Sandbox(sandbox.bed) as others:
 

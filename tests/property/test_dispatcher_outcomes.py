@@ -20,7 +20,9 @@ from prometheus_client import CollectorRegistry
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
+from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.http.protocol import JSON, Response
+from k8s_scheduler.kube.waiting import Timing
 from k8s_scheduler.kube.write.binding import BindFailure, BindOutcome, BindRequest
 from k8s_scheduler.kube.write.dispatcher import Dispatcher, DispatcherConfig
 from k8s_scheduler.obs.metrics import KubeMetrics
@@ -199,13 +201,15 @@ async def live(
     world = World(rng, trouble, webhook_down=webhook_down)
     outcomes: list[BindOutcome] = []
     dispatcher = Dispatcher(
-        Network(world),
+        Caller(
+            transport=Network(world),
+            may_write=lambda: world.leading,
+            timeout_seconds=4.0,
+            timing=Timing(clock=loop.time, uniform=rng.random),
+        ),
         metrics=KubeMetrics(CollectorRegistry()),
         on_bind_outcome=outcomes.append,
-        may_write=lambda: world.leading,
         config=DispatcherConfig(bind_workers=3),
-        clock=loop.time,
-        uniform=rng.random,
     )
     names = [f"p{number}" for number in range(pods)]
     requests = {}

@@ -23,6 +23,7 @@ from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
 from k8s_scheduler.kube.http.protocol import JSON, Response
 from k8s_scheduler.kube.lease.elector import LOOK_SECONDS, Elector
 from k8s_scheduler.kube.lease.lease import LeaseConfig
+from k8s_scheduler.kube.waiting import Timing
 from k8s_scheduler.obs.metrics import KubeMetrics
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import run_virtual
@@ -145,10 +146,12 @@ class Process(FakeTransport):
                 retry_period_seconds=RETRY_SECONDS,
             ),
             metrics=KubeMetrics(CollectorRegistry()),
-            clock=self.clock,
-            wall_clock_ns=lambda: 10**18,  # a wall clock that stands still must not matter
-            sleep=self.sleep,
-            uniform=self.world.rng.random,
+            timing=Timing(
+                clock=self.clock,
+                wall_clock_ns=lambda: 10**18,  # a wall clock that stands still must not matter
+                sleep=self.sleep,
+                uniform=self.world.rng.random,
+            ),
         )
         return self.elector
 

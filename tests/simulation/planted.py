@@ -18,7 +18,7 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.kube.http.protocol import Response
 from k8s_scheduler.kube.lease.elector import Elector
 from k8s_scheduler.kube.lease.lease import Record
-from k8s_scheduler.kube.lease.sight import Sight
+from k8s_scheduler.kube.lease.observed_lease import ObservedLease
 from k8s_scheduler.kube.watch import reflector
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.kube.watch.queries import watch_query
@@ -106,7 +106,7 @@ def stolen_lease() -> Plant:
 
     def is_free(self: Any, lease: Any) -> bool:
         return self.holder in ("", self._config.identity) or (
-            self._clock() - self._sight.since >= self._config.retry_period_seconds * 1.5
+            self._clock() - self._observed.since >= self._config.retry_period_seconds * 1.5
         )
 
     return Elector, "_is_free", is_free
@@ -115,11 +115,11 @@ def stolen_lease() -> Plant:
 def uncounted_renewal() -> Plant:
     """A renewal that the watch shows is taken note of, but not counted from."""
 
-    def show(self: Sight, record: Record) -> bool:
+    def show(self: ObservedLease, record: Record) -> bool:
         self.record = record
         return True
 
-    return Sight, "show", show
+    return ObservedLease, "show", show
 
 
 def event_without_bind() -> Plant:

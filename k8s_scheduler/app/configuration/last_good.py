@@ -22,6 +22,7 @@ from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.app.configuration.offered import USUAL_KEY, hash_of
 from k8s_scheduler.kube.config_maps import read_config_map, write_config_map
 from k8s_scheduler.kube.errors import KubeError, NotFound
+from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.permissions import missing_permission
 from k8s_scheduler.kube.waiting import Sleep, wait_within
@@ -48,7 +49,9 @@ class LastGoodKeeper:
     ) -> None:
         self._transport = transport
         self._may_write = may_write
-        self._call_timeout_seconds = call_timeout_seconds
+        self._caller = Caller(
+            transport=transport, may_write=self._may_begin, timeout_seconds=call_timeout_seconds
+        )
         self._saved = metrics.last_good_saved
         self._sleep = sleep
         self._owed: tuple[ConfigMapName, str] | None = None
@@ -111,13 +114,7 @@ class LastGoodKeeper:
         self._idle.clear()
         try:
             await write_config_map(
-                self._transport,
-                where,
-                {USUAL_KEY: text},
-                {HASH: hash_of(text)},
-                version=version,
-                may_send=self._may_begin,
-                timeout_seconds=self._call_timeout_seconds,
+                self._caller, where, {USUAL_KEY: text}, {HASH: hash_of(text)}, version=version
             )
         finally:
             self._idle.set()

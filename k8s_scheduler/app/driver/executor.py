@@ -30,7 +30,7 @@ from k8s_scheduler.kube.write.dispatcher import Dispatcher
 from k8s_scheduler.kube.write.pod_reader import PodReader, ReadRequest
 from k8s_scheduler.kube.write.write_lane import WriteLane
 from k8s_scheduler.kube.write.write_requests import (
-    Call,
+    WriteCall,
     WriteRequest,
     eviction_calls,
     nomination_calls,
@@ -155,7 +155,7 @@ class Carrier:
     def _read(self, read: ReadPod) -> None:
         self._reader.submit(ReadRequest(read.uid, read.namespace, read.name, read.attempt))
 
-    def _submit(self, request: Request, namespace: str, calls: tuple[Call, ...]) -> None:
+    def _submit(self, request: Request, namespace: str, calls: tuple[WriteCall, ...]) -> None:
         self._writes.submit(
             WriteRequest(request.uid, request.attempt, request.request, namespace, calls)
         )

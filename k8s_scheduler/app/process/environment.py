@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any
 
 from k8s_scheduler.app.process.gc_pauses import keep_what_is_here
 from k8s_scheduler.app.process.warm_up import warm_up
@@ -21,16 +21,8 @@ from k8s_scheduler.app.process.watchdog import watch_loop
 from k8s_scheduler.app.recovery.sentinel import Work, in_own_thread
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.kube.lease.elector import boot_time
-from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.kube.waiting import Sleep, Timing
 from k8s_scheduler.kube.watch.reflector_limits import DEFAULT_PACE, Pace
-
-
-class Timing(TypedDict):
-    """What everybody who waits and tries again needs, as keyword arguments."""
-
-    clock: Callable[[], float]
-    sleep: Sleep
-    uniform: Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,5 +53,10 @@ class Surroundings:
     sentinel: Callable[[Work, str], Coroutine[Any, Any, None]] = in_own_thread
 
     def timing(self) -> Timing:
-        """Return the ordinary clock, sleep and chance."""
-        return Timing(clock=self.clock, sleep=self.sleep, uniform=self.rng.random)
+        """Return the clocks, sleep and randomness of the parts that talk to the API server."""
+        return Timing(
+            clock=self.clock,
+            wall_clock_ns=self.wall_clock_ns,
+            sleep=self.sleep,
+            uniform=self.rng.random,
+        )

@@ -23,8 +23,8 @@ from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError, KubeError
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.http.transport import ApiTransport
+from k8s_scheduler.kube.lease.annotations import with_annotation
 from k8s_scheduler.kube.lease.lease import LeaseConfig, LeaseStore
-from k8s_scheduler.kube.lease.notes import with_note
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.obs.metrics import Metrics
 
@@ -77,7 +77,7 @@ class Sentinel:
             lease = await store.read(_CALL_SECONDS)
             if lease is None or lease.holder != self._config.identity:
                 return False
-            noted = with_note(lease, NOTE, encode(wanted))
+            noted = with_annotation(lease, NOTE, encode(wanted))
             await store.write(noted, noted.spec, timeout_seconds=_CALL_SECONDS)
         except KubeError as error:
             fields = {"error": str(error)}

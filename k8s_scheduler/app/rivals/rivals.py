@@ -34,8 +34,8 @@ from k8s_scheduler.app.rivals.served_names import (
 )
 from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.http.protocol import Transport
+from k8s_scheduler.kube.lease.holder_liveness import HolderLiveness, Liveness
 from k8s_scheduler.kube.lease.other_leases import LeaseLook, OtherLease, labelled_leases, one_lease
-from k8s_scheduler.kube.lease.pulse import Pulse, Pulses
 from k8s_scheduler.kube.waiting import Sleep, wait_within
 
 LOOK_SECONDS: Final = 60.0
@@ -78,7 +78,7 @@ class RivalWatch:
         self._clock = clock
         self._sleep = sleep
         self._call_seconds = call_seconds
-        self._pulses = Pulses(clock)
+        self._liveness = HolderLiveness(clock)
         self._leases: tuple[OtherLease, ...] = ()
         self._has_looked = False
         # We lead, or have no Lease and decide: no rival is in the way any more.
@@ -148,7 +148,7 @@ class RivalWatch:
             else:
                 self._news.looked(complete=look.complete)
                 self._leases = look.leases
-                self._pulses.look(look.leases)
+                self._liveness.look(look.leases)
             self._has_looked = True
 
     async def _look(self) -> LeaseLook:
@@ -173,7 +173,7 @@ class RivalWatch:
 
     async def _forget(self) -> None:
         self._leases = ()
-        self._pulses.look(())
+        self._liveness.look(())
         await self._tell()
 
     # What was seen
@@ -187,10 +187,10 @@ class RivalWatch:
         own, names = self._ourselves.lease, self._ourselves.names()
         found = []
         for lease in self._leases:
-            pulse = self._pulses.of(lease)
+            liveness = self._liveness.of(lease)
             shared = tuple(sorted(served_by(lease).intersection(names)))
-            if shared and pulse is not Pulse.DEAD and lease.key != own:
-                found.append(Rival(lease, shared, lives=pulse is Pulse.LIVE))
+            if shared and liveness is not Liveness.DEAD and lease.key != own:
+                found.append(Rival(lease, shared, lives=liveness is Liveness.LIVE))
         return found
 
     def _in_the_way(self) -> list[Rival]:

@@ -1,6 +1,6 @@
 """Which schedulerNames the holder of a Lease serves, said on the Lease itself.
 
-The elector puts label and annotation there with its own writes (`kube/lease_metadata`): a change
+The elector puts label and annotation there with its own writes (`kube/lease/metadata`): a change
 of the profiles is on the Lease with the next renewal. The label is what others find it by.
 
 The annotation names its writer. It outlives its holder, and the next holder of the Lease may be of

@@ -1,1 +1,1 @@
-"""Who we are to the API server: logins, their sources, and how they are kept valid."""
+"""How the process authenticates to the API server: logins, their sources, and their renewal."""

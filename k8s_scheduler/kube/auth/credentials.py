@@ -6,11 +6,11 @@
                     │    failed: the login in use stays, with a warning        │
                     └───────────────── after a 401: refresh(rejected=True) ────┘
 
-`headers()` gives the same object until the token is another one, so whoever got a 401 can tell by
+`headers()` returns the same object until the token changes, so after a 401 a caller can tell by
 identity whether trying again makes sense. `generation` grows when connections must be made anew:
 another certificate, another CA. Reading happens in a thread and one at a time; many requests that
-are rejected together cause one read. Who asked and gives up ends nothing: a plugin that takes long
-is waited for by whoever can wait, and what it says is there for all.
+are rejected together cause one read. A caller that is cancelled does not cancel the read: the other
+callers go on waiting for a slow plugin, and all get its result.
 """
 
 import asyncio
@@ -136,7 +136,7 @@ class RotatingCredentials:
                 self._failed_at = self._clock()
                 logger.warning(_GOING_ON, extra={"fields": self._failure(error)})
             except Exception as error:
-                # Whoever keeps them valid must live on: the old ones may be good for long.
+                # The task that renews credentials must go on: the old ones may be valid for long.
                 self._failed_at = self._clock()
                 logger.exception(_GOING_ON, extra={"fields": self._failure(error)})
 
@@ -191,6 +191,6 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
     try:
         stat = file.stat()
     except (OSError, ValueError):
-        # Whoever reads it says what is wrong with it, or with its name.
+        # The read that follows reports what is wrong with the file, or with its name.
         return None
     return stat.st_mtime_ns, stat.st_size, stat.st_ino

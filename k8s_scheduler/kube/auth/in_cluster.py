@@ -30,7 +30,7 @@ class InClusterSource:
         self._ca = folder / "ca.crt"
 
     def describe(self) -> str:
-        """Say in a few words where logins come from."""
+        """Return a short description of the source."""
         return f"service account in {self._token.parent}"
 
     def files(self) -> tuple[Path, ...]:

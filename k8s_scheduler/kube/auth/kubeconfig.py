@@ -40,7 +40,7 @@ class KubeconfigSource:
         self._check()
 
     def describe(self) -> str:
-        """Say in a few words where logins come from."""
+        """Return a short description of the source."""
         files = ", ".join(str(file) for file in self._config.files)
         return f"kubeconfig {files}, context {self._config.context!r}"
 
@@ -100,7 +100,7 @@ class KubeconfigSource:
             )
         has_ca = cluster.entry.certificate_authority or cluster.entry.certificate_authority_data
         if cluster.entry.insecure_skip_tls_verify and has_ca:
-            # As client-go: whoever names an authority believes that the server is verified.
+            # As client-go: a kubeconfig that names an authority expects the server to be verified.
             raise CredentialsError(
                 f"kubeconfig {cluster.file}: insecure-skip-tls-verify and certificate-authority "
                 "exclude each other; remove one of them"

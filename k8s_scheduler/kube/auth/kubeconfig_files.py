@@ -2,7 +2,7 @@
 
 The rules are kubectl's: of several files the first to name a thing wins, and relative paths are
 relative to the file that names them. Everything that is wrong is a CredentialsError that names
-the file and the place in it. Fields that would change who we act as but are not supported
+the file and the place in it. Fields that would change our identity but are not supported
 (impersonation) are refused by name and never ignored.
 """
 
@@ -30,7 +30,7 @@ class ClusterEntry(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class UserEntry(msgspec.Struct, frozen=True, rename="kebab"):
-    """How a user proves who they are; the first of these that is given counts, top to bottom."""
+    """How a user authenticates; the first of these that is given counts, top to bottom."""
 
     auth_provider: dict[str, Any] | None = None
     token_file: str | None = msgspec.field(default=None, name="tokenFile")

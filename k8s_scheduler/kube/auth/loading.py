@@ -1,6 +1,6 @@
-"""Who we are to the API server, and where that is looked for.
+"""Where the credentials for the API server are looked for.
 
-`--kubeconfig FILE` is taken at its word. Without it: the pod's own service account, as
+With `--kubeconfig FILE` only that file counts. Without it: the pod's own service account, as
 kube-scheduler does. Only a caller that writes nothing to the cluster may go on to look where
 kubectl looks ($KUBECONFIG, then ~/.kube/config): a scheduler started on a laptop without a word
 about where would otherwise bind pods, and take the Lease, in whatever cluster kubectl was last
@@ -22,14 +22,14 @@ from k8s_scheduler.kube.auth.kubeconfig import KubeconfigSource
 from k8s_scheduler.kube.auth.login import LoginSource
 from k8s_scheduler.kube.errors import CredentialsError
 
-# How often whoever keeps credentials valid should call `refresh`.
+# How often the daemon calls `refresh`.
 CHECK_SECONDS: Final = 10.0
 
 _ADVICE: Final = "or run in a cluster as a pod with a service account"
 
 
 class Credentials(Protocol):
-    """What a transport needs to know about who we are.
+    """What a transport needs to authenticate.
 
     A 403 is an answer about rights and never a reason to refresh.
     """
@@ -65,7 +65,7 @@ class Credentials(Protocol):
     async def refresh(self, *, rejected: bool = False) -> None:
         """Read again what may have changed; after a 401 everything. Never raises.
 
-        It may take long. Who is cancelled meanwhile ends nothing for others.
+        It may take long. A caller that is cancelled does not end it for others.
         """
         ...
 
@@ -115,7 +115,7 @@ def _find(
 
 
 def _expanded(name: str) -> Path:
-    """Return the path with `~` filled in; as it is where nobody has that home."""
+    """Return the path with `~` filled in; unchanged where there is no such home."""
     try:
         return Path(name).expanduser()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Who we are to the API server at one moment, and where that is read from."""
+"""A login to the API server, as it is at one moment, and the protocol of its sources."""
 
 import re
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class LoginSource(Protocol):
     """Reads logins. Blocks, so it is asked in a thread, by one caller at a time."""
 
     def describe(self) -> str:
-        """Say in a few words where logins come from."""
+        """Return a short description of the source."""
         ...
 
     def files(self) -> tuple[Path, ...]:
@@ -55,7 +55,7 @@ def read_file(path: Path, what: str) -> bytes:
     except TooLongError as error:
         raise CredentialsError(f"cannot read {what} {path}: it {error}") from error
     except ValueError as error:
-        # A NUL in it, or half of a character.
+        # The path has a NUL in it, or half of a character.
         raise CredentialsError(
             f"cannot read {what} {str(path)!r}: no file has this name"
         ) from error

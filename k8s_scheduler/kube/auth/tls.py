@@ -18,9 +18,9 @@ from k8s_scheduler.kube.errors import CredentialsError
 
 
 def verify_as_go_does(context: ssl.SSLContext) -> None:
-    """Trust what is in a bundle, whoever signed it, and certificates of older profiles.
+    """Trust every certificate of a bundle as an anchor, and certificates of older profiles.
 
-    Said for every context, because Python's own defaults are stricter from one version to the next.
+    Set on every context, because Python's defaults become stricter with each version.
     """
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT

@@ -1,6 +1,6 @@
 """The events recorder: tells the API server what happened to pods, when there is time for it.
 
-    record ──► series (event_series) ──► ready, bounded ──► workers ──► POST, PATCH
+    record ──► series (`series`) ─────► ready, bounded ──► workers ──► POST, PATCH
                   ▲    ▲      │ not due yet                    │
                   │    │      ▼                                │
                   │    └─ agenda ── tick: due ──► ready        │
@@ -10,10 +10,10 @@ Events are the least of all writes. `record` never waits, never raises and costs
 lookup; what cannot be written is dropped and counted by reason. The workers are few, so that
 events never take the connections that binds need.
 
-Who does not lead has nothing to say of pods: a failure to write that it may not write would be
-told as the pod's, and what it decides on is out of date. What was recorded before is written after
-the lease was given back, and dropped after it was lost (`may_tell`). What a process says of itself,
-as of a configuration that it refuses, is true of every replica, whoever leads.
+A process that does not lead records no events about pods: its state is out of date, and it would
+report its own missing right to write as a failure of the pod. Events that were recorded before are
+written after the lease was given back, and dropped after it was lost (`may_tell`). Events of a
+process about itself, as about a configuration that it refuses, need no lease.
 
 A series that is owed a write is in exactly one place (ready, agenda, or with a worker: `claimed`),
 also after the cache has forgotten it. So its writes never overtake each other, and repeats that
@@ -25,10 +25,9 @@ import asyncio
 import heapq
 import itertools
 import logging
-import random
-import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 
 from k8s_scheduler.kube.bounded_log import BoundedLog
@@ -42,11 +41,10 @@ from k8s_scheduler.kube.events.event import (
 from k8s_scheduler.kube.events.limits import ObjectLimits
 from k8s_scheduler.kube.events.series import Series, SeriesCache
 from k8s_scheduler.kube.events.writer import EventWriter, Written
-from k8s_scheduler.kube.http.protocol import Transport
-from k8s_scheduler.kube.http.throttle import Admit, unlimited
-from k8s_scheduler.kube.waiting import Sleep, wait_within
+from k8s_scheduler.kube.http.caller import Caller, always
+from k8s_scheduler.kube.waiting import wait_within
 from k8s_scheduler.kube.workers import EVENT_WORKERS
-from k8s_scheduler.lib.crew import Crew
+from k8s_scheduler.lib.worker_pool import WorkerPool
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 log = logging.getLogger(__name__)
@@ -59,6 +57,7 @@ QUEUE_BYTES = 96 * 1024 * 1024
 # the series of pods that keep failing.
 SERIES_LIMIT = 16384
 TICK_SECONDS = 1.0
+CALL_TIMEOUT_SECONDS = 10.0
 
 
 class Drop(StrEnum):
@@ -86,34 +85,25 @@ class EventRecorder:
 
     def __init__(
         self,
-        transport: Transport,
+        caller: Caller,
         *,
         hostname: str,
         metrics: KubeMetrics,
-        may_write: Callable[[], bool] = lambda: True,
-        may_tell: Callable[[], bool] = lambda: True,
-        admit: Admit = unlimited,
-        clock: Callable[[], float] = time.monotonic,
-        wall_clock_ns: Callable[[], int] = time.time_ns,
-        sleep: Sleep = asyncio.sleep,
-        uniform: Callable[[], float] = random.random,
+        may_tell: Callable[[], bool] = always,
     ) -> None:
-        self._may_write = may_write
-        self._clock = clock
-        self._wall_clock_ns = wall_clock_ns
-        self._sleep = sleep
+        """Take events while `caller.may_write`; write those that were taken while `may_tell`."""
+        timing = caller.timing
+        self._may_write = caller.may_write
+        self._clock = timing.clock
+        self._wall_clock_ns = timing.wall_clock_ns
+        self._sleep = timing.sleep
         self._dropped = {
             reason: metrics.events_dropped.labels(reason=reason.value) for reason in Drop
         }
         self._writer = EventWriter(
-            transport,
+            replace(caller, may_write=may_tell, timeout_seconds=CALL_TIMEOUT_SECONDS),
             hostname=hostname,
-            admit=admit,
-            log=BoundedLog(log, clock),
-            may_tell=may_tell,
-            clock=clock,
-            sleep=sleep,
-            uniform=uniform,
+            log=BoundedLog(log, timing.clock),
         )
         self._limits = ObjectLimits()
         self._series = SeriesCache(SERIES_LIMIT)
@@ -124,15 +114,15 @@ class EventRecorder:
         self._under_way = 0
         self._last_name_ns = 0
         self._accepting = True
-        self._writers = Crew(EVENT_WORKERS, self._next, self._work_off)
+        self._writers = WorkerPool(EVENT_WORKERS, self._next, self._work_off)
         self._idle = asyncio.Event()
         self._idle.set()
 
     def record(self, note: EventNote, *, is_own: bool = False) -> None:
         """Take an event; it is written later, gathered with its like, or dropped.
 
-        What a process says of itself, as after an operator's mistake, is rare by nature and never
-        too many; and since it tells of no decision it does not need the lease.
+        Events of a process about itself (`is_own`), as after an operator's mistake, are rare, so
+        they are not limited; and since they tell of no decision they need no lease.
         """
         if not self._accepting:
             self._dropped[Drop.STOPPED].inc()
@@ -182,7 +172,7 @@ class EventRecorder:
         return left
 
     def _plan(self, series: Series) -> None:
-        """See to it that an owed series is written when it is due."""
+        """Have an owed series written when it is due."""
         if series.claimed or series.written >= series.count:
             return
         series.claimed = True
@@ -199,7 +189,7 @@ class EventRecorder:
             self._idle.clear()
         self._ready.append(series)
         self._ready_bytes += series.nbytes
-        self._writers.call()
+        self._writers.notify()
         is_full = len(self._ready) > QUEUE_LIMIT or self._ready_bytes > QUEUE_BYTES
         if is_full and self._accepting and (oldest := self._next()) is not None:
             self._make_room(oldest)

@@ -8,8 +8,8 @@
                                                  forgotten; the next one is a new event
 
 Nothing here waits or sends. A series is *owed* a write while the server knows fewer occurrences
-than we do; `due_at` says when that write may be made. Forgetting a series takes nothing away from
-a write that is owed: whoever holds it still makes it.
+than we do; `due_at` says when that write may be made. A series that is forgotten while a write is
+owed is still written: the recorder holds it until then.
 """
 
 import msgspec
@@ -57,7 +57,6 @@ class Series(msgspec.Struct, eq=False):
         return Observed(self.count, self.last_wall_ns)
 
     def repeat(self, now: float, wall_ns: int) -> None:
-        """Count one more occurrence."""
         self.count += 1
         self.last_at = now
         self.last_wall_ns = wall_ns

@@ -1,17 +1,14 @@
 """Writes one series to the API server: a POST while it does not exist there, a PATCH afterwards.
 
-`may_tell` is asked before every try, and once more when its first byte is about to leave: a leader
-that was replaced tells nothing more of pods, however long an event of it has waited.
+A leader that was replaced writes no more events about pods, however long one has waited.
 """
 
-import asyncio
-import random
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
+from dataclasses import replace
 from enum import Enum, auto
+from typing import Final
 
 from k8s_scheduler.kube.bounded_log import BoundedLog
-from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.events.event import (
     encode_event,
     encode_series,
@@ -19,14 +16,16 @@ from k8s_scheduler.kube.events.event import (
     events_path,
 )
 from k8s_scheduler.kube.events.series import Series
-from k8s_scheduler.kube.http.protocol import MERGE_PATCH, Response, Transport
-from k8s_scheduler.kube.http.throttle import Admit, unlimited
-from k8s_scheduler.kube.waiting import Sleep, bounded_wait
-from k8s_scheduler.lib.backoff import Backoff
+from k8s_scheduler.kube.http.caller import Caller, Tries, always
+from k8s_scheduler.kube.http.protocol import MERGE_PATCH, Response
+from k8s_scheduler.kube.http.response_meaning import is_overload
+from k8s_scheduler.kube.http.retries import RetryPolicy
 
-TRIES = 5
-CALL_TIMEOUT_SECONDS = 10.0
-_LONGEST_WAIT_SECONDS = 30.0
+TRIES: Final = 5
+# Any 404 to a POST is definite here: a series is dropped then, and its next occurrence made anew.
+_POLICY: Final = RetryPolicy(
+    tries=TRIES, is_retried=is_overload, first_wait_seconds=1.0, longest_wait_seconds=10.0
+)
 
 
 class Written(Enum):
@@ -42,82 +41,50 @@ class Written(Enum):
 class EventWriter:
     """Knows the wire, the retries and the global rate; nothing of queues."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        hostname: str,
-        admit: Admit,
-        log: BoundedLog,
-        may_tell: Callable[[], bool] = lambda: True,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Sleep = asyncio.sleep,
-        uniform: Callable[[], float] = random.random,
-    ) -> None:
-        self._transport = transport
+    def __init__(self, caller: Caller, *, hostname: str, log: BoundedLog) -> None:
+        """Write while `caller.may_write`; events of the process about itself need no lease."""
+        self._caller = caller
+        self._own_caller = replace(caller, may_write=always)
         self._hostname = hostname
-        self._admit = admit
         self._log = log
-        self._may_tell = may_tell
-        self._clock = clock
-        self._sleep = sleep
-        self._uniform = uniform
 
     async def write(self, series: Series) -> Written:
         """Bring the server up to date about a series, in a few tries."""
-        backoff: Backoff | None = None
-        for left in reversed(range(TRIES)):
-            if self._admit is not unlimited:
-                await self._admit()
-            if not (series.is_own or self._may_tell()):
-                return Written.NOT_LEADING
+        caller = self._own_caller if series.is_own else self._caller
+        tries = caller.tries(_POLICY, may_repeat=caller.may_write)
+        async for _ in tries:
             count, exists = series.count, series.written > 0
-            try:
-                response = await self._send(series)
-            except KubeError as no_answer:
-                self._log.warning("event", "an event could not be written: %s", no_answer)
-                ended: Written | float = 0.0
-            else:
-                if response.ok:
-                    series.acknowledge(count, self._clock())
-                    return Written.DONE
-                ended = self._judge(series, response, exists=exists)
-            if isinstance(ended, Written):
+            response = await self._send(tries, series)
+            if response is None:
+                self._log.warning("event", "an event could not be written: %s", tries.problem)
+            elif response.ok:
+                series.acknowledge(count, caller.timing.clock())
+                return Written.DONE
+            elif (ended := self._judge(series, response, exists=exists)) is not None:
                 return ended
-            if not (series.is_own or self._may_tell()):
-                return Written.NOT_LEADING
-            if left:
-                backoff = backoff or Backoff(1.0, 10.0, uniform=self._uniform)
-                await self._sleep(max(ended, backoff.next_seconds()))
-        return Written.NO_ANSWER
+        return Written.NOT_LEADING if tries.was_stopped else Written.NO_ANSWER
 
-    def _judge(self, series: Series, response: Response, *, exists: bool) -> Written | float:
-        """Return how it ended, or the least number of seconds to wait before another try."""
-        error = response.error()
-        if response.status in (408, 429) or response.status >= 500:
-            self._log.warning("event", "an event could not be written: %s", error)
-            return bounded_wait(error.retry_after_seconds, _LONGEST_WAIT_SECONDS)
+    def _judge(self, series: Series, response: Response, *, exists: bool) -> Written | None:
+        """Return how the write ended; None: it takes another try."""
         if response.status == 404 and exists:
             series.written = 0  # expired or deleted on the server: it has to be made anew
-            return 0.0
+            return None
         if response.status == 409:
-            if not exists:
-                # An earlier try did arrive; it told of at least one occurrence.
-                series.acknowledge(1, self._clock())
-            return 0.0 if exists else Written.DONE
+            if exists:
+                return None
+            # An earlier try did arrive; it told of at least one occurrence.
+            series.acknowledge(1, self._caller.timing.clock())
+            return Written.DONE
         return self._refused(series, response, verb="patch" if exists else "create")
 
-    def _send(self, series: Series) -> Awaitable[Response]:
+    def _send(self, tries: Tries, series: Series) -> Awaitable[Response | None]:
         note, namespace = series.note, event_namespace(series.note)
-        may_send = None if series.is_own else self._may_tell
         if series.written:
-            return self._transport.request(
+            return tries.send(
                 "PATCH",
                 events_path(namespace, series.name),
                 body=encode_series(series.observed),
                 content_type=MERGE_PATCH,
-                timeout_seconds=CALL_TIMEOUT_SECONDS,
-                may_send=may_send,
             )
         body = encode_event(
             note,
@@ -126,13 +93,7 @@ class EventWriter:
             first_wall_ns=series.first_wall_ns,
             observed=series.observed,
         )
-        return self._transport.request(
-            "POST",
-            events_path(namespace),
-            body=body,
-            timeout_seconds=CALL_TIMEOUT_SECONDS,
-            may_send=may_send,
-        )
+        return tries.send("POST", events_path(namespace), body=body)
 
     def _refused(self, series: Series, response: Response, *, verb: str) -> Written:
         error, namespace = response.error(), event_namespace(series.note)

@@ -3,7 +3,7 @@
 Two requests are most of what placing a pod costs, and a general HTTP client spends most of that on
 what an API server never does: cookies, redirects, compression, upgrades. Here a request is a few
 bytes put together, and what reads the answer is llhttp, by way of httptools. One request at a time
-on a connection, nothing is sent twice, and an answer that does not end as HTTP wants it is lost.
+on a connection, nothing is sent twice, and an answer that does not end as HTTP requires is lost.
 
     new ──► connecting ──► idle ⇄ busy ──answered "close", lost, too long idle──► closed
 """
@@ -22,13 +22,13 @@ import httptools
 
 from k8s_scheduler.kube.http.protocol import Response
 
-# A peer that vanished without a word is noticed after about a minute of silence.
+# A peer that vanished silently is noticed after about a minute.
 _PROBE_AFTER_SECONDS: Final = 30
 _PROBE_EVERY_SECONDS: Final = 10
 _PROBES: Final = 3
-# Answers below are not the last word.
+# Answers below this status are interim ones.
 _FINAL: Final = 200
-# Of a greater one, somebody may ask when to come back.
+# A caller may read Retry-After of a greater one.
 _GREATEST_PLAIN: Final = 201
 _NEVER: Final = float("inf")
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -41,7 +41,7 @@ class LostError(ConnectionError):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Where the server is, and how it proves that it is the one."""
+    """The address of the server, and what its certificate is checked against."""
 
     host: str
     port: int
@@ -51,7 +51,7 @@ class Peer:
 
 
 class Wire(asyncio.Protocol):
-    """One connection. Only its pool uses it, and reaches into it: this is done twice per pod."""
+    """One connection. Only its pool uses it, and accesses its fields directly, for speed."""
 
     # There when the pool gets it.
     transport: asyncio.Transport
@@ -60,7 +60,7 @@ class Wire(asyncio.Protocol):
         """Tell `gone` when the connection has ended, for whatever reason."""
         self._gone = gone
         self._parser = httptools.HttpResponseParser(self)
-        # Who waits for the answer to what was sent.
+        # The wait for the answer to what was sent.
         self.answer: asyncio.Future[Response] | None = None
         # What came up to the first piece of the body, and all of the body.
         self._head = b""
@@ -68,26 +68,24 @@ class Wire(asyncio.Protocol):
         # Whether another request can be sent, unless the transport is closing.
         self.is_reusable = True
         self.idle_since = 0.0
-        # When whoever waits gives up.
+        # When the wait is given up.
         self.deadline = 0.0
 
     def abort(self) -> None:
-        """End the connection without a word; whoever waits learns that it is lost."""
+        """Abort the connection; a request that waits for an answer gets a LostError."""
         self.is_reusable = False
         self.transport.abort()
 
     # For the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection."""
         # uvloop's transports are not derived from asyncio's, and have all that those have.
         self.transport = cast("asyncio.Transport", transport)
         probe(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
-        """Read on."""
         if self.answer is None:
-            # Nobody has asked: whatever this is, the next answer would not be one.
+            # Bytes without a request: the next answer on this connection could not be trusted.
             self.abort()
             return
         if not self._body:
@@ -99,7 +97,6 @@ class Wire(asyncio.Protocol):
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell everybody."""
         self.is_reusable = False
         reason = " ".join(str(exc).split()) if exc else "the server closed the connection"
         self._fail(LostError(reason or type(exc).__name__))
@@ -119,11 +116,9 @@ class Wire(asyncio.Protocol):
     # Not of headers: a call for each of them would cost more than the rest of the answer.
 
     def on_body(self, body: bytes) -> None:
-        """Keep a piece."""
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """Hand over the answer."""
         status = self._parser.get_status_code()
         body, self._body = b"".join(self._body), []
         if status < _FINAL:
@@ -139,7 +134,7 @@ class Wire(asyncio.Protocol):
 
 
 class _HeadReader:
-    """Reads the head of an answer once more, for the few of which somebody asks for a header."""
+    """Reads the head of an answer once more, for the few answers with a header that is read."""
 
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
@@ -152,12 +147,11 @@ class _HeadReader:
             self._parser.feed_data(head)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep what somebody asks for."""
         if not self._is_read and name.lower() == b"retry-after":
             self.found["Retry-After"] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        """Stop there, unless it is not the last word."""
+        """Stop at the end of the head, unless the answer is an interim one."""
         if self._is_read:
             return
         if self._parser.get_status_code() < _FINAL:
@@ -167,7 +161,7 @@ class _HeadReader:
 
 
 def _headers(head: bytes) -> Mapping[str, str]:
-    """Return what somebody asks for, of the first answer in these bytes."""
+    """Return the headers that callers read, of the first answer in these bytes."""
     reader = _HeadReader()
     reader.read(head)
     return reader.found
@@ -184,7 +178,7 @@ class WirePool:
         # The one used last is used next: the others grow old and are closed.
         self._idle: list[Wire] = []
         self._connecting = 0
-        # Those who wait for a connection; they look again when told.
+        # Requests that wait for a connection; each looks again when it is woken.
         self._waiting: deque[asyncio.Future[None]] = deque()
         # One timer for the next deadline of all: one for each request costs more than its answer,
         # and nearly every answer comes in time.
@@ -218,12 +212,12 @@ class WirePool:
             wire.transport.write(request)
             return await answer
         except BaseException:
-            # Whatever comes on it now is no answer to anything else.
+            # Bytes that arrive on it later must not be taken for the answer to another request.
             wire.abort()
             raise
         finally:
             self._give_back(wire, loop.time())
-            # What was raised knows this frame, and must not be known by it.
+            # The exception refers to this frame: without this the two would form a cycle.
             del answer
 
     @property
@@ -257,7 +251,7 @@ class WirePool:
                 await turn
             except asyncio.CancelledError:
                 if turn.done() and not turn.cancelled():
-                    # It was our turn: the next one's, then.
+                    # This request was woken and is given up: wake the next one.
                     self._tell_one()
                 raise
 
@@ -282,7 +276,7 @@ class WirePool:
                 server_hostname=(peer.name or peer.host) if peer.context is not None else None,
             )
         except ssl.SSLCertVerificationError:
-            # That one can say itself what is wrong.
+            # Its own request reports what is wrong.
             raise
         except OSError as error:
             why = " ".join(str(error).split()) or type(error).__name__

@@ -2,7 +2,7 @@
 
 None is sent after it. But what was sent before can't be called back: a process that is stopped for
 longer than its lease lasts has such requests under way when it goes on. The server refuses most of
-them (409: somebody else has bound the pod); every one is counted, and named in the log.
+them (409: another scheduler has bound the pod); every one is counted, and named in the log.
 """
 
 import logging

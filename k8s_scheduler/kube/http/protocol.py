@@ -22,7 +22,7 @@ class Response(msgspec.Struct, frozen=True):
 
     status: int
     body: bytes = b""
-    # Those that anybody asks for, at least.
+    # At least those that a caller reads.
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
@@ -66,9 +66,9 @@ class Transport(Protocol):
     ) -> Response:
         """Send one request and read its whole answer.
 
-        Raises NotSent or OutcomeUnknown when there is no answer. `may_send` is asked directly
+        Raises NotSent or OutcomeUnknown when there is no answer. `may_send` is called directly
         before the first byte leaves, since a connection can take long to come, and a process can
-        be stopped while it waits for one: when it says no, nothing is sent (NotSent).
+        be stopped while it waits for one: if it returns False, nothing is sent (NotSent).
         """
         ...
 

@@ -1,8 +1,8 @@
 """Attempts to get an answer: when one is lost, what that means, and whether to try again.
 
 Each attempt learns when sending begins (`MarkingRequest`). That is the border between NotSent and
-OutcomeUnknown: whatever fails before it was surely not executed. It is also the last moment at
-which a write can be held back, and whoever may forbid it is asked there.
+OutcomeUnknown: whatever fails before it was certainly not executed. It is also the last moment at
+which a write can be held back, so `may_send` is called there.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ FAILURES: Final = (TimeoutError, aiohttp.ClientError, OSError)
 
 
 class BarredError(OSError):
-    """Whoever asked for a request does not want it sent any more."""
+    """The request may not be sent any more: `may_send` returned False."""
 
 
 class Call(msgspec.Struct, frozen=True):
-    """What is asked for, whatever number of attempts it takes."""
+    """One request, which may take several attempts."""
 
     method: str
     # The path, and the query if there is one.
@@ -63,7 +63,6 @@ class MarkingRequest(aiohttp.ClientRequest):
     """
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
-        """Send the request."""
         _current.get().begin()
         return await super().send(conn)
 

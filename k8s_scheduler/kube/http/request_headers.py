@@ -10,14 +10,14 @@ from multidict import CIMultiDict
 from k8s_scheduler import __version__
 from k8s_scheduler.kube.http.protocol import JSON
 
-# Go's names, as everybody else's User-Agent at an API server has them.
+# Go's names for the platform, as in the User-Agent of every Go client.
 _MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 _BREAKS: Final = frozenset("\r\n\0")
 
 
 def user_agent(system: str = sys.platform, machine: str = platform.machine()) -> str:
-    """Return who we are, in the form of client-go's User-Agent."""
+    """Return our User-Agent, in the form of client-go's."""
     return f"k8s-scheduler/{__version__} ({system}/{_MACHINES.get(machine, machine)}) scheduler"
 
 

@@ -1,20 +1,30 @@
-"""What an answer that is no success means to whoever may ask again.
+"""What an answer that is no success means for a caller that may ask again.
 
-A server that is overloaded or ill says so by its status, and nothing about what it was asked for.
-That an object is not there any more is told in three ways, all of them by the server's words: a
-404 alone may be that of a proxy without a server behind it, which knows nothing of objects.
+A server that is overloaded or ill says so by its status, which says nothing about the object. The
+API server has three ways to say that an object is gone, and each is told by the text of its answer:
+a 404 alone may come from a proxy without a server behind it, which knows nothing of objects.
 """
 
 from k8s_scheduler.kube.http.protocol import Response
 
 
 def is_passing(answer: Response) -> bool:
-    """Return whether the same request may be answered otherwise in a while."""
-    return answer.status == 429 or is_doubtful(answer) or is_foreign(answer)
+    """Return whether the same request may get another answer later."""
+    return is_overload(answer) or is_foreign(answer)
+
+
+def is_overload(answer: Response) -> bool:
+    """Return whether the server throttles the request or fails to serve it, a 408 included."""
+    return answer.status == 408 or is_unavailable(answer)
+
+
+def is_unavailable(answer: Response) -> bool:
+    """Return whether the server throttles the request or fails to serve it."""
+    return answer.status == 429 or answer.status >= 500
 
 
 def is_doubtful(answer: Response) -> bool:
-    """Return whether the server, or a proxy before it, gave up: it may have been done or not."""
+    """Return whether the server, or a proxy, gave up: the request may have been executed."""
     return answer.status == 408 or answer.status >= 500
 
 
@@ -24,7 +34,7 @@ def is_missing(answer: Response) -> bool:
 
 
 def is_foreign(answer: Response) -> bool:
-    """Return whether it is a 404 of somebody else, who says nothing about the object."""
+    """Return whether a 404 has no `Status`: a proxy's, which says nothing of the object."""
     return answer.status == 404 and not is_missing(answer)
 
 
@@ -35,7 +45,12 @@ def is_gone(answer: Response) -> bool:
     message = answer.error().message
     if answer.status == 409:
         # "Precondition failed: UID in precondition: ..., UID in object meta: ..."; every other
-        # conflict is with somebody who wrote at the same time.
+        # conflict is with another write at the same time.
         return "UID in precondition" in message
     # How the server words a uid in a patch that does not match: an attempt to change it.
     return answer.status == 422 and "metadata.uid" in message
+
+
+def is_overtaken(answer: Response) -> bool:
+    """Return whether another write to the same object came first: a repetition may succeed."""
+    return answer.status == 409 and not is_gone(answer)

@@ -5,10 +5,10 @@
 Requests and watches have connections of their own, so that long-lived watches never take the
 place of a binding. A retired pair takes no new work; what is under way on it comes to its end.
 
-Requests have connections of our own (`wires`), unless there is a proxy; watches have aiohttp's. Its
-settings are what measurements left standing: no cookies, no decompression (we ask for none), no
-timeouts of its own (one deadline around each call), and no retries of its own: it would send a PUT
-again whose answer was lost, and hide that from us.
+Requests have connections of our own (`connections`), unless there is a proxy; watches use aiohttp.
+Its settings follow from measurements: no cookies, no decompression (we ask for none), no timeouts
+of its own (one deadline around each call), and no retries of its own, because it would silently
+repeat a PUT when the answer was lost.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from k8s_scheduler.kube.http.connections import Peer, WirePool, probe
 from k8s_scheduler.kube.http.request_attempts import MarkingRequest
 from k8s_scheduler.kube.workers import REQUEST_CONNECTIONS
 
-# Below the 90 s after which the API server closes an idle connection, so that we are the one.
+# Below the 90 s after which the API server closes an idle connection, so that we close first.
 KEEP_ALIVE_SECONDS: Final = 60.0
 
 
@@ -49,7 +49,6 @@ class Pair:
         self.retired = False
 
     async def close(self) -> None:
-        """Close every connection."""
         await self.requests.close()
         await self.watches.close()
 
@@ -73,13 +72,13 @@ class Sessions:
         return pair
 
     def give_back(self, pair: Pair) -> None:
-        """Take note that somebody has done with a pair."""
+        """Take note that one user of a pair has finished."""
         pair.users -= 1
         if pair.retired:
             self._close_if_done(pair)
 
     async def close(self) -> None:
-        """Close everything, whoever still uses it; nothing can be sent any more."""
+        """Close everything, even what is in use; nothing can be sent any more."""
         self._closed = True
         pairs, self._pairs, self._current = self._pairs, set(), None
         for pair in pairs:
@@ -106,7 +105,7 @@ class Sessions:
 
 
 def _peer(credentials: Credentials) -> Peer:
-    """Return whom requests go to."""
+    """Return the address and the TLS settings of the server."""
     server = URL(credentials.server, encoded=True)
     context = credentials.ssl_context() if server.scheme == "https" else None
     if context is None and server.scheme == "https":

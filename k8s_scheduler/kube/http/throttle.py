@@ -1,8 +1,8 @@
 """The client-side rate limit of `clientConnection.qps` and `burst`.
 
-Whoever writes about pods asks for admission first and only then whether it may write: the wait is
-as long as it must be, outside every deadline, and a write never starts on an old answer. What must
-not wait behind others (lease renewals) and what must always be seen (lists, watches) does not ask.
+A write about pods asks for admission first and only then whether it may write: the wait is
+unbounded and outside every deadline, and a write never starts on an old answer. Lease renewals,
+which must not wait behind other writes, and lists and watches do not ask.
 """
 
 import asyncio

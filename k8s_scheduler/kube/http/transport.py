@@ -1,6 +1,6 @@
 """HTTP to one API server; implements `http.Transport`.
 
-Requests go over connections of our own (`wires`), watches and what a proxy has to pass on over
+Requests go over connections of our own (`connections`), watches and requests through a proxy over
 aiohttp.
 
 What a missing answer means is decided here, and bindings rest on it:
@@ -10,10 +10,10 @@ What a missing answer means is decided here, and bindings rest on it:
 
 A kept-alive connection that the server closed before it read the request looks just like one
 closed after: OutcomeUnknown is the safe answer. Only a GET is sent a second time by itself.
-A 401 makes the credentials be read again and, if they are others now, the request be sent once
-more, which is safe: it was not executed. A 403 is an answer. A server whose certificate is not
-trusted makes them be read again too, if their files have changed: the authority may be a new one.
-Neither makes a call last longer than it may, whatever a plugin that logs in takes.
+After a 401 the credentials are read again and, if they have changed, the request is sent once more,
+which is safe: it was not executed. A 403 is an answer. After an untrusted certificate of the server
+they are read again too, if their files have changed: the authority may be a new one. Neither makes
+a call exceed its time limit, however long a login plugin takes.
 """
 
 import asyncio
@@ -216,7 +216,6 @@ class ApiTransport:
         )
 
     def _measure(self, call: Call, answer: Response, seconds: float) -> None:
-        """Count an answer."""
         key = (call.method, answer.status)
         measures = self._measures.get(key)
         if measures is None:

@@ -14,8 +14,8 @@ Why two never write at once, whatever happens to answers:
 * `may_write` ends `renew_deadline` after that start. Others take a lease only after seeing its
   record unchanged for the whole lease duration it names, which is longer, on their own clock.
 * A renewal whose answer is read after the deadline has passed comes too late, even if the server
-  was in time: writes may have been held back meanwhile, and whoever waits for them is never told.
-  A term that was over for a moment is over for good.
+  was in time: writes may have been refused in between, and nothing would repeat them. A term that
+  was over for a moment is over for good.
 * A write without an answer counts as not done. The lease is read before the next one, and a late
   write of ours carries an old resourceVersion, so it cannot undo anything.
 * A call takes half of the renew deadline at most, as in client-go (`NewFromKubeconfig`): where a
@@ -25,9 +25,9 @@ Why two never write at once, whatever happens to answers:
 How soon one follows another: renewals come every retry period, and a candidate reads the lease
 more often than that (`LOOK_SECONDS`), because it counts from when it *sees* a renewal and takes a
 released lease when it sees it released. It also wakes just when the record has been unchanged for
-long enough. So after a crash somebody leads at most one look after the lease has run out. A watch
-on the lease (`lease_watch`) shows most of it sooner; it may as well fail, because looks go on
-beside it and whoever takes the lease has read it just before.
+long enough. So after a crash another process leads at most one look after the lease has run out. A
+watch on the lease (`lease_watch`) shows most changes sooner. It may fail, because the looks go on,
+and a candidate always reads the lease just before it takes it.
 
 What this cannot do is call back a write that has started: keep the time limit of writes below
 lease duration minus renew deadline.
@@ -37,26 +37,27 @@ have seen it wait as if it were still there. So
 * the holder watches its lease. When it is shown deleted, the holder renews at once and, until that
   is answered, lets no further write begin (`writes_may_begin`). If another process was faster, the
   renewal finds that out, and the term is over;
-* a process that made the lease itself, and had never seen one, tells so (`is_newborn`). From the
-  moment it was made no renewal of a former holder can succeed, so that one stops within its renew
-  deadline: whoever has reason to think that there was one decides nothing for a lease duration
+* a process that made the lease itself, and had never seen one, says so (`is_newborn`). From the
+  moment it was made no renewal of a former holder can succeed, so a former holder stops within its
+  renew deadline. A process that must assume that there was one decides nothing for a lease duration
   (`let_others_stop`).
 
-Where the storage was restored from a snapshot the lease is an older one, which may name nobody. The
-holder that was seen before the restore counts as such for a lease duration more (`Sight.former`);
-its own renewal is refused, it reads the lease, and either takes it again or has lost it.
+After a restore of the storage from a snapshot the lease is an older one, which may name no holder.
+The holder that was seen before the restore counts as the holder for one more lease duration
+(`ObservedLease.former`): its own renewal is refused, it reads the lease, and either takes it again
+or has lost it.
 
 The order when stopping: stop deciding, let the writes under way end while `hold` goes on, leave
-`hold`, `release`. So does who has asked for the lease and not been answered (`may_hold`): it would
-be held by a process that is no more. After a loss the process had better end: it cannot know what
-it has missed.
+`hold`, `release`. A process whose request for the lease was not answered releases it too
+(`may_hold`): otherwise a process that has ended would hold it. After a loss the process should end:
+it cannot know what it has missed.
 """
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
@@ -71,22 +72,22 @@ from k8s_scheduler.kube.lease.lease import (
     held_by,
     released,
 )
+from k8s_scheduler.kube.lease.lease_watch import LeaseWatch
 from k8s_scheduler.kube.lease.metadata import NO_NOTES, LeaseNotes
-from k8s_scheduler.kube.lease.sight import Sight
-from k8s_scheduler.kube.lease.watch import LeaseWatch
-from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.kube.lease.observed_lease import ObservedLease
+from k8s_scheduler.kube.waiting import Timing
 from k8s_scheduler.kube.watch.set_back import SetBack, Source
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 log = logging.getLogger(__name__)
 
-# A candidate reads the lease at least so often while somebody else holds it, be the retry period
-# ever so long, plus some jitter.
+# A candidate reads the lease at least this often, plus some jitter, while another process holds it,
+# however long the retry period is.
 LOOK_SECONDS: Final = 0.5
 _LOOK_JITTER: Final = 0.2
-# Shorter waits than this are no waits to an event loop.
+# An event loop can't wait for less.
 _SHORTEST_SECONDS: Final = 0.01
-# How much one call may take of the time there is for several, but for a short renew deadline.
+# The share of the remaining time that one call may take, unless the renew deadline is short.
 _CALL_SHARE: Final = 0.5
 _LEAST_CALL_SECONDS: Final = 1.0
 
@@ -100,14 +101,28 @@ def boot_time() -> float:
 
 class _Try(Enum):
     HELD = auto()  # the lease is ours, for certain
-    TAKEN = auto()  # it is somebody else's
-    CHANGED = auto()  # somebody wrote in between
+    TAKEN = auto()  # another process holds it
+    CHANGED = auto()  # another process wrote in between
     REFUSED = auto()  # it is free, and we are told not to take it
     FAILED = auto()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectorHooks:
+    """What the rest of the process adds to an election.
+
+    `set_back` is told when versions of the lease show that storage was set back. `notes` are put on
+    the lease by each write that makes or keeps us its holder. `may_lead` is asked before a free
+    lease is taken; a process that leads already goes on.
+    """
+
+    set_back: Callable[[SetBack], None] = lambda _: None
+    notes: Callable[[], LeaseNotes] = lambda: NO_NOTES
+    may_lead: Callable[[], bool] = lambda: True
+
+
 class Elector:
-    """One candidate. `acquire`, then `hold`; `may_write` is safe to ask at any time."""
+    """One candidate. Call `acquire`, then `hold`; `may_write` may be called at any time."""
 
     def __init__(
         self,
@@ -115,29 +130,22 @@ class Elector:
         config: LeaseConfig,
         *,
         metrics: KubeMetrics,
-        clock: Callable[[], float] = boot_time,
-        wall_clock_ns: Callable[[], int] = time.time_ns,
-        sleep: Sleep = asyncio.sleep,
-        uniform: Callable[[], float] = random.random,
-        set_back: Callable[[SetBack], None] = lambda _: None,
-        notes: Callable[[], LeaseNotes] = lambda: NO_NOTES,
-        may_lead: Callable[[], bool] = lambda: True,
+        timing: Timing,
+        hooks: ElectorHooks | None = None,
     ) -> None:
-        """`set_back` is told when versions of the lease show that storage was set back.
-
-        `notes` are put on the lease by each write that makes or keeps us its holder. `may_lead` is
-        asked before a free lease is taken; who leads already goes on.
-        """
+        """Be a candidate for a lease; the clock of `timing` must go on while the machine sleeps."""
+        hooks = hooks or ElectorHooks()
+        clock = timing.clock
         self._config = config
         self._wrote: Callable[[Lease], None] = lambda _: None
-        self._set_back = set_back
-        self._notes = notes
-        self._may_lead = may_lead
+        self._set_back = hooks.set_back
+        self._notes = hooks.notes
+        self._may_lead = hooks.may_lead
         self._store = LeaseStore(transport, namespace=config.namespace, name=config.name)
         self._clock = clock
-        self._wall_clock_ns = wall_clock_ns
-        self._sleep = sleep
-        self._uniform = uniform
+        self._wall_clock_ns = timing.wall_clock_ns
+        self._sleep = timing.sleep
+        self._uniform = timing.uniform
         self._log = BoundedLog(log, clock)
         self._status = metrics.leader_status.labels(name=config.name)
         self._status.set(0)
@@ -159,15 +167,14 @@ class Elector:
         # Whether further writes may begin: not while our lease is shown deleted and not renewed.
         self._may_begin = asyncio.Event()
         self._may_begin.set()
-        self._sight = Sight(clock, self._went_back)
+        self._observed = ObservedLease(clock, self._went_back)
         self._watch = LeaseWatch(
             transport,
             config,
-            sight=self._sight,
+            observed=self._observed,
             vanished=self._vanished,
             complain=self._complain,
-            sleep=sleep,
-            uniform=uniform,
+            timing=timing,
         )
 
     @property
@@ -182,8 +189,8 @@ class Elector:
 
     @property
     def holder(self) -> str:
-        """Who held the lease when it was last seen; empty when nobody or not known."""
-        return self._sight.holder
+        """The holder when the lease was last seen; empty if there was none, or it is not known."""
+        return self._observed.holder
 
     @property
     def lease(self) -> Lease | None:
@@ -211,8 +218,8 @@ class Elector:
     def may_tell(self) -> bool:
         """Return whether an event about what we did may be written now.
 
-        Who gave the lease back may still tell what it did with it. Who lost it may not: by now
-        somebody else may tell otherwise.
+        A process that gave the lease back may still tell what it did with it. A process that lost
+        the lease may not: the new leader may tell otherwise by now.
         """
         return not self._in_term or self._clock() < self._deadline
 
@@ -231,7 +238,7 @@ class Elector:
             while True:
                 tried = await self._try(config.renew_deadline_seconds)
                 if tried is _Try.HELD:
-                    # Before the watch is let go: whoever is cancelled there has a lease to release.
+                    # Before the watch is closed: a cancellation there must find a lease to release.
                     self._start_leading()
                     return
                 await self._watch.wait(self._pause_seconds(tried))
@@ -300,7 +307,7 @@ class Elector:
             lease = await self._store.read(min(call_seconds, give_up_at - self._clock()))
         if lease is None or not self._may_become_ours(lease):
             if self._asked_to_release and self._clock() < self._deadline:
-                # So early nobody can have taken it from us: it was given back by an earlier try.
+                # Too early for another process to take it: an earlier try gave it back.
                 self._in_term = False
             return True
         asked_at = self._clock()
@@ -311,15 +318,15 @@ class Elector:
         self._asked_to_release = True
         written = await self._store.write(lease, spec, timeout_seconds=seconds)
         self._in_term = False
-        self._sight.look(written, asked_at=asked_at)
+        self._observed.look(written, asked_at=asked_at)
         log.info("released lease %s", self._lease_name)
         return True
 
     def _may_become_ours(self, lease: Lease) -> bool:
         """Return whether the lease is ours, or a write of ours may yet make it so.
 
-        That is one without an answer which was to replace this very version. Whatever else
-        replaces it forestalls that write, and we were free to.
+        Such a write got no answer and was to replace this very version. Any other write to this
+        version makes the server refuse that one.
         """
         return self._config.identity == lease.holder or self._asked_over == lease.resource_version
 
@@ -338,7 +345,7 @@ class Elector:
         except KubeError as error:
             self._complain("get", error)
             return _Try.FAILED
-        if lease is not None and not self._sight.look(lease, asked_at=asked_at):
+        if lease is not None and not self._observed.look(lease, asked_at=asked_at):
             return _Try.CHANGED
         if lease is not None and lease.holder != self._config.identity:
             self._is_newborn = False
@@ -346,7 +353,7 @@ class Elector:
             self._asked_over = None
         if not self._is_free(lease):
             return _Try.TAKEN
-        # Who leads is not asked any more.
+        # A process that leads already is not asked.
         may_take = self._leading or self._may_lead()
         return await self._write(lease, give_up_at) if may_take else _Try.REFUSED
 
@@ -356,7 +363,7 @@ class Elector:
         if started_at >= give_up_at:
             return _Try.FAILED
         self._asked_over = lease.resource_version if lease is not None else ""
-        if lease is None and self._sight.record is None:
+        if lease is None and self._observed.record is None:
             # Also if there is no answer, and what was made is found by the next try.
             self._is_newborn = True
         spec = held_by(self._config, lease, wall_ns=self._wall_clock_ns())
@@ -373,7 +380,7 @@ class Elector:
             # Where the lease is to be made, it is its namespace that is not found.
             self._complain("create" if lease is None else "update", error)
             return _Try.FAILED
-        self._sight.look(written, asked_at=started_at)
+        self._observed.look(written, asked_at=started_at)
         self._ours = written
         self._wrote(written)
         if self._leading and self._clock() >= self._deadline:
@@ -390,10 +397,10 @@ class Elector:
         return min(left_seconds, max(share_seconds, _LEAST_CALL_SECONDS))
 
     def _is_free(self, lease: Lease | None) -> bool:
-        """Return whether nobody else can still be writing under the record last seen."""
-        if lease is None and self._sight.record is None:
+        """Return whether no other process can still write under the record last seen."""
+        if lease is None and self._observed.record is None:
             return True
-        former = self._sight.former
+        former = self._observed.former
         if former is not None and former.record.holder != self._config.identity:
             duration = former.record.spec.lease_duration_seconds
             seconds = float(duration or self._config.lease_duration_seconds)
@@ -406,14 +413,14 @@ class Elector:
     @property
     def _free_at(self) -> float:
         """When the record last seen has been unchanged for the whole duration it names."""
-        record = self._sight.record
+        record = self._observed.record
         named = record.spec.lease_duration_seconds if record is not None else None
-        return self._sight.since + float(named or self._config.lease_duration_seconds)
+        return self._observed.since + float(named or self._config.lease_duration_seconds)
 
     def _pause_seconds(self, tried: _Try) -> float:
         """Return how long a candidate waits before it tries again.
 
-        Each time another time, so that candidates do not all try at the same moment.
+        The wait is random, so that candidates do not all try at the same moment.
         """
         retry_seconds = self._config.retry_period_seconds
         if tried is _Try.FAILED:
@@ -443,7 +450,7 @@ class Elector:
         log.info("%s became leader", self._config.identity)
 
     def _stop_leading(self) -> None:
-        # Whoever waits to begin a write learns from `may_write` that it is over.
+        # A write that waits to begin asks `may_write` next, and learns that the term is over.
         self._may_begin.set()
         if self._leading:
             self._leading = False

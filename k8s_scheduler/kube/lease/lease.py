@@ -1,9 +1,9 @@
 """Leases of coordination.k8s.io/v1: the wire type, and how one is read and written.
 
 A write always carries the resourceVersion it was based on, so the server refuses it (409) when
-anybody else wrote in between; that is the whole mutual exclusion. Metadata goes back as it came:
-labels and owners that others put there are not ours to lose. What a holder has to say of itself is
-added to it (`lease_metadata`).
+another process wrote in between; that is the whole mutual exclusion. Metadata is written back as it
+was read, so that labels and owners that others set there stay. What a holder says of itself is
+added to it (`metadata`).
 """
 
 import math
@@ -21,7 +21,7 @@ JITTER_FACTOR = 1.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseConfig:
-    """Which lease, who we are, and how long things last."""
+    """The lease, our identity, and the durations of the election."""
 
     name: str
     namespace: str
@@ -54,7 +54,7 @@ class LeaseConfig:
 
 
 class LeaseSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Who holds the lease. Times are texts: they are never compared with ours."""
+    """The holder of the lease. Times are texts: they are never compared with our clock."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -76,14 +76,14 @@ class _Wire(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Who held the lease at a version: what is seen, but nothing to base a write on."""
+    """The holder of the lease at one version; not enough to base a write on."""
 
     resource_version: str
     spec: LeaseSpec
 
     @property
     def holder(self) -> str:
-        """Who holds it; empty when it was released."""
+        """The holder's identity; empty when the lease was released."""
         return self.spec.holder_identity or ""
 
 

@@ -1,6 +1,6 @@
 """What a holder adds to the metadata of its Lease, with every write: labels and annotations.
 
-Everything else that is there stays as it came: it belongs to others.
+Everything else in the metadata stays as it was read: it belongs to others.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ NO_NOTES: Final = LeaseNotes()
 
 
 def with_notes(metadata: msgspec.Raw, notes: LeaseNotes) -> msgspec.Raw:
-    """Return metadata with these labels and annotations in it; the very same if they are there."""
+    """Return metadata with these labels and annotations; the same object if it has them all."""
     found: dict[str, Any] = msgspec.json.decode(metadata)
     changed = False
     for kind, wanted in (("labels", notes.labels), ("annotations", notes.annotations)):

@@ -1,8 +1,8 @@
-"""Leases of others: found by a label, read in small pages, and never more than some hundred.
+"""Leases of others: found by a label, read in small pages, at most some hundred.
 
-Anybody who may write a Lease in a namespace can put the label on it, and make it as large as an
-object can be. So an answer holds few of them, a look ends after MOST_LEASES, and what is kept of
-each is short. Lists are consistent ones: what was written before a look began is in its answer.
+A user with the right to write Leases in one namespace can set the label, and make the object as
+large as the server allows. So a page holds few Leases, a look ends after MOST_LEASES, and little is
+kept of each. The lists are consistent: what was written before a look began is in its answer.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,32 +27,31 @@ _ROOT: Final = "/apis/coordination.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class OtherLease:
-    """What matters of a Lease; the note is empty where there is none, or one out of all measure."""
+    """What matters of a Lease; `note` is empty where there is none, or one that is too long."""
 
     namespace: str
     name: str
     uid: str
     version: str
     holder: str
-    # As its holder wrote it; None where it did not, or not a number above zero.
+    # As the holder wrote it; None where it is missing, or not above zero.
     duration_seconds: float | None
     note: str
 
     @property
     def key(self) -> str:
-        """Return `namespace/name`."""
         return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseLook:
-    """What a look has shown; not complete where there were more than are looked at."""
+    """What a look has shown; not complete where there were more Leases than a look takes."""
 
     leases: tuple[OtherLease, ...]
     complete: bool = True
 
 
-# Whatever is wrong in one Lease must spoil no other: fields that are used are read by themselves.
+# A malformed Lease must not hide the others: each one is decoded by itself.
 class _Item(msgspec.Struct, frozen=True):
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
     spec: msgspec.Raw = msgspec.Raw(b"{}")

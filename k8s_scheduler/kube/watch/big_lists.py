@@ -2,7 +2,7 @@
 
 Pages are small, but a server may ignore the limit, and an expired continue token makes us ask
 for everything at once. Such a body is walked member by member and item by item through a window,
-so that whoever consumes the items can let the event loop run in between. It costs several times
+so that the consumer of the items can let the event loop run in between. It costs several times
 more per item than decoding a page does, which is why pages do not come this way.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 from typing import Final
 
 WINDOW_BYTES: Final = 256 * 1024
-# No object is this big: what still makes no sense by then is not JSON.
+# No object is this big: what can't be decoded by then is not JSON.
 MAX_ITEM_CHARS: Final = 8 * 1024 * 1024
 
 _SPACE = re.compile(r"[ \t\n\r]*")

@@ -1,8 +1,8 @@
 """Comparing what an informer holds with what the API server has.
 
-A list in pages, of metadata alone, is held against the store. That the two differ means little at
-first: the watch lags behind, and the world moves on while pages are turned. So whatever differs is
-looked at again once the watch has reached the version of the list, L:
+A paged list of metadata alone is compared with the store. A difference means little at first: the
+watch lags behind, and objects change while the pages are read. So every difference is checked again
+once the watch has reached the version of the list, L:
 
     listed, and the store has one newer than L          fine: the watch is ahead of the list
     listed, and the store has another one up to L       asked about once more, as below; a list of
@@ -21,8 +21,8 @@ What is lost is lost for good: a watch that has passed L does not come back to i
 repairs it. Where L itself is lower than what the store had reached before the list, the server's
 storage was set back (`set_back.py`), and nothing more has to be compared.
 
-An item whose very name can't be read may be any object that is not listed. While there is one,
-nothing is said of those.
+An item whose name can't be read may be any of the objects that seem not to be listed. While there
+is one, missing objects are not reported.
 """
 
 import asyncio
@@ -74,14 +74,14 @@ class Difference:
 
 
 class _Listing:
-    """Whose items a list has, and whether all of them could be told."""
+    """The keys of a list's items, and whether the key of every item could be read."""
 
     def __init__(self) -> None:
         self.metadata: dict[str, _Metadata] = {}
         self.is_whole = True
 
     def take(self, raw: msgspec.Raw | bytes) -> _Metadata | None:
-        """Take note of an item; return whose it is, if that can be read."""
+        """Take note of an item; return its key, if that can be read."""
         metadata = _metadata(raw)
         if metadata is None:
             self.is_whole = False
@@ -91,7 +91,7 @@ class _Listing:
 
 
 class NotComparableError(Exception):
-    """The watch did not come as far as the list in time: nothing can be said."""
+    """The watch did not reach the version of the list in time, so nothing can be compared."""
 
 
 class Comparer(Generic[T]):
@@ -310,7 +310,7 @@ class Comparer(Generic[T]):
 
 
 def _metadata(raw: bytes | msgspec.Raw) -> _Metadata | None:
-    """Return whose item it is; None if even that can't be read."""
+    """Return the key of an item; None if even that can't be read."""
     try:
         return _decode_item(raw).metadata
     except UNREADABLE:

@@ -11,8 +11,8 @@ state has reached what the server has of this very resource. The Lease's version
 that: Leases may live in another storage (`--etcd-servers-overrides`), whose versions are others.
 
 A resource that the server does not have, where that may be, is synced and empty until the server
-has it. `drop` says that nobody runs it any more: what is not synced by then never will be
-(`syncing.py`).
+has it. `drop` says that the informer does not run any more: if it is not synced by then, it never
+will be (`syncing.py`).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from k8s_scheduler.kube.watch.decoding import ObjectDecoder
 from k8s_scheduler.kube.watch.list_tickets import Progress
 from k8s_scheduler.kube.watch.reflector import Reflector
 from k8s_scheduler.kube.watch.reflector_limits import DEFAULT_PACE, Pace
-from k8s_scheduler.kube.watch.reflector_parts import Parts
+from k8s_scheduler.kube.watch.reflector_parts import ReflectorParts
 from k8s_scheduler.kube.watch.set_back import Signals
 from k8s_scheduler.kube.watch.store import Handler, Store
 from k8s_scheduler.kube.watch.undecodable import UndecodableLog
@@ -54,7 +54,7 @@ class Informer(Generic[T]):
         self.dropped = asyncio.Event()
         self._store: Store[T] = Store(resource.plural)
         self._progress = Progress(on_answer=self.synced.set)
-        parts = Parts(
+        parts = ReflectorParts(
             transport=transport,
             resource=resource,
             decoder=ObjectDecoder(resource),
@@ -100,14 +100,14 @@ class Informer(Generic[T]):
         await self._reflector.run()
 
     def drop(self) -> None:
-        """Say that it is run no longer, or never will be: who waits for news of it need not."""
+        """Mark the informer as not run any more, which ends every wait for it."""
         self.dropped.set()
 
     async def relist(self) -> None:
         """Return once a list that began after this call is applied; what was wrong is right then.
 
-        Handlers are told of every difference as of any other change. One that is dropped lists no
-        more: then there is nothing to wait for.
+        Handlers are told of every difference as of any other change. A dropped informer lists no
+        more, so there is nothing to wait for.
         """
         await first_of(self._reflector.fresh_list(), self.dropped.wait())
 
@@ -116,7 +116,7 @@ class Informer(Generic[T]):
         self._reflector.doubt()
 
     async def trusted(self) -> None:
-        """Return once everything was listed since the last `doubt`, or nobody lists any more."""
+        """Return once everything was listed since the last `doubt`, or the informer is dropped."""
         await first_of(self._reflector.trusted(), self.dropped.wait())
 
     async def catch_up(self) -> None:

@@ -1,18 +1,18 @@
-"""How far a reflector has come, and who waits for it to come further.
+"""How far a reflector has come, and the waits until it has come further.
 
-Whether a list is due is one comparison: tickets are drawn by whoever needs a list (the start, lost
-history, a take-over), and a list serves only the tickets that were drawn before it began. So a
-list that was already under way when somebody asked for fresh state is never mistaken for fresh.
+Each cause of a list (the start, lost history, a take-over) draws a ticket, and a list serves only
+the tickets that were drawn before it began. So whether a list is due is one comparison, and a list
+that was already under way when fresh state was asked for is never mistaken for fresh.
 
-Whoever waits for a list is also served by hearing that the server has nothing to list: no newer
-state can be had. The list stays due all the same, because the resource may come to be.
+A wait for a list also ends when the server says that it does not have the resource: there is no
+newer state. The list stays due all the same, because the resource may be added later.
 
 `resource_version` moves only to points up to which everything has been applied: with each event
 of a watch, but for a list only at its end, since its items come in no order of versions.
 
 Versions of one resource only grow, unless the storage of the API server was restored from an older
 snapshot. Then nothing that was applied before counts: `doubt` draws a ticket, and until a list has
-served it a lower version is expected and no news.
+served it a lower version is expected and not reported.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class Progress:
         self._answered = 0
         self._doubted = 0
         self._changed = asyncio.Event()
-        # Set with the next change of the version; None while nobody waits for one.
+        # Set with the next change of the version; None while there is no wait for one.
         self._moved: asyncio.Event | None = None
 
     @property
@@ -49,7 +49,7 @@ class Progress:
 
     @property
     def list_due(self) -> bool:
-        """Whether somebody holds a ticket that no list has served."""
+        """Whether there is a ticket that no list has served."""
         return self._served < self._drawn
 
     def want_list(self) -> int:

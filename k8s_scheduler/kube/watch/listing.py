@@ -15,7 +15,7 @@ from k8s_scheduler.kube.errors import Gone
 from k8s_scheduler.kube.resources import T
 from k8s_scheduler.kube.watch.decoding import Undecodable, read_list
 from k8s_scheduler.kube.watch.queries import list_query
-from k8s_scheduler.kube.watch.reflector_parts import CHECK_EVERY, Parts
+from k8s_scheduler.kube.watch.reflector_parts import CHECK_EVERY, ReflectorParts
 from k8s_scheduler.kube.watch.relist import Relist
 from k8s_scheduler.kube.watch.streams import MALFORMED, StreamError
 from k8s_scheduler.lib.slices import Slice
@@ -25,7 +25,7 @@ from k8s_scheduler.obs.metrics import KubeMetrics
 class PageLister(Generic[T]):
     """Makes one list after another."""
 
-    def __init__(self, parts: Parts[T], metrics: KubeMetrics) -> None:
+    def __init__(self, parts: ReflectorParts[T], metrics: KubeMetrics) -> None:
         self._parts = parts
         plural = parts.resource.plural
         self._paged = metrics.reflector_lists.labels(plural, "paged")

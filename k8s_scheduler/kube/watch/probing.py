@@ -1,4 +1,4 @@
-"""Asking how far the API server has come with a resource.
+"""The current version of a resource on the API server.
 
 A list without a resourceVersion is consistent: it shows everything that was written before it was
 asked for, and its version says so. One object is enough to learn that version. No selector is sent
@@ -9,13 +9,13 @@ from typing import Final
 
 from k8s_scheduler.kube.resources import T
 from k8s_scheduler.kube.watch.decoding import read_list
-from k8s_scheduler.kube.watch.reflector_parts import Parts
+from k8s_scheduler.kube.watch.reflector_parts import ReflectorParts
 from k8s_scheduler.kube.watch.streams import MALFORMED, StreamError
 
 _ONE: Final = {"limit": "1"}
 
 
-async def current_version(parts: Parts[T]) -> str:
+async def current_version(parts: ReflectorParts[T]) -> str:
     """Return the version up to which the server has written now; KubeError if it does not say."""
     response = await parts.transport.request(
         "GET",

@@ -1,4 +1,4 @@
-"""The questions a reflector asks, word for word as client-go's asks them."""
+"""The query parameters of lists and watches, the same as client-go's."""
 
 from k8s_scheduler.kube.resources import Resource, T
 

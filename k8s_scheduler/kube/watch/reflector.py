@@ -21,7 +21,7 @@ events would undo what the list has shown.
 
 Before a watch is resumed the server is asked for its current version, by a consistent list of one
 object: if that is lower than where the watch ended, the storage was set back (`set_back.py`), and
-the resumed watch would be silent. Whoever heard nothing of the server for a while says so
+the resumed watch would be silent. A reflector that got no answer for a while reports that
 (`returned`), because by then the versions may have overtaken ours.
 
 A server may not have the resource at all (404). Where that is allowed it is no failure: there is
@@ -29,8 +29,8 @@ nothing to list, which is an answer, and the list is tried again now and then, s
 another configuration of the server brings the resource. What was known before stays: a server that
 is behind its twins during an upgrade must not wipe out what they show.
 
-Do not catch anything but `KubeError` here: a mistake of our own must end the task that runs
-this, and not be retried for ever.
+Do not catch anything but `KubeError` here: a bug must end the task that runs this, and not be
+retried for ever.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ from k8s_scheduler.kube.watch.probing import current_version
 from k8s_scheduler.kube.watch.queries import streaming_list_query, watch_query
 from k8s_scheduler.kube.watch.reflector_limits import Delays
 from k8s_scheduler.kube.watch.reflector_log import Troubles
-from k8s_scheduler.kube.watch.reflector_parts import Parts
+from k8s_scheduler.kube.watch.reflector_parts import ReflectorParts
 from k8s_scheduler.kube.watch.set_back import AWAY_SECONDS, Source
 from k8s_scheduler.kube.watch.streams import StreamError
 from k8s_scheduler.kube.watch.watching import Watcher
@@ -64,11 +64,11 @@ from k8s_scheduler.obs.metrics import KubeMetrics
 
 logger = logging.getLogger(__name__)
 
-# So often may a streaming list be accepted and then not come to its end, before one is made in
-# pages: some proxy on the way may swallow what ends it, and progress is better than hope.
+# So many streaming lists may be accepted and then not end, before a paged list is made instead: a
+# proxy on the way may swallow the bookmark that ends them.
 MISSES_BEFORE_PAGES: Final = 3
-# What one object more costs in a list, by which `catch_up` judges for how long it is worth waiting
-# for the watch instead; and the longest time.
+# The cost of one object in a list, from which `catch_up` derives how long to wait for the watch
+# before it lists instead; and the longest such wait.
 _LISTED_OBJECT_SECONDS: Final = 50e-6
 _LONGEST_REACH_SECONDS: Final = 2.0
 
@@ -84,7 +84,9 @@ class Mode(enum.Enum):
 class Reflector(Generic[T]):
     """Lists and watches one resource."""
 
-    def __init__(self, parts: Parts[T], metrics: KubeMetrics, *, rng: random.Random) -> None:
+    def __init__(
+        self, parts: ReflectorParts[T], metrics: KubeMetrics, *, rng: random.Random
+    ) -> None:
         self._parts = parts
         self._rng = rng
         self._loop = asyncio.get_running_loop()

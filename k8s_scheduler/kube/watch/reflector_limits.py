@@ -1,7 +1,7 @@
 """How patient a reflector is. The numbers are client-go's where it has them.
 
 Silence is judged by bookmarks: the server sends one about every minute, so a watch that says
-nothing for much longer is dead, whatever the socket thinks.
+nothing for much longer is dead, whatever the state of its socket.
 """
 
 import random
@@ -39,7 +39,7 @@ class Pace:
     # A server that is away is asked more often than one that refuses: nothing is known of what
     # happens until it is back, and pods wait.
     away_maximum_seconds: float = 4.0
-    # What worked for so long starts over with short delays when it fails.
+    # After working for this long, a failure starts over with short delays.
     good_stretch_seconds: float = 60.0
     retry_after_maximum_seconds: float = 300.0
 
@@ -71,8 +71,8 @@ class Delays:
             self._away.reset()
             self._gone_before = False
         if isinstance(error, Gone) and not self._gone_before:
-            # Compacted history is no illness of the server: list at once. Only a server that
-            # says so again and again is given time.
+            # Compacted history is normal: list at once. Only a server that answers so again and
+            # again is given time.
             self._gone_before = True
             return 0.0
         if isinstance(error, NotSent | OutcomeUnknown | ServerError):

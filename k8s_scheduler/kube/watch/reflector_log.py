@@ -1,8 +1,8 @@
-"""What operators read while a list or watch fails: each trouble named, none repeated endlessly.
+"""Log lines about lists and watches that fail: each problem named, none repeated endlessly.
 
-A line is written when the trouble is a new one and then at most once a minute for each kind, and
-one more when it is over. No tracebacks: a server that is away is an expected state. That a server
-does not have a resource at all is a state too, and may stay so: it is said once.
+A line is written when the problem is new and then at most once a minute for each kind, and one more
+when it is over. No tracebacks: a server that is away is an expected state. A server that does not
+have a resource at all may stay so: that is logged once.
 """
 
 import logging
@@ -99,7 +99,7 @@ class Troubles:
         )
 
     def over(self) -> None:
-        """Say that it works again, if it was said that it did not."""
+        """Log that it works again, if a failure was logged."""
         self._absent.set(0)
         self._absence_written = False
         if self._began is not None:

@@ -18,7 +18,7 @@ CHECK_EVERY: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Parts(Generic[T]):
+class ReflectorParts(Generic[T]):
     """The collaborators of one reflector."""
 
     transport: Transport

@@ -4,9 +4,9 @@
     (as the list arrives)       (what the list did not name is deleted)
 
 Adds and updates are applied while the list still arrives; deletes come last, because only a
-complete list can say that something is gone. A list that fails half-way has therefore told no
-untruth: what it showed is there, and nothing was taken away. The next list, with a `Relist` of
-its own, does the rest.
+complete list can say that something is gone. So a list that fails half-way leaves no wrong state:
+what it showed is stored, and nothing was deleted. The next list, with a `Relist` of its own, does
+the rest.
 
 An object that cannot be decoded is present all the same, so an older version of it stays (see
 `Store.keep`). It goes when the server deletes it or when a list no longer names it. Only an object

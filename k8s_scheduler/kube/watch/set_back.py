@@ -1,10 +1,10 @@
 """Noticing that the storage of the API server was set back, as by a restored etcd snapshot.
 
-After a restore the versions that we know are of a history that is no more. A watch that is opened
-at such a version is accepted and silent until the new history has come as far: the API server
-leaves out events and bookmarks of lower versions. Objects that were created since the snapshot
-stay in memory as ghosts, changes of the new history up to the known version are never shown. So a
-version that is lower than one known before is looked for wherever one is read:
+After a restore the versions that we know belong to a history that does not exist any more. A watch
+that is opened at such a version is accepted and silent until the new history has come as far: the
+API server leaves out events and bookmarks of lower versions. Objects that were created since the
+snapshot stay in memory as ghosts, and changes of the new history up to the known version are never
+shown. So every version that is read is checked for being lower than one known before:
 
     source     what is compared                                              noticed
     watch      an event or bookmark with what the same watch has shown       as it comes
@@ -51,12 +51,12 @@ class SetBack:
 
 
 def _ignore(_news: object) -> None:
-    """Tell nobody: a reflector alone repairs its own resource."""
+    """Do nothing: a reflector alone repairs its own resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """Who is told: that storage was set back; and the plural of what is watched again."""
+    """Callbacks: for storage that was set back, and for the plural of what is watched again."""
 
     set_back: Callable[[SetBack], None] = _ignore
     returned: Callable[[str], None] = _ignore

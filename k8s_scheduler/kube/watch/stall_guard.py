@@ -1,12 +1,12 @@
 """Noticing when a watch has gone silent, and cutting one short.
 
-`Patience` is the one deadline of an open watch: it runs out when nothing has come for too long,
-or at once when somebody wants a fresh list. It measures the waiting for bytes alone: a consumer
-that is slow with its work makes no watch look dead.
+`StallGuard` is the one deadline of an open watch: it runs out when nothing has come for too long,
+or at once when a fresh list is wanted. It measures only the wait for bytes: a slow consumer does
+not make a watch look dead.
 
-Chunks come by the thousand and silence hardly ever, so there is one timer, which is not moved with
-every chunk: when its time has come it looks whether there was silence all along, and for how much
-longer there may be.
+Chunks come by the thousand and silence is rare, so there is one timer, which is not moved with
+every chunk: when it fires it checks whether there was silence all along, and sets itself again for
+the rest of the time.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ from contextlib import asynccontextmanager
 from k8s_scheduler.kube.watch.streams import STALLED, StreamError
 
 
-class Patience:
+class StallGuard:
     """The deadline of one open watch at a time."""
 
     def __init__(self, stall_seconds: float) -> None:
         self._stall_seconds = stall_seconds
         self._timeout: asyncio.Timeout | None = None
         self._interrupted = False
-        # Until when the next chunk has to come; None while nobody waits for one.
+        # Until when the next chunk has to come; None while none is waited for.
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -66,7 +66,7 @@ class Patience:
         return chunk
 
     def _look(self) -> None:
-        """See whether it is over; who begins to wait later sets the timer again."""
+        """Check whether the time is over; the next wait sets the timer again."""
         self._timer = None
         if self._deadline is None:
             return

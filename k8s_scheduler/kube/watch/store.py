@@ -3,8 +3,8 @@
 Invariants, whatever the server, the network and the order of things do:
 * handlers see (None, new), (old, new), (old, None), in order, while the store already holds the
   new state; what they saw, replayed, is the store;
-* `old` is what was stored, never what the delete event carried: who keeps count must be given
-  back exactly what was counted;
+* `old` is what was stored, never what the delete event carried: a handler that counts must get
+  back exactly what it counted;
 * no update goes across uids: an object that was deleted and made again under the same key is a
   delete of the old and an add of the new one;
 * an object of the same resource version and the same content is no change. The version alone does

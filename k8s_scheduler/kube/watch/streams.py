@@ -1,4 +1,4 @@
-"""Cutting a watch's bytes into lines, and what it is called when a watch goes wrong.
+"""Splits the bytes of a watch into lines, and names the ways in which a watch fails.
 
 Chunks end anywhere. Each is split once; what is left of the last line waits as a list of pieces
 and is joined when its end arrives, so a line of many chunks is copied once and not once per chunk.
@@ -8,7 +8,7 @@ from typing import Final
 
 from k8s_scheduler.kube.errors import TransportError
 
-# etcd refuses objects far below this: a line that long is no event, and must not eat the memory.
+# etcd refuses objects far below this size: a longer line is no event, and must not fill memory.
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 
 STALLED: Final = "stalled"

@@ -1,8 +1,8 @@
-"""Waiting until all that is watched is known, while what is watched may change.
+"""Waiting until every watched resource is complete, while the set of informers may change.
 
-A change of the configuration drops informers. One that was not complete by then never will be, and
-who waited for it by name would wait for ever. So what is waited for is asked for anew whenever one
-of them is complete or dropped; and only who is complete counts as that.
+A change of the configuration drops informers. An informer that was not complete by then never will
+be, and a caller that waited for it by name would wait for ever. So the set is asked for again
+whenever one informer is complete or dropped; a dropped one does not count as complete.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,9 +13,9 @@ from k8s_scheduler.kube.watch.informer import Informer
 
 
 async def all_synced(watched: Callable[[], Iterable[Informer[Any]]]) -> None:
-    """Return once everything is complete that `watched` returns then.
+    """Return once every informer that `watched` then returns is complete.
 
-    It must not return what is dropped: leave it out first, drop it then.
+    `watched` must not return a dropped informer: take it out of the set first, then drop it.
     """
     while missing := [informer for informer in watched() if not informer.synced.is_set()]:
         await first_of(missing[0].synced.wait(), missing[0].dropped.wait())

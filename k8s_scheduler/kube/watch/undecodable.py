@@ -1,6 +1,6 @@
-"""What is said about objects that cannot be read: every one counts, each is named once.
+"""Reports objects that cannot be decoded: every one is counted, each is logged once.
 
-Memory is bounded: of the very many, the ones named longest ago may be named again.
+Memory is bounded: of very many, the ones logged longest ago may be logged again.
 """
 
 import logging
@@ -24,7 +24,7 @@ class UndecodableLog:
         self._named: OrderedDict[str, None] = OrderedDict()
 
     def report(self, found: Undecodable) -> None:
-        """Count it, and name it unless that was done already."""
+        """Count an object, and log it unless that was done before."""
         self._count.inc()
         if found.key in self._named:
             self._named.move_to_end(found.key)

@@ -33,10 +33,10 @@ from k8s_scheduler.kube.watch.decoding import (
     Undecodable,
     WatchEvent,
 )
-from k8s_scheduler.kube.watch.reflector_parts import CHECK_EVERY, Parts
+from k8s_scheduler.kube.watch.reflector_parts import CHECK_EVERY, ReflectorParts
 from k8s_scheduler.kube.watch.relist import Relist
 from k8s_scheduler.kube.watch.set_back import Source
-from k8s_scheduler.kube.watch.stall_guard import Patience
+from k8s_scheduler.kube.watch.stall_guard import StallGuard
 from k8s_scheduler.kube.watch.streams import INCOMPLETE, SHORT, LineSplitter, StreamError
 from k8s_scheduler.lib.slices import Slice
 from k8s_scheduler.obs.metrics import KubeMetrics
@@ -61,11 +61,11 @@ class Watcher(Generic[T]):
     """Reads one watch after another."""
 
     def __init__(
-        self, parts: Parts[T], metrics: KubeMetrics, *, on_open: Callable[[], None]
+        self, parts: ReflectorParts[T], metrics: KubeMetrics, *, on_open: Callable[[], None]
     ) -> None:
         self._parts = parts
         self._on_open = on_open
-        self._patience = Patience(parts.pace.stall_seconds)
+        self._stall_guard = StallGuard(parts.pace.stall_seconds)
         plural = parts.resource.plural
         self._events = {
             kind: metrics.reflector_events.labels(plural, kind)
@@ -85,7 +85,7 @@ class Watcher(Generic[T]):
     def interrupt(self) -> None:
         """End an open watch for the sake of a fresh list; a list under way is left alone."""
         if self._relist is None:
-            self._patience.interrupt()
+            self._stall_guard.interrupt()
 
     async def stream_list(self, query: Mapping[str, str]) -> None:
         """List by a watch, then go on watching; returns when that ends as agreed."""
@@ -101,7 +101,7 @@ class Watcher(Generic[T]):
     async def _run(self, query: Mapping[str, str]) -> None:
         parts = self._parts
         async with (
-            self._patience.guard(),
+            self._stall_guard.guard(),
             open_watch(parts.transport, parts.resource.list_path, query) as stream,
         ):
             self._on_open()
@@ -113,7 +113,7 @@ class Watcher(Generic[T]):
         splitter = LineSplitter()
         work = self._parts.start_slice()
         chunks = stream.chunks()
-        while (chunk := await self._patience.next_chunk(chunks)) is not None:
+        while (chunk := await self._stall_guard.next_chunk(chunks)) is not None:
             self.heard_at = loop.time()
             work.restart()
             for index, line in enumerate(splitter.feed(chunk)):

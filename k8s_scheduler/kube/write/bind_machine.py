@@ -23,12 +23,12 @@
      └ may not write: no doubt ──────────────────────────────────────────► FAILED not leading
                       in doubt → READ
 
-Doubt is the heart of it. A POST without a usable answer may still be executed, as long as the pod
-is unbound. So in doubt "unbound" is no end by itself: the same POST to the same node is sent again,
-until the pod is somewhere or gone. That is pointless if the server refuses the repetition, if we
-may not write any more, or if `post_limit` POSTs have come to nothing (a webhook that is down
-answers 500 for ever). Then nothing more is sent, and the bind ends once the pod was read unbound
-`settle_seconds` after the last doubtful POST.
+A POST without a usable answer may still be executed, as long as the pod is unbound: the bind is in
+doubt. So in doubt "unbound" does not end the bind: the same POST to the same node is sent again,
+until the pod is bound or gone. That is pointless if the server refuses the repetition, if we may
+not write any more, or if `post_limit` POSTs were all in doubt (a webhook that is down makes the
+server answer 500 for ever). Then nothing more is sent, and the bind ends once the pod was read
+unbound `settle_seconds` after the last doubtful POST.
 
 Why nothing of ours can land after that:
 
@@ -77,7 +77,7 @@ from k8s_scheduler.kube.write.binding import (
 from k8s_scheduler.lib.backoff import Backoff
 
 
-class Call(Enum):
+class BindStep(Enum):
     """What has to be asked of the server next."""
 
     POST = auto()
@@ -86,7 +86,7 @@ class Call(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindPolicy:
-    """How long a bind is patient, and with what."""
+    """How long and how often a bind is repeated."""
 
     backoff_initial_seconds: float = 0.1
     backoff_maximum_seconds: float = 10.0
@@ -115,9 +115,9 @@ class BindMachine(msgspec.Struct, eq=False):
     submitted_at: float
     uniform: Callable[[], float] = random.random
     outcome: BindOutcome | None = None
-    # Whether nobody answered the last call: it waits for the server, not for a time.
+    # Whether the last call got no answer: the bind waits for the server, not for a time.
     is_unheard: bool = False
-    _call: Call = Call.POST
+    _call: BindStep = BindStep.POST
     _doubtful_since: float | None = None
     _not_sent_since: float | None = None
     _refusal: PostAnswer | None = None
@@ -146,7 +146,7 @@ class BindMachine(msgspec.Struct, eq=False):
         """Whether it is not sent any more, and only waits to be settled."""
         return self._doubtful_posts >= self.policy.post_limit
 
-    def next_call(self, now: float, *, may_write: bool, stopping: bool = False) -> Call | None:
+    def next_call(self, now: float, *, may_write: bool, stopping: bool = False) -> BindStep | None:
         """Return what to ask the server now; None when the bind has ended.
 
         A process that is `stopping` does not send again what admission has given up: one read
@@ -156,12 +156,12 @@ class BindMachine(msgspec.Struct, eq=False):
         self._barred = not may_write or (stopping and self.in_doubt and not self._may_land)
         if self.outcome is not None:
             return None
-        if self._barred and self._call is Call.POST:
+        if self._barred and self._call is BindStep.POST:
             if not self.in_doubt:
                 self.fail(BindFailure.NOT_LEADING, "not leading")
                 return None
-            self._call = Call.READ
-        if self._call is Call.READ:
+            self._call = BindStep.READ
+        if self._call is BindStep.READ:
             self._read_started_at = now
         return self._call
 
@@ -178,15 +178,15 @@ class BindMachine(msgspec.Struct, eq=False):
                 self._doubt = answer.message
                 self._may_land |= answer.may_land
                 self._refusal = None
-                self._call = Call.READ
+                self._call = BindStep.READ
             case Posted.THROTTLED:
                 return self._throttled_seconds(answer)
             case Posted.NOT_SENT:
                 return self._not_sent(answer, now, since=not_sent_since)
             case Posted.CONFLICT | Posted.GONE:
-                # The pod says why; and a 404 may be somebody else's, who knows nothing of pods.
+                # The pod shows why; and a 404 may be a proxy's, which knows nothing of pods.
                 self._refusal = answer
-                self._call = Call.READ
+                self._call = BindStep.READ
             case Posted.REFUSED:
                 self._refuse(answer)
         return 0.0
@@ -209,7 +209,7 @@ class BindMachine(msgspec.Struct, eq=False):
         return 0.0
 
     def fail(self, reason: BindFailure, message: str) -> None:
-        """End in failure; the caller vouches for its being certain."""
+        """End in failure; the caller must be certain of it."""
         request = self.request
         self.outcome = BindOutcome(
             request.uid, request.attempt, request.node, bound=False, reason=reason, message=message
@@ -217,7 +217,7 @@ class BindMachine(msgspec.Struct, eq=False):
 
     def _hear(self, *, heard: bool) -> None:
         if heard and self.is_unheard:
-            # It is back: how long it was away is no reason to wait that long for what comes next.
+            # The server is back: the waits of the outage must not lengthen those that follow.
             self._backoff = None
         self.is_unheard = not heard
 
@@ -237,7 +237,7 @@ class BindMachine(msgspec.Struct, eq=False):
 
     def _throttled_seconds(self, answer: PostAnswer) -> float:
         asked = bounded_wait(answer.retry_after_seconds, self.policy.retry_after_maximum_seconds)
-        # Never before the server asked for, and not all of us at that very moment.
+        # Never sooner than the server asks for, and not all binds at the same moment.
         return max(asked * (1.0 + 0.5 * self.uniform()), self._backoff_seconds())
 
     def _not_sent(self, answer: PostAnswer, now: float, *, since: float | None) -> float:
@@ -251,7 +251,7 @@ class BindMachine(msgspec.Struct, eq=False):
     def _refuse(self, answer: PostAnswer) -> None:
         if self.in_doubt:
             self._refusal = answer
-            self._call = Call.READ
+            self._call = BindStep.READ
         else:
             self.fail(BindFailure.REFUSED, answer.message)
 
@@ -262,7 +262,7 @@ class BindMachine(msgspec.Struct, eq=False):
             return 0.0
         if self.is_given_up:
             return self._settling_seconds()
-        self._call = Call.POST
+        self._call = BindStep.POST
         return self._backoff_seconds()
 
     def _reason(self, seen: Seen) -> BindFailure:

@@ -1,9 +1,9 @@
 """What one namespace may take of the binding lane while binds of it are in doubt.
 
-A bind in doubt waits for minutes, and what puts it in doubt is often a matter of its namespace
-alone: a fail-closed webhook that is down answers 500 to every Binding there, for ever. Without a
-bound such binds fill the lane, and nobody is bound any more. So a namespace is *suspect* as long as
-any bind of it is in doubt, and while it is:
+A bind in doubt waits for minutes, and the cause is often in its namespace alone: a fail-closed
+webhook that is down makes the server answer 500 to every Binding there. Without a bound such binds
+would fill the lane, and no pod would be bound any more. So a namespace is *suspect* as long as any
+bind of it is in doubt, and while it is:
 
     limit                                        past it
     binds under way        PER_NAMESPACE         the caller is told to hand out no more pods of it
@@ -14,9 +14,9 @@ any bind of it is in doubt, and while it is:
 
 and for all suspects together:
 
-    binds in doubt         IN_ALL                nothing more is decided for anybody: that takes ten
+    binds in doubt         IN_ALL                no more pods are decided at all: that takes ten
                                                  namespaces in trouble, or a server in trouble
-    calls at the same time WORKERS_IN_ALL        the other workers are for everybody else
+    calls at the same time WORKERS_IN_ALL        the other workers serve the other namespaces
 
 Suspects take turns, so that one of them does not keep the others from being settled.
 """
@@ -51,7 +51,7 @@ class _Suspect:
 
 
 class BindShares:
-    """Counts binds by namespace, and says whose turn it is."""
+    """Counts binds by namespace, and chooses the next bind of the suspects."""
 
     def __init__(self, on_held: Callable[[tuple[str, ...]], None] = lambda _held: None) -> None:
         """Report every change of the namespaces of which no more pods should be handed out."""
@@ -129,12 +129,12 @@ class BindShares:
         self._suspects[bind.request.namespace].ready.append(bind)
 
     def next(self) -> BindMachine | None:
-        """Return the bind of a suspect whose turn it is; None if none may go."""
+        """Return the next bind of a suspect; None if none may go."""
         if self._calling >= WORKERS_IN_ALL:
             return None
         for namespace, suspect in self._suspects.items():
             if suspect.ready and suspect.calling < WORKERS_PER_NAMESPACE:
-                # To the end of the line with it.
+                # Move the namespace to the end of the line.
                 self._suspects[namespace] = self._suspects.pop(namespace)
                 return suspect.ready.popleft()
         return None
@@ -167,7 +167,7 @@ class BindShares:
                 del self._first[namespace]
 
     def _look(self, namespace: str) -> None:
-        """See whether a namespace is to be held back, or not any more."""
+        """Hold a namespace back, or release it, as its binds under way require."""
         under_way = self._under_way[namespace]
         if namespace in self._held:
             if namespace in self._suspects and under_way > PER_NAMESPACE // 2:

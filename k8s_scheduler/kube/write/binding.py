@@ -20,7 +20,7 @@ from k8s_scheduler.kube.http.response_meaning import is_missing, is_passing
 
 
 class BindRequest(msgspec.Struct, frozen=True):
-    """Give this pod that node. `attempt` comes back with the outcome, so a stale one is known."""
+    """Bind this pod to that node. `attempt` is in the outcome, to tell a stale one."""
 
     uid: PodUid
     namespace: str

@@ -1,10 +1,10 @@
-"""What pods that are not bound yet say of themselves: what is written, and who waits.
+"""Status patches of pods that are not bound yet: their encoding, and the queue in which they wait.
 
-That is the PodScheduled condition of those that were not placed, and the node that a pod is
-promised or about to be bound to. The queue is bounded and keeps one patch per pod. A newer patch
-takes the place of a waiting one, with what only the older one says; when too many pods wait, the
-oldest patch is dropped and counted. That loses nothing for good: the caller compares with the pod
-as it stands, so the next failed attempt writes it again.
+A patch sets the PodScheduled condition of a pod that was not placed, and the node that is nominated
+for a pod. The queue is bounded and keeps one patch per pod. A newer patch replaces a waiting one
+and takes over what only the older one sets; when too many pods wait, the oldest patch is dropped
+and counted. Nothing is lost for good: the caller compares with the pod's status as it is, so the
+next failed attempt writes the patch again.
 
                  put (newer one: replaces it in place)
      nothing ───────────────► WAITING ──── take ───► BUSY ── done ──► nothing
@@ -127,7 +127,7 @@ class ConditionQueue:
         return patch
 
     def end(self) -> int:
-        """Forget every patch that nobody has begun to write; return how many there were."""
+        """Forget every patch that waits; return how many there were."""
         count = len(self._waiting)
         self._waiting.clear()
         self.nbytes = 0

@@ -10,40 +10,33 @@
 
 Lanes have their own bounds and workers, so that slow conditions never keep a bind waiting.
 Binds are never dropped: `bind_room` tells the caller to stop deciding, and a bind that comes all
-the same (from a pod that waited in Permit) is taken. How one bind goes its way is drawn in
-`bind_machine`; here is only who sends it. Binds in doubt do not count against that room, but have
-bounds of their own, by namespace and in all.
+the same (from a pod that waited in Permit) is taken. `bind_machine` draws the states of one bind;
+this module sends its calls. Binds in doubt do not count against that room, but have bounds of their
+own, by namespace and in all. Binds that wait for a server that is away are in `outage`.
 
 Order per pod: a bind overtakes a waiting condition of its pod and follows one that is being
 written. Otherwise PodScheduled=False could land on a pod that is bound.
 
-Binds that wait for a server that is away are told by the first one that succeeds that it is back.
-For the first minute one of them asks every second: of a thousand hardly a moment passes until one
-does by itself, but a few, each of which waits for up to ten seconds, would be bound late.
-
-`may_write` is asked before every write, and once more when its first byte is about to leave: a
-connection may have to be made first. When it says no, none starts. An exception that
-is not of the Kubernetes tree is a bug: it ends `run` and with it the process, because a bind whose
-end is not known must not be forgotten quietly.
+An exception that is not a `KubeError` is a bug: it ends `run` and with it the process, because a
+bind whose end is not known must not be forgotten quietly.
 """
 
 import asyncio
+import functools
 import logging
-import random
-import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.kube.bounded_log import BoundedLog
-from k8s_scheduler.kube.http.protocol import Response, Transport
-from k8s_scheduler.kube.http.throttle import Admit, unlimited
-from k8s_scheduler.kube.waiting import Sleep, wait_within
+from k8s_scheduler.kube.http.caller import Caller
+from k8s_scheduler.kube.http.throttle import unlimited
+from k8s_scheduler.kube.waiting import wait_within
 from k8s_scheduler.kube.workers import BINDING_WORKERS, CONDITION_WORKERS
 from k8s_scheduler.kube.write.bind_calls import BindCalls
-from k8s_scheduler.kube.write.bind_machine import BindMachine, BindPolicy, Call
+from k8s_scheduler.kube.write.bind_machine import BindMachine, BindPolicy, BindStep
+from k8s_scheduler.kube.write.bind_metrics import BindMetrics
 from k8s_scheduler.kube.write.bind_shares import IN_ALL, PER_NAMESPACE, BindShares
 from k8s_scheduler.kube.write.binding import (
     BindFailure,
@@ -52,17 +45,15 @@ from k8s_scheduler.kube.write.binding import (
 )
 from k8s_scheduler.kube.write.condition_writer import ConditionWriter
 from k8s_scheduler.kube.write.conditions import ConditionPatch, ConditionQueue
+from k8s_scheduler.kube.write.interruptible_waits import InterruptibleWaits
+from k8s_scheduler.kube.write.outage import Outage
 from k8s_scheduler.kube.write.unsettled import Unsettled
-from k8s_scheduler.lib.crew import Crew
+from k8s_scheduler.lib.worker_pool import WorkerPool
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 log = logging.getLogger(__name__)
 
-# So often, and so many times, one of those that wait for a server that is away sees whether it is
-# back. After that each asks in its own time: a server that is away for long is not hurried by it.
-SCOUT_SECONDS: Final = 1.0
-SCOUTS: Final = 60
-# Ends that an operator may want to know of; that a pod is gone or we no longer lead is no trouble.
+# Failures that are logged; that a pod is gone, or that we no longer lead, is expected.
 _TROUBLES = frozenset(
     {
         BindFailure.NOT_SENT,
@@ -76,18 +67,13 @@ _TROUBLES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatcherConfig:
-    """Bounds of the lanes.
-
-    `call_timeout_seconds` must stay below lease duration minus renew deadline: a write that
-    starts at the last moment is then over before anybody else can lead.
-    """
+    """Bounds of the lanes."""
 
     bind_limit: int = 1000
     bind_workers: int = BINDING_WORKERS
-    # Autoscalers go by conditions: one that is dropped is missed until its pod is tried again.
+    # Autoscalers act on conditions: one that is dropped is missed until its pod is tried again.
     condition_limit: int = 50_000
     condition_workers: int = CONDITION_WORKERS
-    call_timeout_seconds: float = 4.0
     starting_seconds: float = 30.0
     bind_policy: BindPolicy = field(default_factory=BindPolicy)
 
@@ -97,90 +83,59 @@ class Dispatcher:
 
     def __init__(
         self,
-        transport: Transport,
+        caller: Caller,
         *,
         metrics: KubeMetrics,
         on_bind_outcome: Callable[[BindOutcome], None],
-        may_write: Callable[[], bool],
         on_held_back: Callable[[tuple[str, ...]], None] = lambda _namespaces: None,
         on_room: Callable[[], None] = lambda: None,
-        admit: Admit = unlimited,
         config: DispatcherConfig | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        wall_clock_ns: Callable[[], int] = time.time_ns,
-        sleep: Sleep = asyncio.sleep,
-        uniform: Callable[[], float] = random.random,
     ) -> None:
-        """Send through `transport`.
+        """Send through `caller`.
 
         `on_held_back` gets the namespaces of which no more pods should be decided, whenever they
         change; `on_room` is called when `bind_room` has grown without an outcome.
         """
-        self._transport = transport
+        self._caller = caller
         self._on_bind_outcome = on_bind_outcome
         self._on_room = on_room
-        self._may_write = may_write
-        self._admit = admit
-        self._config = config or DispatcherConfig()
-        self._clock = clock
-        self._sleep = sleep
-        self._uniform = uniform
-        self._log = BoundedLog(log, clock)
+        self._config = config = config or DispatcherConfig()
+        timing = caller.timing
+        self._clock = timing.clock
+        self._sleep = timing.sleep
+        self._uniform = timing.uniform
+        self._log = BoundedLog(log, timing.clock)
         self._binds: dict[PodUid, BindMachine] = {}
         self._ready: deque[BindMachine] = deque()
         self._shares = BindShares(on_held_back)
-        self._binders = Crew(self._config.bind_workers, self._next, self._go_on)
-        # Those that wait for their time.
-        self._waits: asyncio.TaskGroup | None = None
+        self._binders = WorkerPool(config.bind_workers, self._next, self._go_on)
+        # Binds that wait until a condition of the same pod is written.
         self._held_back: dict[PodUid, BindMachine] = {}
-        # Those that wait for a server that is away, until their time is over or it is back; whether
-        # somebody has one of them ask now and then, and how often yet until it is heard again.
-        self._unheard: dict[PodUid, tuple[BindMachine]] = {}
-        self._is_scouting = False
-        self._scouts_left = SCOUTS
-        # Those in doubt that wait to be sent or read again.
-        self._doubtful: dict[PodUid, tuple[BindMachine]] = {}
-        self._unsettled = Unsettled(self._config.bind_policy.settle_seconds)
+        self._outage = Outage(
+            self._put,
+            start=self._binders.start,
+            timing=timing,
+            starting_seconds=config.starting_seconds,
+        )
+        # Binds in doubt that wait to be sent or read again.
+        self._doubtful = InterruptibleWaits(self._put, timing.sleep)
+        self._unsettled = Unsettled(config.bind_policy.settle_seconds)
         self._accepting = True
         self._idle = asyncio.Event()
         self._idle.set()
         self._conditions = ConditionWriter(
-            transport,
+            caller,
             dropped=metrics.conditions_dropped,
-            may_write=may_write,
-            admit=admit,
             on_done=self._condition_done,
-            limit=self._config.condition_limit,
-            workers=self._config.condition_workers,
-            call_timeout_seconds=self._config.call_timeout_seconds,
-            clock=clock,
-            wall_clock_ns=wall_clock_ns,
-            sleep=sleep,
-            uniform=uniform,
+            limit=config.condition_limit,
+            workers=config.condition_workers,
         )
-        attempts = metrics.bind_attempts
-        self._succeeded = attempts.labels(result="success")
-        self._failed = attempts.labels(result="failure")
+        self._metrics = BindMetrics(metrics)
         self._calls = BindCalls(
-            transport,
-            may_write=may_write,
-            on_answer=self._heard,
-            unknown=attempts.labels(result="unknown"),
-            log=self._log,
-            clock=clock,
-            timeout_seconds=self._config.call_timeout_seconds,
-            starting_seconds=self._config.starting_seconds,
+            caller, outage=self._outage, unknown=self._metrics.unknown, log=self._log
         )
-        self._failures = {
-            reason: metrics.bind_failures.labels(_label(reason)) for reason in BindFailure
-        }
-        self._doubts = {
-            outcome: metrics.doubtful_binds_ended.labels(outcome)
-            for outcome in ("bound", *map(_label, BindFailure))
-        }
         metrics.doubtful_binds.set_function(lambda: self._shares.in_doubt)
         metrics.namespaces_held_back.set_function(lambda: len(self._shares.held))
-        self._duration = metrics.bind_duration_seconds.labels()
         metrics.pending_writes.labels(kind="bind").set_function(lambda: len(self._binds))
         metrics.pending_writes.labels(kind="condition").set_function(lambda: len(self._conditions))
 
@@ -236,25 +191,25 @@ class Dispatcher:
     def stop_accepting(self) -> None:
         """Take no more writes; the ones already taken go on.
 
-        Those in doubt are looked at now: what admission has given up ends with that.
+        Binds in doubt are read now: one that admission has given up ends with that.
         """
         self._accepting = False
-        for uid in list(self._doubtful):
-            self._put(*self._doubtful.pop(uid))
+        self._doubtful.wake_all()
 
     async def run(self) -> None:
         """Send until cancelled."""
-        async with asyncio.TaskGroup() as self._waits:
-            self._waits.create_task(self._binders.run())
-            self._waits.create_task(self._conditions.run())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._binders.run())
+            group.create_task(self._conditions.run())
 
     async def drain(self, timeout_seconds: float) -> int:
         """Wait until everything is written; return the number of writes whose end is not known.
 
-        A lease that must be left to run out costs more than conditions that are not written: who
-        takes no more writes drops those that wait, in time for the last call under way to end.
+        A lease that must be left to run out costs more than conditions that are not written. So a
+        dispatcher that takes no more writes drops the conditions that wait, early enough for the
+        last call under way to end.
         """
-        last_seconds = min(timeout_seconds, self._config.call_timeout_seconds)
+        last_seconds = min(timeout_seconds, self._caller.timeout_seconds)
         first_seconds = timeout_seconds - last_seconds
         if not await wait_within(self._idle, first_seconds, sleep=self._sleep):
             if not self._accepting:
@@ -268,15 +223,15 @@ class Dispatcher:
             self._shares.line_up(bind)
         else:
             self._ready.append(bind)
-        self._binders.call()
+        self._binders.notify()
 
     def _next(self) -> BindMachine | None:
-        # Of suspects only so many at a time; were they last, a busy scheduler would settle none.
+        # Suspects go first, few at a time: if they came last, a busy scheduler would settle none.
         bind = self._shares.next()
         while bind is None and self._ready:
             bind = self._ready.popleft()
             if self._shares.is_suspect(bind.request.namespace):
-                # Since it got ready.
+                # It became suspect after it was ready.
                 self._shares.line_up(bind)
                 bind = self._shares.next()
         return bind
@@ -286,29 +241,29 @@ class Dispatcher:
         with self._shares.calling(bind.request.namespace):
             wait_seconds, asked = await self._ask(bind)
         if bind.outcome is None:
-            self._begin(self._make_ready(bind, wait_seconds))
+            self._binders.start(functools.partial(self._make_ready, bind, wait_seconds))
             return
         self._finish(bind)
         if not asked:
-            # Such ends (not leading) come in hundreds: let others run between.
+            # Such ends (not leading) come in hundreds: let other tasks run in between.
             await asyncio.sleep(0)
 
     async def _ask(self, bind: BindMachine) -> tuple[float, bool]:
         """Ask until it ends or has to wait; return for how long, and whether anything was asked."""
-        request, asked = bind.request, False
+        caller, request, asked = self._caller, bind.request, False
         while bind.outcome is None:
-            if self._admit is not unlimited:
-                await self._admit()
+            if caller.admit is not unlimited:
+                await caller.admit()
             if not bind.in_doubt and self._shares.is_full(request.namespace):
                 bind.fail(BindFailure.HELD_BACK, _held_back(request.namespace))
                 break
-            call = bind.next_call(
-                self._clock(), may_write=self._may_write(), stopping=not self._accepting
+            step = bind.next_call(
+                self._clock(), may_write=caller.may_write(), stopping=not self._accepting
             )
-            if call is None:
+            if step is None:
                 break
             asked = True
-            if call is Call.READ:
+            if step is BindStep.READ:
                 wait_seconds = bind.read(await self._calls.read(request))
             elif bind.in_doubt:
                 wait_seconds = bind.posted(await self._calls.post(request), self._clock())
@@ -332,62 +287,14 @@ class Dispatcher:
             self._on_room()
         return wait_seconds
 
-    def _begin(self, waiting: Coroutine[Any, Any, None]) -> None:
-        """Let something wait beside the workers, unless everything is being ended."""
-        try:
-            if self._waits is not None:
-                self._waits.create_task(waiting)
-                return
-        except RuntimeError:
-            # Nobody joins a group that is being broken up.
-            pass
-        waiting.close()
-
     async def _make_ready(self, bind: BindMachine, wait_seconds: float) -> None:
-        uid = bind.request.uid
-        if not bind.is_unheard:
-            await self._wait_heard(bind, wait_seconds)
-            return
-        # This wait, and no other of the same bind: one that was cut short must not end the next.
-        wait = self._unheard[uid] = (bind,)
-        if not self._is_scouting:
-            self._is_scouting = True
-            self._begin(self._scout())
-        await self._sleep(wait_seconds)
-        if self._unheard.get(uid) is wait:
-            self._wake(uid)
-
-    async def _wait_heard(self, bind: BindMachine, wait_seconds: float) -> None:
-        uid = bind.request.uid
-        if not bind.in_doubt:
+        if bind.is_unheard:
+            await self._outage.wait(bind, wait_seconds)
+        elif bind.in_doubt:
+            await self._doubtful.wait(bind, wait_seconds)
+        else:
             await self._sleep(wait_seconds)
             self._put(bind)
-            return
-        wait = self._doubtful[uid] = (bind,)
-        await self._sleep(wait_seconds)
-        if self._doubtful.get(uid) is wait:
-            del self._doubtful[uid]
-            self._put(bind)
-
-    async def _scout(self) -> None:
-        """Let the one that has waited longest ask, every second while any waits."""
-        while self._unheard and self._scouts_left:
-            self._scouts_left -= 1
-            await self._sleep(SCOUT_SECONDS)
-            if self._unheard:
-                self._wake(next(iter(self._unheard)))
-        self._is_scouting = False
-
-    def _wake(self, uid: PodUid) -> None:
-        (bind,) = self._unheard.pop(uid)
-        self._put(bind)
-
-    def _heard(self, response: Response) -> None:
-        """Take note of an answer: a server that was away does its work again."""
-        if response.ok and (self._unheard or self._scouts_left < SCOUTS):
-            self._scouts_left = SCOUTS
-            for uid in list(self._unheard):
-                self._wake(uid)
 
     def _finish(self, bind: BindMachine) -> None:
         outcome = bind.outcome
@@ -398,11 +305,9 @@ class Dispatcher:
             self._put(freed)
         if bind.doubtful_since is not None:
             self._unsettled.add(outcome.uid, bind.doubtful_since, now=self._clock())
-            self._doubts["bound" if outcome.reason is None else _label(outcome.reason)].inc()
-        (self._succeeded if outcome.bound else self._failed).inc()
-        if outcome.reason is not None:
-            self._failures[outcome.reason].inc()
-        self._duration.observe(self._clock() - bind.submitted_at)
+        self._metrics.ended(
+            outcome, was_in_doubt=bind.in_doubt, seconds=self._clock() - bind.submitted_at
+        )
         if outcome.reason in _TROUBLES:
             self._log.warning(
                 f"failed: {outcome.reason}",
@@ -426,10 +331,6 @@ class Dispatcher:
     def _check_idle(self) -> None:
         if not self._binds and not len(self._conditions):
             self._idle.set()
-
-
-def _label(reason: BindFailure) -> str:
-    return reason.value.replace(" ", "_")
 
 
 def _held_back(namespace: str) -> str:

@@ -1,25 +1,23 @@
 """Pods that their kubelet would not run: OutOfcpu, NodeAffinity and the like.
 
-A kubelet looks at each pod once more before it runs it, and refuses one that does not fit any more:
+A kubelet checks each pod once more before it runs it, and refuses one that does not fit any more:
 the pod is Failed, with a reason. That is how a race between schedulers ends. The pod watch leaves
-finished pods out, and the server's last word about one that falls out of the watch is its state
-*before*: it looks deleted. So a pod that leaves although it had a node, had not been started and
-was not being deleted is read. Few do: pods that run or are deleted in the usual way are not
-asked for. Nor are victims of a preemption: without a grace period they are gone before anybody sees
-them being deleted, but the condition that was written first says why.
+finished pods out, and its last event about a pod that finishes shows the state *before* that: the
+pod looks deleted. So a pod that leaves the watch is read if it had a node, was not started and was
+not being deleted. Such pods are few. Victims of a preemption are not read: without a grace period
+their deletion is never seen under way, but the condition that was written first says why.
 
     leaves, never started ─▶ line (bounded) ─▶ GET ─┬─ Failed with a reason ─▶ counted, logged
                                              ▲      ├─ gone, or anything else ─▶ nothing
                               a few times ───┴──────┘ no answer, 429, 5xx
 
-Whoever stands behind in the line waits meanwhile: a server in trouble is in trouble for all.
+The pods behind in the line wait meanwhile: a server in trouble would not answer for them either.
 """
 
 import asyncio
 import logging
-import random
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -27,21 +25,21 @@ import msgspec
 from k8s_scheduler.api.meta import Wire, key_of
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.kube.bounded_log import BoundedLog
-from k8s_scheduler.kube.errors import UNREADABLE, KubeError
-from k8s_scheduler.kube.http.protocol import Response, Transport
-from k8s_scheduler.kube.http.response_meaning import is_passing
+from k8s_scheduler.kube.errors import UNREADABLE
+from k8s_scheduler.kube.http.caller import Caller, always
+from k8s_scheduler.kube.http.protocol import Response
+from k8s_scheduler.kube.http.retries import RetryPolicy
+from k8s_scheduler.kube.http.throttle import unlimited
 from k8s_scheduler.kube.resources import PODS
-from k8s_scheduler.kube.waiting import Sleep, bounded_wait
-from k8s_scheduler.lib.backoff import Backoff
 from k8s_scheduler.obs.metrics import KubeMetrics
 
 logger = logging.getLogger(__name__)
 
-# Beyond so many the oldest are let go: to know of some rejections is enough to act on.
+# Beyond this many the oldest are dropped: some rejections are enough to act on.
 _LINE: Final = 1000
 _TIMEOUT_SECONDS: Final = 10.0
 TRIES: Final = 5
-_LONGEST_WAIT_SECONDS: Final = 30.0
+_POLICY: Final = RetryPolicy(tries=TRIES)
 _FORBIDDEN: Final = 403
 # The kubelet's words; label values come from a fixed set.
 _REASONS: Final = frozenset(
@@ -84,28 +82,23 @@ _decode = msgspec.json.Decoder(_Pod).decode
 
 
 class Rejections:
-    """Reads the last words of pods that left before they were started."""
+    """Reads the final state of pods that left before they were started."""
 
     def __init__(
         self,
-        transport: Transport,
+        caller: Caller,
         *,
         metrics: KubeMetrics,
         is_ours: Callable[[str], bool],
-        may_look: Callable[[], bool],
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Sleep = asyncio.sleep,
-        uniform: Callable[[], float] = random.random,
     ) -> None:
-        """Tell pods of these schedulers from those of others; ask only while `may_look`."""
-        self._transport = transport
+        """Read pods while `caller.may_write`; `is_ours` knows the names of our schedulers."""
+        # Reads are few: they do not wait for the rate limit of writes.
+        self._caller = replace(caller, admit=unlimited, timeout_seconds=_TIMEOUT_SECONDS)
         self._metrics = metrics
         self._is_ours = is_ours
-        self._may_look = may_look
-        self._sleep = sleep
-        self._uniform = uniform
+        self._may_look = caller.may_write
         self._line: asyncio.Queue[Pod] = asyncio.Queue(_LINE)
-        self._complaints = BoundedLog(logger, clock)
+        self._complaints = BoundedLog(logger, caller.timing.clock)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Take a change from the pod informer; never waits."""
@@ -141,38 +134,25 @@ class Rejections:
             return None
 
     async def _ask(self, path: str) -> Response | None:
-        """Return what the server says; None if it says nothing, although asked a few times.
+        """Return the answer; None if there is none after a few tries.
 
-        Nobody asks later: one bad moment of the server would hide a race for good.
+        The pod is not asked for again later: without the tries, one bad moment of the server would
+        hide a race for good.
         """
-        backoff = Backoff(0.2, 5.0, uniform=self._uniform)
-        problem: KubeError | None = None
-        for left in reversed(range(TRIES)):
-            wait_seconds = backoff.next_seconds()
-            try:
-                answer = await self._transport.request(
-                    "GET", path, timeout_seconds=_TIMEOUT_SECONDS
-                )
-            except KubeError as error:
-                problem = error
-            else:
-                if not is_passing(answer):
-                    return answer
-                problem = refusal = answer.error()
-                asked_seconds = bounded_wait(refusal.retry_after_seconds, _LONGEST_WAIT_SECONDS)
-                wait_seconds = max(wait_seconds, asked_seconds)
-            if not self._may_look():
-                return None
-            if left:
-                await self._sleep(wait_seconds)
-        self._complaints.warning("lost", "can't see why a pod ended: %s", problem)
+        tries = self._caller.tries(_POLICY, may_begin=always, may_repeat=self._may_look)
+        async for _ in tries:
+            answer = await tries.send("GET", path)
+            if answer is not None:
+                return answer
+        if not tries.was_stopped:
+            self._complaints.warning("lost", "can't see why a pod ended: %s", tries.problem)
         return None
 
     def _tell(self, pod: Pod, status: _Status) -> None:
         if status.phase != "Failed" or not status.reason:
             return
-        whose = "ours" if self._is_ours(pod.spec.scheduler_name) else "others"
-        self._metrics.pods_rejected.labels(_label(status.reason), whose).inc()
+        owner = "ours" if self._is_ours(pod.spec.scheduler_name) else "others"
+        self._metrics.pods_rejected.labels(_label(status.reason), owner).inc()
         fields = {
             "pod": key_of(pod.metadata),
             "node": pod.spec.node_name,

@@ -1,10 +1,10 @@
 """Binding requests without an answer that may yet be carried out, although their bind has ended.
 
-A bind in doubt ends as soon as its pod is seen bound or gone: what is still on its way is refused
-then. That holds only while the storage is the same. A restore from a snapshot of before makes the
-pod one that can be bound, and a request that a proxy has kept binds it to a node whose room may
-have been given to others. So ended binds that were in doubt are remembered until nothing of them
-can land any more (`bind_machine.py`): as long as a bind that was given up is read.
+A bind in doubt ends as soon as its pod is seen bound or gone: the server then refuses requests that
+are still on their way. That holds only while the storage is the same. A restore from an earlier
+snapshot makes the pod unbound again, and a request that a proxy has kept binds it to a node where
+the room may be taken by now. So ended binds that were in doubt are remembered until none of their
+requests can land any more (`bind_machine.py`): as long as a bind that was given up is read.
 
 Most binds are never in doubt, and cost nothing here.
 """
@@ -17,7 +17,7 @@ class Unsettled:
 
     def __init__(self, settle_seconds: float) -> None:
         self._settle_seconds = settle_seconds
-        # When nothing of them can land any more; about in the order of that.
+        # When no request can land any more; roughly in that order.
         self._until: dict[PodUid, float] = {}
 
     def add(self, uid: PodUid, since: float, *, now: float) -> None:

@@ -1,33 +1,31 @@
 """Sends the writes that pods wait for, some at a time; every request gets exactly one outcome.
 
-A call that was not executed, or of which nothing is known, is sent again a few times: all of them
-may be repeated without harm, because they name a uid or a version. What the server refuses is
-refused for good. How one request goes its way is drawn in `write_machine`; here is only who sends
-it. No worker is held while a request waits: one that has to be settled waits for minutes.
+A call that was not executed, or whose outcome is unknown, is sent again a few times. Repeating is
+harmless because every call names a uid or a version. A refusal by the server is final.
+`write_machine` draws the states of one request; this module sends its calls. No worker is held
+while a request waits: settling a lost DELETE takes minutes.
 
-Where nobody may write any more, nothing more is sent and nobody is told: the process is on its way
-out.
+When the process may no longer write, nothing is sent and no outcome is reported: the process ends.
 
-At the end everything that was taken is brought to its end, and so is what follows from it: a
-preemption that has begun is carried out to its last victim.
+`drain` waits for every request that was taken, and for what follows from it: a preemption that has
+begun is carried out to its last victim.
 """
 
 import asyncio
+import functools
 import logging
-import random
-import time
 from collections import deque
 from collections.abc import Callable
 
 from k8s_scheduler.api.config.types import MOST_PARALLELISM
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import KubeError
-from k8s_scheduler.kube.http.protocol import Response, Transport
-from k8s_scheduler.kube.http.throttle import Admit, unlimited
-from k8s_scheduler.kube.waiting import Sleep, wait_within
+from k8s_scheduler.kube.http.caller import Caller
+from k8s_scheduler.kube.http.protocol import Response
+from k8s_scheduler.kube.waiting import wait_within
 from k8s_scheduler.kube.write.write_machine import WriteMachine
 from k8s_scheduler.kube.write.write_requests import WriteOutcome, WriteRequest
-from k8s_scheduler.lib.crew import Crew
+from k8s_scheduler.lib.worker_pool import WorkerPool
 
 log = logging.getLogger(__name__)
 
@@ -36,59 +34,41 @@ class WriteLane:
     """A lane of its own: what pods wait for never stands behind conditions and events."""
 
     def __init__(
-        self,
-        transport: Transport,
-        *,
-        on_outcome: Callable[[WriteOutcome], None],
-        may_write: Callable[[], bool],
-        admit: Admit = unlimited,
-        workers: int,
-        call_timeout_seconds: float,
-        sleep: Sleep = asyncio.sleep,
-        uniform: Callable[[], float] = random.random,
-        clock: Callable[[], float] = time.monotonic,
+        self, caller: Caller, *, on_outcome: Callable[[WriteOutcome], None], workers: int
     ) -> None:
-        self._transport = transport
+        self._caller = caller
         self._on_outcome = on_outcome
-        self._may_write = may_write
-        self._admit = admit
-        self._call_timeout_seconds = call_timeout_seconds
-        self._sleep = sleep
-        self._uniform = uniform
-        self._clock = clock
+        self._clock = caller.timing.clock
         self._queue: deque[WriteMachine] = deque()
-        self._crew = Crew(min(workers, MOST_PARALLELISM), self._next, self._go_on)
-        # Those that wait for their time.
-        self._waits: asyncio.TaskGroup | None = None
+        self._pool = WorkerPool(min(workers, MOST_PARALLELISM), self._next, self._go_on)
         # Requests that have no outcome yet.
         self._pending = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._log = BoundedLog(log, clock)
+        self._log = BoundedLog(log, self._clock)
 
     def submit(self, request: WriteRequest) -> None:
         """Take a request; it is never dropped."""
         self._pending += 1
         self._idle.clear()
-        self._put(WriteMachine(request, uniform=self._uniform))
+        self._put(WriteMachine(request, uniform=self._caller.timing.uniform))
 
     async def drain(self, timeout_seconds: float) -> int:
         """Wait until everything is written; return the number of requests without an end."""
-        await wait_within(self._idle, timeout_seconds, sleep=self._sleep)
+        await wait_within(self._idle, timeout_seconds, sleep=self._caller.timing.sleep)
         return self._pending
 
     async def run(self) -> None:
         """Send requests until cancelled."""
-        async with asyncio.TaskGroup() as self._waits:
-            self._waits.create_task(self._crew.run())
+        await self._pool.run()
 
     def resize(self, workers: int) -> None:
         """Send as many requests at a time from now on; what is under way is finished."""
-        self._crew.resize(min(workers, MOST_PARALLELISM))
+        self._pool.resize(min(workers, MOST_PARALLELISM))
 
     def _put(self, write: WriteMachine) -> None:
         self._queue.append(write)
-        self._crew.call()
+        self._pool.notify()
 
     def _next(self) -> WriteMachine | None:
         return self._queue.popleft() if self._queue else None
@@ -96,15 +76,15 @@ class WriteLane:
     async def _go_on(self, write: WriteMachine) -> None:
         """Make calls until the request ends or has to wait."""
         while write.outcome is None:
-            await self._admit()
-            if not self._may_write():
+            await self._caller.admit()
+            if not self._caller.may_write():
                 self._ended()
                 return
             wait_seconds = await (self._look(write) if write.is_looking else self._call(write))
             if wait_seconds > 0.0:
-                self._begin_waiting(write, wait_seconds)
+                self._pool.start(functools.partial(self._wait, write, wait_seconds))
                 return
-        # Whoever is told may have more to be written: it is not over before that.
+        # The receiver of the outcome may submit more: the lane is not idle before that.
         self._on_outcome(write.outcome)
         self._ended()
 
@@ -113,32 +93,16 @@ class WriteLane:
         if not self._pending:
             self._idle.set()
 
-    def _begin_waiting(self, write: WriteMachine, wait_seconds: float) -> None:
-        waiting = self._wait(write, wait_seconds)
-        try:
-            if self._waits is not None:
-                self._waits.create_task(waiting)
-                return
-        except RuntimeError:
-            # Nobody joins a group that is being broken up.
-            pass
-        waiting.close()
-
     async def _wait(self, write: WriteMachine, wait_seconds: float) -> None:
-        await self._sleep(wait_seconds)
+        await self._caller.timing.sleep(wait_seconds)
         self._put(write)
 
     async def _call(self, write: WriteMachine) -> float:
         """Make a call; return the seconds to wait before the next."""
         call = write.call
         try:
-            answer = await self._transport.request(
-                call.method,
-                call.path,
-                body=call.body,
-                content_type=call.content_type,
-                timeout_seconds=self._call_timeout_seconds,
-                may_send=self._may_write,
+            answer = await self._caller.send(
+                call.method, call.path, body=call.body, content_type=call.content_type
             )
         except KubeError as error:
             wait_seconds = write.unanswered(error, self._clock())
@@ -158,9 +122,7 @@ class WriteLane:
         """Read what a call is about; return the seconds to wait before the next time."""
         started_at = self._clock()
         try:
-            answer = await self._transport.request(
-                "GET", write.call.path, timeout_seconds=self._call_timeout_seconds
-            )
+            answer = await self._caller.send("GET", write.call.path)
         except KubeError:
             return write.seen(None, started_at)
         if answer.status == 403:

@@ -12,11 +12,11 @@
            └─┤ no answer: wait
              └ there, and not on its way out: wait; settled ──────────────► FAILED
 
-A preemption that is told "failed" is begun anew, and may choose other victims: nobody may be told
-that before it is certain that the first ones stay. A DELETE without a usable answer may be executed
-later, so the victim is read until its fate is known. It is certain to stay once it was read there,
-without a deletionTimestamp, `SETTLE_SECONDS` after the last doubtful DELETE was given up: by then
-the API server has let go of every such request (`bind_machine` has the argument).
+A preemption that gets "failed" starts again and may choose other victims, so FAILED must not be
+reported before it is certain that the first victims stay. A DELETE without a usable answer may be
+executed later, so the victim is read until its fate is known. It is certain to stay once it was
+read without a deletionTimestamp `SETTLE_SECONDS` after the last doubtful DELETE was given up: by
+then the API server has dropped every such request (`bind_machine` has the argument).
 """
 
 import random
@@ -28,14 +28,22 @@ import msgspec
 from k8s_scheduler.api.meta import Wire
 from k8s_scheduler.kube.errors import UNREADABLE, KubeError, OutcomeUnknown
 from k8s_scheduler.kube.http.protocol import Response
-from k8s_scheduler.kube.http.response_meaning import is_doubtful, is_gone, is_missing, is_passing
-from k8s_scheduler.kube.waiting import bounded_wait
-from k8s_scheduler.kube.write.write_requests import Call, WriteOutcome, WriteRequest
+from k8s_scheduler.kube.http.response_meaning import (
+    is_doubtful,
+    is_gone,
+    is_missing,
+    is_overtaken,
+    is_passing,
+)
+from k8s_scheduler.kube.http.retries import Retries, RetryPolicy
+from k8s_scheduler.kube.write.write_requests import WriteCall, WriteOutcome, WriteRequest
 from k8s_scheduler.lib.backoff import Backoff
 
 TRIES: Final = 5
 SETTLE_SECONDS: Final = 120.0
 _LONGEST_WAIT_SECONDS: Final = 30.0
+# Which answers are retried depends on the call as well: `_is_worth_another_try`.
+_POLICY: Final = RetryPolicy(tries=TRIES, longest_retry_after_seconds=_LONGEST_WAIT_SECONDS)
 
 
 class _Metadata(Wire, frozen=True, gc=False):
@@ -61,29 +69,28 @@ class WriteMachine:
         # Whether the object is to be read, instead of `call` being made.
         self.is_looking = False
         self._uniform = uniform
+        self._look_backoff = Backoff(1.0, _LONGEST_WAIT_SECONDS, uniform=uniform)
         self._position = 0
         self._begin_call()
 
     def _begin_call(self) -> None:
-        self._tries = 0
-        self._backoff = Backoff(0.2, 5.0, uniform=self._uniform)
+        self._retries = Retries(_POLICY, self._uniform)
         self._problem = ""
         # When the last try was given up that may have been executed.
         self._doubtful_since: float | None = None
 
     @property
-    def call(self) -> Call:
-        """Return the call that is made, or that it is all about."""
+    def call(self) -> WriteCall:
+        """The current call: the next to make, or the one that is being settled."""
         return self.request.calls[self._position]
 
     @property
     def _is_lost_delete(self) -> bool:
         return self._doubtful_since is not None and self.call.method == "DELETE"
 
-    # A call is over; each returns the seconds to wait before the next
+    # Results of a call; each method returns the seconds to wait before the next call
 
     def answered(self, answer: Response, now: float) -> float:
-        """Take an answer."""
         if answer.ok:
             self._position += 1
             if self._position == len(self.request.calls):
@@ -101,18 +108,17 @@ class WriteMachine:
             return self._give_up()
         if is_doubtful(answer):
             self._doubtful_since = now
-        asked_seconds = bounded_wait(error.retry_after_seconds, _LONGEST_WAIT_SECONDS)
-        return self._try_again(asked_seconds)
+        return self._try_again(error)
 
     def unanswered(self, error: KubeError, now: float) -> float:
-        """Take that there is no answer, and why."""
+        """Take the error of a call without an answer."""
         self._problem = str(error)
         if isinstance(error, OutcomeUnknown):
             self._doubtful_since = now
-        return self._try_again(0.0)
+        return self._try_again(error)
 
     def seen(self, answer: Response | None, started_at: float) -> float:
-        """Take what reading the object has shown, which began at a time; None: no answer."""
+        """Take the answer to a read that began at `started_at`; None if there was none."""
         if answer is not None and is_missing(answer):
             self._end(done=True)
             return 0.0
@@ -130,18 +136,15 @@ class WriteMachine:
         return 0.0
 
     def _look_seconds(self) -> float:
-        return max(self._backoff.next_seconds(), 1.0)
+        return max(self._look_backoff.next_seconds(), 1.0)
 
-    def _try_again(self, asked_seconds: float) -> float:
-        self._tries += 1
-        if self._tries >= TRIES:
-            return self._give_up()
-        return max(self._backoff.next_seconds(), asked_seconds)
+    def _try_again(self, error: KubeError) -> float:
+        wait_seconds = self._retries.next_wait_seconds(error)
+        return self._give_up() if wait_seconds is None else wait_seconds
 
     def _give_up(self) -> float:
         if self._is_lost_delete:
             self.is_looking = True
-            self._backoff = Backoff(1.0, _LONGEST_WAIT_SECONDS, uniform=self._uniform)
         else:
             self._end(done=False, message=self._problem)
         return 0.0
@@ -160,9 +163,9 @@ def _read(answer: Response) -> _Victim | None:
         return None
 
 
-def _is_worth_another_try(call: Call, answer: Response) -> bool:
-    """Return whether the same call may be answered otherwise."""
+def _is_worth_another_try(call: WriteCall, answer: Response) -> bool:
+    """Return whether the same call may get another answer."""
     if is_passing(answer):
         return True
-    # Somebody wrote at the same time. A call that names a version is settled by that.
-    return answer.status == 409 and call.gone_is_fine and not is_gone(answer)
+    # A call that names a version is settled by another write in between.
+    return call.gone_is_fine and is_overtaken(answer)

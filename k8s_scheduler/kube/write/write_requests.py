@@ -1,7 +1,7 @@
-"""Writes that a pod waits for before it can go on: as the calls they consist of.
+"""The writes that a pod waits for, as the calls they consist of.
 
-Each call names what it must not hit by mistake: evictions the victim's uid, changes of objects the
-version they were decided on.
+Each call guards against hitting another object by mistake: an eviction names the victim's uid, a
+change of an object the version that it was decided on.
 """
 
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from k8s_scheduler.kube.timestamps import second_time
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One call. `gone_is_fine`: that the object is not there any more ends the request well."""
+class WriteCall:
+    """One call. With `gone_is_fine` the request is done if the object does not exist any more."""
 
     method: str
     path: str
@@ -27,7 +27,7 @@ class Call:
     # The right it needs, as RBAC names it.
     resource: str
     gone_is_fine: bool = False
-    # Of the object it must not miss, where it names one.
+    # Of the object that is meant, where the call names it.
     uid: str = ""
 
 
@@ -39,7 +39,7 @@ class WriteRequest:
     attempt: int
     request: int
     namespace: str
-    calls: tuple[Call, ...]
+    calls: tuple[WriteCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def eviction_calls(
     scheduler_name: str,
     observed_generation: int,
     wall_ns: int,
-) -> tuple[Call, ...]:
+) -> tuple[WriteCall, ...]:
     """Return the calls that make a victim leave: the reason into its status, then its deletion."""
     condition: dict[str, object] = {
         "type": "DisruptionTarget",
@@ -77,7 +77,7 @@ def eviction_calls(
     status = {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
     return (
-        Call(
+        WriteCall(
             "PATCH",
             f"{path}/status",
             msgspec.json.encode(status),
@@ -85,17 +85,17 @@ def eviction_calls(
             "pods/status",
             gone_is_fine=True,
         ),
-        Call(
+        WriteCall(
             "DELETE", path, msgspec.json.encode(options), JSON, "pods", gone_is_fine=True, uid=uid
         ),
     )
 
 
-def nomination_calls(*, namespace: str, name: str, uid: PodUid) -> tuple[Call, ...]:
+def nomination_calls(*, namespace: str, name: str, uid: PodUid) -> tuple[WriteCall, ...]:
     """Return the call that clears a pod's nominated node."""
     body = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": None}}
     return (
-        Call(
+        WriteCall(
             "PATCH",
             f"/api/v1/namespaces/{namespace}/pods/{name}/status",
             msgspec.json.encode(body),
@@ -108,10 +108,10 @@ def nomination_calls(*, namespace: str, name: str, uid: PodUid) -> tuple[Call, .
 
 def object_calls(
     resource: Resource[Any], *, namespace: str, name: str, patch: Mapping[str, Any]
-) -> tuple[Call, ...]:
+) -> tuple[WriteCall, ...]:
     """Return the call that merges a patch into an object."""
     return (
-        Call(
+        WriteCall(
             "PATCH",
             resource.object_path(name, namespace=namespace),
             msgspec.json.encode(patch),

@@ -42,13 +42,13 @@ NO_ELECTION = LeaderElection(leader_elect=False)
 async def test_without_election_writes_are_always_allowed():
     graph = wire(options(leader_election=NO_ELECTION), FakeApi(), Metrics())
     assert graph.elector is None
-    assert graph.dispatcher._may_write()
-    assert graph.dispatcher._conditions._may_write()
+    assert graph.dispatcher._caller.may_write()
+    assert graph.dispatcher._conditions._caller.may_write()
 
 
 async def test_with_election_only_the_leader_may_write():
     graph = wire(options(), FakeApi(), Metrics())
-    asked = (graph.dispatcher._may_write, graph.dispatcher._conditions._may_write)
+    asked = (graph.dispatcher._caller.may_write, graph.dispatcher._conditions._caller.may_write)
     assert not any(may_write() for may_write in asked)
     await graph.elector.acquire()
     assert all(may_write() for may_write in asked)
@@ -57,9 +57,9 @@ async def test_with_election_only_the_leader_may_write():
 async def test_no_binding_is_sent_while_what_is_known_is_of_a_storage_that_is_no_more():
     graph = wire(options(leader_election=NO_ELECTION), FakeApi(), Metrics())
     graph.restored.notice(SetBack("leases", Source.LEASE, known="907", seen="803"))
-    assert not graph.dispatcher._may_write()
+    assert not graph.dispatcher._caller.may_write()
     await graph.pump.trust({})
-    assert graph.dispatcher._may_write()
+    assert graph.dispatcher._caller.may_write()
 
 
 @pytest.mark.parametrize(("lease", "renew"), [(15, 10), (4, 3), (30, 5)])
@@ -68,7 +68,7 @@ async def test_a_write_ends_before_anybody_else_can_lead(lease, renew):
         lease_duration_seconds=lease, renew_deadline_seconds=renew, retry_period_seconds=0.5
     )
     graph = wire(options(leader_election=election), FakeApi(), Metrics())
-    assert graph.dispatcher._config.call_timeout_seconds < lease - renew
+    assert graph.dispatcher._caller.timeout_seconds < lease - renew
     assert graph.elector._config.lease_duration_seconds == lease
     assert graph.elector._config.renew_deadline_seconds == renew
 
@@ -83,14 +83,14 @@ async def test_the_rate_limit_holds_for_every_write_about_pods():
     limited = options(client_connection=ClientConnection(qps=5.0, burst=1))
     graph = wire(limited, FakeApi(), Metrics())
     admits = {
-        graph.dispatcher._admit,
-        graph.dispatcher._conditions._admit,
-        graph.recorder._writer._admit,
+        graph.dispatcher._caller.admit,
+        graph.dispatcher._conditions._caller.admit,
+        graph.recorder._writer._caller.admit,
     }
     assert len(admits) == 1
     assert unlimited not in admits
     free = wire(options(leader_election=NO_ELECTION), FakeApi(), Metrics())
-    assert free.dispatcher._admit is unlimited
+    assert free.dispatcher._caller.admit is unlimited
 
 
 def test_waiting_times_reach_the_queue():

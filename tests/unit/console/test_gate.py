@@ -22,7 +22,7 @@ from k8s_scheduler.console.turns import (
     WAITING_MOST,
 )
 from k8s_scheduler.kube.errors import Forbidden, NotSent
-from k8s_scheduler.kube.reviews import NOBODY, Permission, User
+from k8s_scheduler.kube.reviews import ANONYMOUS_USER, Permission, User
 from tests.fakes.clock import FakeClock
 
 SCRAPER = User("scraper", uid="u", groups=("g", "system:authenticated"))
@@ -88,12 +88,12 @@ class TestWho:
         assert reviews.questions == [("system:anonymous", "get", "/metrics")]
 
     async def test_anonymous_may_be_given_the_right(self):
-        reviews = Reviews(rights={(NOBODY.name, "get", "/metrics")})
+        reviews = Reviews(rights={(ANONYMOUS_USER.name, "get", "/metrics")})
         assert await make(reviews).admit(Knock("GET", "/metrics")) is None
 
     @pytest.mark.parametrize("token", ["bad", "bad\udcff", "schlüssel"])
     async def test_an_unknown_token_is_unauthorized_and_no_right_is_asked_for(self, token):
-        reviews = Reviews(rights={(NOBODY.name, "get", "/metrics")})
+        reviews = Reviews(rights={(ANONYMOUS_USER.name, "get", "/metrics")})
         refusal = await make(reviews).admit(bearing(token))
         assert (refusal.status, refusal.reason, refusal.message) == (
             401,

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry
 
 from k8s_scheduler.kube.lease.elector import Elector
 from k8s_scheduler.kube.lease.lease import LeaseConfig
+from k8s_scheduler.kube.waiting import Timing
 from k8s_scheduler.obs.metrics import KubeMetrics
 from tests.fakes.api import FakeApi
 from tests.fakes.transport import Json
@@ -32,9 +33,11 @@ class Seat:
             self.api,
             LeaseConfig(name="kube-scheduler", namespace="kube-system", identity=identity, **times),
             metrics=KubeMetrics(self.registry),
-            clock=clock,
-            wall_clock_ns=lambda: WALL_NS + round(clock() * 1e9),
-            uniform=lambda: 0.5,
+            timing=Timing(
+                clock=clock,
+                wall_clock_ns=lambda: WALL_NS + round(clock() * 1e9),
+                uniform=lambda: 0.5,
+            ),
         )
 
     def spec(self) -> Json:

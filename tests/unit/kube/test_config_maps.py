@@ -12,6 +12,7 @@ from k8s_scheduler.kube.config_maps import (
     write_config_map,
 )
 from k8s_scheduler.kube.errors import Forbidden, NotFound, NotSent, TransportError
+from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.http.protocol import MERGE_PATCH, Response
 from k8s_scheduler.kube.watch.queries import watch_query
 from tests.fakes.clock import FakeClock
@@ -72,9 +73,8 @@ async def test_what_will_not_pass_is_not_waited_for(code, error):
 async def test_writing_changes_only_what_is_named():
     api = FakeTransport()
     api.script("PATCH", PATH, Response(200))
-    await write_config_map(
-        api, NAME, {"k": "v"}, {"a": "b"}, version="7", may_send=lambda: True, timeout_seconds=4.0
-    )
+    caller = Caller(transport=api, timeout_seconds=4.0)
+    await write_config_map(caller, NAME, {"k": "v"}, {"a": "b"}, version="7")
     (request,) = api.requests
     assert request.content_type == MERGE_PATCH
     assert request.json() == {

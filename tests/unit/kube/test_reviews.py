@@ -4,7 +4,7 @@ import pytest
 
 from k8s_scheduler.kube.errors import Forbidden, KubeError, NotSent, OutcomeUnknown, ServerError
 from k8s_scheduler.kube.http.protocol import Response
-from k8s_scheduler.kube.reviews import NOBODY, Permission, Reviewer, User
+from k8s_scheduler.kube.reviews import ANONYMOUS_USER, Permission, Reviewer, User
 from tests.fakes.clock import virtual_time
 from tests.fakes.transport import FakeTransport, encode, status
 
@@ -78,7 +78,7 @@ async def test_a_server_with_a_bad_moment_is_asked_again():
     api, asks = reviewer(
         ACCESS, OutcomeUnknown("reset"), status(503, "ServiceUnavailable"), review(allowed=True)
     )
-    assert (await asks.authorize(NOBODY, verb="get", path="/")).allowed
+    assert (await asks.authorize(ANONYMOUS_USER, verb="get", path="/")).allowed
     assert len(api.requests) == 3
 
 
@@ -100,7 +100,7 @@ def test_no_answer_is_an_error_and_never_a_yes(answers, expected, asked):
     async def ask():
         api, asks = reviewer(ACCESS, *answers)
         with pytest.raises(expected):
-            await asks.authorize(NOBODY, verb="get", path="/")
+            await asks.authorize(ANONYMOUS_USER, verb="get", path="/")
         assert len(api.requests) == asked
 
     ask()

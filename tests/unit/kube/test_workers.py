@@ -5,6 +5,7 @@ import asyncio
 from k8s_scheduler.api.config.types import MOST_PARALLELISM
 from k8s_scheduler.kube import workers
 from k8s_scheduler.kube.http import sessions
+from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.write.write_lane import WriteLane
 from tests.fakes.api import FakeApi
 from tests.unit.kube.write_fakes import running
@@ -24,16 +25,14 @@ def test_a_bind_never_waits_for_an_events_connection():
 
 async def test_no_lane_has_more_workers_than_it_has_connections():
     lane = WriteLane(
-        FakeApi(),
+        Caller(transport=FakeApi(), timeout_seconds=1.0),
         on_outcome=lambda _: None,
-        may_write=lambda: True,
         workers=MOST_PARALLELISM + 1,
-        call_timeout_seconds=1.0,
     )
-    assert lane._crew.most == MOST_PARALLELISM
+    assert lane._pool.limit == MOST_PARALLELISM
     async with running(lane.run()):
         await asyncio.sleep(0)
         lane.resize(10_000)
-        assert lane._crew.most == MOST_PARALLELISM
+        assert lane._pool.limit == MOST_PARALLELISM
         lane.resize(3)
-        assert lane._crew.most == 3
+        assert lane._pool.limit == 3

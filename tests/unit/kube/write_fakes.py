@@ -8,6 +8,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.kube.http.caller import Caller
+from k8s_scheduler.kube.waiting import Timing
 from k8s_scheduler.kube.write.binding import BindOutcome, BindRequest
 from k8s_scheduler.kube.write.conditions import ConditionPatch
 from k8s_scheduler.kube.write.dispatcher import Dispatcher, DispatcherConfig
@@ -23,6 +25,16 @@ WALL_NS = 1_767_323_045_000_006_000  # 2026-01-02T03:04:05.000006Z
 def loop_clock() -> Callable[[], float]:
     """Return the clock of the running loop, virtual or not."""
     return asyncio.get_running_loop().time
+
+
+def loop_timing(*, is_wall_moving: bool = False) -> Timing:
+    """Return the timing of the running loop; its wall clock stands still unless told otherwise."""
+    clock = loop_clock()
+    return Timing(
+        clock=clock,
+        wall_clock_ns=lambda: WALL_NS + (round(clock() * 1e9) if is_wall_moving else 0),
+        uniform=lambda: 0.5,
+    )
 
 
 @asynccontextmanager
@@ -75,16 +87,17 @@ class Desk:
         self.outcomes: list[BindOutcome] = []
         self.registry = CollectorRegistry()
         self.dispatcher = Dispatcher(
-            self.api,
+            Caller(
+                transport=self.api,
+                may_write=lambda: self.leading,
+                timeout_seconds=4.0,
+                timing=loop_timing(),
+            ),
             metrics=KubeMetrics(self.registry),
             on_bind_outcome=self.outcomes.append,
-            may_write=lambda: self.leading,
             on_held_back=self._hold,
             on_room=lambda: self.rooms.append(self.dispatcher.bind_room()),
             config=DispatcherConfig(**config),
-            clock=loop_clock(),
-            wall_clock_ns=lambda: WALL_NS,
-            uniform=lambda: 0.5,
         )
 
     def _hold(self, namespaces: tuple[str, ...]) -> None:

@@ -132,7 +132,7 @@ async def test_a_good_change_is_in_force_and_counted():
         await scene.look()
         assert scene.graph.pump._core.scheduler_names == {"ours", "theirs"}
         assert scene.graph.pump._core._queue._policy.backoff.initial_seconds == 4
-        assert scene.graph.writes._crew.most == 3
+        assert scene.graph.writes._pool.limit == 3
         assert (scene.count("applied"), scene.count("refused")) == (1, 0)
         assert scene.value("last_reload_successful") == 1
         shown = scene.status.page()["k8s-scheduler.io"]

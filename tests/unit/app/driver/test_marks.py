@@ -9,8 +9,8 @@ from k8s_scheduler.app.driver.marks import LONG_SECONDS, MOST_MARKS, NOTE, Mark,
 from k8s_scheduler.app.recovery import sentinel
 from k8s_scheduler.app.recovery.sentinel import TIDY_SECONDS, Sentinel
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.kube.lease.annotations import annotation_of
 from k8s_scheduler.kube.lease.lease import LeaseConfig, LeaseStore
-from k8s_scheduler.kube.lease.notes import note_on
 from tests.builders import make_pod
 from tests.fakes.clock import virtual_time
 from tests.fakes.transport import status
@@ -168,7 +168,7 @@ class TestSentinel:
         scene.seat.lose_to("")
         await acquire(other.seat.elector)
         lease = other.seat.elector.lease
-        assert other.marks.take_over(note_on(lease, "k8s-scheduler.io/pods-being-tried")) == {
+        assert other.marks.take_over(annotation_of(lease, "k8s-scheduler.io/pods-being-tried")) == {
             "a": 1
         }
         assert await other.sentinel.look(other.store)
@@ -181,7 +181,7 @@ class TestSentinel:
     ):
         scene = Scene(clock)
         elector = scene.seat.elector
-        elector.on_write(lambda lease: scene.marks.seen(note_on(lease, NOTE)))
+        elector.on_write(lambda lease: scene.marks.seen(annotation_of(lease, NOTE)))
         await acquire(elector)
         scene.try_for_long()
         assert await scene.sentinel.look(scene.store)

@@ -9,6 +9,7 @@ from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.process.environment import Surroundings
 from k8s_scheduler.app.wiring import wire
 from k8s_scheduler.core.builtins import known_plugins
+from k8s_scheduler.kube.waiting import Timing
 from k8s_scheduler.kube.watch.reflector_limits import Pace
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.api import FakeApi
@@ -40,10 +41,15 @@ def options() -> RunOptions:
 async def test_clocks_sleep_and_chance_reach_every_part_that_waits():
     mine = around()
     graph = wire(options(), FakeApi(), Metrics(), surroundings=mine)
-    for part in (graph.dispatcher, graph.dispatcher._conditions, graph.recorder, graph.writes):
-        assert part._sleep == mine.sleep
-    for part in (graph.dispatcher, graph.dispatcher._conditions, graph.writes):
-        assert part._uniform == mine.rng.random
+    writers = (graph.dispatcher, graph.dispatcher._conditions, graph.recorder._writer, graph.writes)
+    for part in (*writers, graph.reader, graph.rejections):
+        assert part._caller.timing == mine.timing()
+    assert mine.timing() == Timing(
+        clock=mine.clock,
+        wall_clock_ns=mine.wall_clock_ns,
+        sleep=mine.sleep,
+        uniform=mine.rng.random,
+    )
     assert graph.elector._clock is mine.boot_clock
     assert graph.dispatcher._clock is mine.clock
     assert graph.recorder._wall_clock_ns is mine.wall_clock_ns

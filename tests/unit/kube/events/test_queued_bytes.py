@@ -5,6 +5,7 @@ import tracemalloc
 
 from k8s_scheduler.kube.events import recorder as recorders
 from k8s_scheduler.kube.events.series import SeriesCache
+from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.write.conditions import ConditionQueue
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.api import FakeApi
@@ -106,7 +107,11 @@ class Recorder:
 
     def __init__(self):
         self.metrics = Metrics()
-        self.recorder = recorders.EventRecorder(FakeApi(), hostname="h", metrics=self.metrics.kube)
+        self.recorder = recorders.EventRecorder(
+            Caller(transport=FakeApi(), timeout_seconds=4.0),
+            hostname="h",
+            metrics=self.metrics.kube,
+        )
 
     def dropped(self):
         name = "k8s_scheduler_events_dropped_total"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ from k8s_scheduler.kube.errors import NotSent
 from k8s_scheduler.kube.events import recorder as recorder_module
 from k8s_scheduler.kube.events.event import EventNote
 from k8s_scheduler.kube.events.recorder import EventRecorder
+from k8s_scheduler.kube.http.caller import Caller, always
 from k8s_scheduler.obs.metrics import KubeMetrics
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import Late, Lost, status
-from tests.unit.kube.write_fakes import WALL_NS, loop_clock, running
+from tests.unit.kube.write_fakes import WALL_NS, loop_clock, loop_timing, running
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/a/events"
 
@@ -35,18 +37,20 @@ def note(name: str = "p", *, reason: str = "FailedScheduling", text: str = "why"
 class Booth:
     """A recorder on a fake API server."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        may_write: Callable[[], bool] = always,
+        may_tell: Callable[[], bool] = always,
+    ) -> None:
         self.api = FakeApi()
         self.registry = CollectorRegistry()
-        clock = loop_clock()
+        timing = loop_timing(is_wall_moving=True)
         self.recorder = EventRecorder(
-            self.api,
+            Caller(transport=self.api, timeout_seconds=4.0, timing=timing, may_write=may_write),
             hostname="host",
             metrics=KubeMetrics(self.registry),
-            clock=clock,
-            wall_clock_ns=lambda: WALL_NS + round(clock() * 1e9),
-            uniform=lambda: 0.5,
-            **options,
+            may_tell=may_tell,
         )
 
     def dropped(self, reason: str) -> float:

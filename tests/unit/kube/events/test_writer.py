@@ -1,6 +1,7 @@
 """Who was replaced writes no event about pods any more, and its own news all the same."""
 
 import logging
+from collections.abc import Callable
 
 import pytest
 
@@ -9,11 +10,20 @@ from k8s_scheduler.kube.errors import NotSent
 from k8s_scheduler.kube.events.event import series_key
 from k8s_scheduler.kube.events.series import Series
 from k8s_scheduler.kube.events.writer import EventWriter, Written
-from k8s_scheduler.kube.http.throttle import unlimited
+from k8s_scheduler.kube.http.caller import Caller
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import virtual_time
 from tests.unit.kube.events.test_recorder import EVENTS, note
-from tests.unit.kube.write_fakes import loop_clock
+from tests.unit.kube.write_fakes import loop_clock, loop_timing
+
+
+def writer(api: FakeApi, may_tell: Callable[[], bool]) -> EventWriter:
+    timing = loop_timing()
+    return EventWriter(
+        Caller(transport=api, may_write=may_tell, timeout_seconds=10.0, timing=timing),
+        hostname="host",
+        log=BoundedLog(logging.getLogger(__name__), timing.clock),
+    )
 
 
 class Telling:
@@ -22,16 +32,7 @@ class Telling:
     def __init__(self) -> None:
         self.api = FakeApi()
         self.may_tell = True
-        clock = loop_clock()
-        self.writer = EventWriter(
-            self.api,
-            hostname="host",
-            admit=unlimited,
-            log=BoundedLog(logging.getLogger(__name__), clock),
-            may_tell=lambda: self.may_tell,
-            clock=clock,
-            uniform=lambda: 0.5,
-        )
+        self.writer = writer(self.api, lambda: self.may_tell)
 
     def stop(self, *_: object) -> NotSent:
         self.may_tell = False
@@ -56,8 +57,8 @@ async def test_what_waited_until_the_lease_was_lost_is_not_sent() -> None:
 async def test_nor_what_waited_for_a_connection(written: int) -> None:
     scene = Telling()
     asked = iter([True])
-    scene.writer._may_tell = lambda: next(asked, False)
-    assert await scene.writer.write(series(written=written)) is Written.NOT_LEADING
+    waited = writer(scene.api, lambda: next(asked, False))
+    assert await waited.write(series(written=written)) is Written.NOT_LEADING
     assert scene.api.requests == []
 
 

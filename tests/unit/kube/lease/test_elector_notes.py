@@ -4,13 +4,13 @@ import asyncio
 
 from prometheus_client import CollectorRegistry
 
-from k8s_scheduler.kube.lease.elector import Elector
+from k8s_scheduler.kube.lease.elector import Elector, ElectorHooks
 from k8s_scheduler.kube.lease.lease import LeaseConfig
 from k8s_scheduler.kube.lease.metadata import LeaseNotes
 from k8s_scheduler.obs.metrics import KubeMetrics
 from tests.fakes.clock import virtual_time
 from tests.unit.kube.elector_seat import LEASE, Seat, acquire, hold_by_other
-from tests.unit.kube.write_fakes import WALL_NS, loop_clock, running
+from tests.unit.kube.write_fakes import loop_timing, running
 
 LABELS = {"example.com/found-by": "true"}
 
@@ -25,11 +25,11 @@ class NotedSeat(Seat):
             self.api,
             LeaseConfig(name="kube-scheduler", namespace="kube-system", identity="me"),
             metrics=KubeMetrics(CollectorRegistry()),
-            clock=loop_clock(),
-            wall_clock_ns=lambda: WALL_NS,
-            uniform=lambda: 0.5,
-            notes=lambda: LeaseNotes(LABELS, {"example.com/note": self.text}),
-            may_lead=lambda: self.may_lead,
+            timing=loop_timing(),
+            hooks=ElectorHooks(
+                notes=lambda: LeaseNotes(LABELS, {"example.com/note": self.text}),
+                may_lead=lambda: self.may_lead,
+            ),
         )
 
     def metadata(self) -> dict:

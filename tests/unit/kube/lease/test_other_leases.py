@@ -4,6 +4,7 @@ import pytest
 
 from k8s_scheduler.kube.errors import Forbidden, KubeError, NotSent
 from k8s_scheduler.kube.http.protocol import Response
+from k8s_scheduler.kube.lease.holder_liveness import USUAL_SECONDS, HolderLiveness, Liveness
 from k8s_scheduler.kube.lease.other_leases import (
     MOST_LEASES,
     MOST_NOTE_CHARACTERS,
@@ -12,7 +13,6 @@ from k8s_scheduler.kube.lease.other_leases import (
     labelled_leases,
     one_lease,
 )
-from k8s_scheduler.kube.lease.pulse import USUAL_SECONDS, Pulse, Pulses
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import FakeClock
 from tests.fakes.transport import encode, status
@@ -156,46 +156,46 @@ class TestPulse:
 
     def setup_method(self):
         self.clock = FakeClock()
-        self.pulses = Pulses(self.clock)
+        self.liveness = HolderLiveness(self.clock)
 
     def seen(self, found):
-        self.pulses.look([found])
-        return self.pulses.of(found)
+        self.liveness.look([found])
+        return self.liveness.of(found)
 
     def test_at_first_sight_nothing_is_known(self):
-        assert self.seen(lease()) is Pulse.UNKNOWN
+        assert self.seen(lease()) is Liveness.UNKNOWN
 
     def test_a_renewal_is_a_sign_of_life(self):
         self.seen(lease("1"))
-        assert self.seen(lease("2")) is Pulse.LIVE
+        assert self.seen(lease("2")) is Liveness.LIVE
 
     def test_unchanged_for_its_duration_it_is_dead_also_between_looks(self):
-        assert self.seen(lease()) is Pulse.UNKNOWN
+        assert self.seen(lease()) is Liveness.UNKNOWN
         self.clock.advance(14.9)
-        assert self.seen(lease()) is Pulse.UNKNOWN
+        assert self.seen(lease()) is Liveness.UNKNOWN
         self.clock.advance(0.1)
-        assert self.pulses.of(lease()) is Pulse.DEAD
+        assert self.liveness.of(lease()) is Liveness.DEAD
 
     def test_who_lived_is_dead_a_duration_after_its_last_renewal_was_seen(self):
         self.seen(lease("1"))
         self.clock.advance(100.0)
-        assert self.seen(lease("2")) is Pulse.LIVE
+        assert self.seen(lease("2")) is Liveness.LIVE
         self.clock.advance(15.0)
-        assert self.seen(lease("2")) is Pulse.DEAD
-        assert self.seen(lease("3")) is Pulse.LIVE
+        assert self.seen(lease("2")) is Liveness.DEAD
+        assert self.seen(lease("3")) is Liveness.LIVE
 
     def test_without_a_duration_it_is_the_usual_one(self):
-        assert self.seen(lease(seconds=None)) is Pulse.UNKNOWN
+        assert self.seen(lease(seconds=None)) is Liveness.UNKNOWN
         self.clock.advance(USUAL_SECONDS)
-        assert self.pulses.of(lease(seconds=None)) is Pulse.DEAD
+        assert self.liveness.of(lease(seconds=None)) is Liveness.DEAD
 
     def test_a_released_one_is_nobodys_at_once(self):
         self.seen(lease("1"))
-        assert self.seen(lease("2", holder="")) is Pulse.DEAD
-        assert self.seen(lease("3", holder="another")) is Pulse.LIVE
+        assert self.seen(lease("2", holder="")) is Liveness.DEAD
+        assert self.seen(lease("3", holder="another")) is Liveness.LIVE
 
     def test_one_that_is_gone_is_forgotten(self):
         self.seen(lease("1"))
-        self.pulses.look([])
-        assert self.pulses.of(lease("1")) is Pulse.DEAD
-        assert self.seen(lease("2")) is Pulse.UNKNOWN
+        self.liveness.look([])
+        assert self.liveness.of(lease("1")) is Liveness.DEAD
+        assert self.seen(lease("2")) is Liveness.UNKNOWN

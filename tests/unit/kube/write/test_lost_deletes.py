@@ -6,6 +6,7 @@ import pytest
 
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
 from k8s_scheduler.kube.http.protocol import Response
+from k8s_scheduler.kube.waiting import Timing
 from k8s_scheduler.kube.write.write_machine import SETTLE_SECONDS, TRIES
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import encode, status
@@ -27,9 +28,8 @@ class Scene(Desk):
     """A lane on virtual time."""
 
     def __init__(self, *, workers=2):
-        super().__init__(workers=workers)
-        self.lane._sleep = asyncio.sleep
-        self.lane._clock = loop_clock()
+        timing = Timing(clock=loop_clock(), uniform=lambda: 0.0)
+        super().__init__(workers=workers, timing=timing)
         self.api.script("PATCH", "*", *[OK] * 50)
 
     async def ended(self, seconds=600.0):

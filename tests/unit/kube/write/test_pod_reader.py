@@ -7,12 +7,13 @@ import pytest
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.kube.errors import NotSent
+from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.http.protocol import Response
 from k8s_scheduler.kube.write.pod_reader import PodReader, ReadOutcome, ReadRequest
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import FakeTransport, Late, status
 from tests.fakes.transport import encode as json
-from tests.unit.kube.write_fakes import loop_clock, running
+from tests.unit.kube.write_fakes import loop_timing, running
 
 POD = "/api/v1/namespaces/a/pods/p"
 REQUEST = ReadRequest(PodUid("u"), "a", "p", 3)
@@ -28,7 +29,9 @@ def answer(uid: str = "u", *, node: str = "n1", phase: str = "Running") -> Any:
 async def read(*answers: Any, requests: int = 1) -> tuple[list[ReadOutcome], FakeTransport]:
     api, outcomes = FakeTransport(), []
     api.script("GET", POD, *answers)
-    reader = PodReader(api, on_read=outcomes.append, clock=loop_clock())
+    reader = PodReader(
+        Caller(transport=api, timeout_seconds=4.0, timing=loop_timing()), on_read=outcomes.append
+    )
     async with running(reader.run()):
         for _ in range(requests):
             reader.submit(REQUEST)

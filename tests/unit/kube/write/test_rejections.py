@@ -10,6 +10,7 @@ import pytest
 
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.kube.errors import CredentialsError, NotSent, OutcomeUnknown
+from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.http.protocol import Response
 from k8s_scheduler.kube.write.rejections import TRIES, Rejections
 from k8s_scheduler.obs.metrics import Metrics
@@ -47,13 +48,14 @@ class Scene:
         self.clock = FakeClock()
         self.metrics = Metrics()
         self.rejections = Rejections(
-            self.api,
+            Caller(
+                transport=self.api,
+                may_write=lambda: self.may_look,
+                timeout_seconds=4.0,
+                timing=self.clock.timing(uniform=lambda: 0.0),
+            ),
             metrics=self.metrics.kube,
             is_ours={"ours"}.__contains__,
-            may_look=lambda: self.may_look,
-            clock=self.clock,
-            sleep=self.clock.sleep,
-            uniform=lambda: 0.0,
         )
 
     def counted(self) -> dict[tuple[str, str], float]:

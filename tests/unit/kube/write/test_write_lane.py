@@ -8,8 +8,10 @@ import pytest
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
+from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.http.protocol import Response
 from k8s_scheduler.kube.resources import OTHERS
+from k8s_scheduler.kube.waiting import Timing
 from k8s_scheduler.kube.write.write_lane import WriteLane
 from k8s_scheduler.kube.write.write_machine import TRIES
 from k8s_scheduler.kube.write.write_requests import (
@@ -40,22 +42,22 @@ MODIFIED = (
 class Desk:
     """A lane on a scripted server, with everything it reports kept."""
 
-    def __init__(self, *, workers=2):
-        self.api = FakeTransport()
+    def __init__(self, *, workers=2, api=None, timing=None):
+        self.api = api or FakeTransport()
         self.leading = True
         self.outcomes = []
         self.clock = FakeClock()
         self.admitted = 0
         self.lane = WriteLane(
-            self.api,
+            Caller(
+                transport=self.api,
+                may_write=lambda: self.leading,
+                admit=self.admit,
+                timeout_seconds=4.0,
+                timing=timing or self.clock.timing(uniform=lambda: 0.0),
+            ),
             on_outcome=self.outcomes.append,
-            may_write=lambda: self.leading,
-            admit=self.admit,
             workers=workers,
-            call_timeout_seconds=4.0,
-            sleep=self.clock.sleep,
-            uniform=lambda: 0.0,
-            clock=self.clock,
         )
 
     async def admit(self):
@@ -320,10 +322,7 @@ class TestTheEnd:
 
     @pytest.fixture
     def desk(self):
-        desk = Desk(workers=1)
-        desk.lane._sleep = asyncio.sleep
-        desk.lane._transport = desk.api = Slow(2.0)
-        return desk
+        return Desk(workers=1, api=Slow(2.0), timing=Timing(uniform=lambda: 0.0))
 
     async def test_with_nothing_to_do_it_is_there(self, desk):
         assert await desk.lane.drain(60.0) == 0
@@ -406,8 +405,8 @@ class Counting(FakeTransport):
 @pytest.mark.parametrize("workers", [1, 3])
 @virtual_time
 async def test_no_more_at_once_than_there_are_workers(workers):
-    desk = Desk(workers=workers)
-    desk.lane._transport = counting = Counting()
+    counting = Counting()
+    desk = Desk(workers=workers, api=counting)
     for number in range(9):
         desk.patch(number)
     async with running(desk.lane.run()):

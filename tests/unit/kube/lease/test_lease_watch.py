@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
-from k8s_scheduler.kube.lease.watch import LeaseWatch
+from k8s_scheduler.kube.lease.lease_watch import LeaseWatch
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.transport import WATCH, FakeStream, Request, status

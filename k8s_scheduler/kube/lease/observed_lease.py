@@ -1,19 +1,20 @@
 """What a candidate has seen of the Lease, and since when it has not changed.
 
-Looks and the watch are answered by different ways, so what arrives later may be older:
+A candidate reads the Lease (a look) and watches it. The two take different ways, so what arrives
+later may be older:
 
-* An event counts when its version is certainly newer than the one last seen, and not otherwise:
-  it can neither put an older record back nor begin the count anew.
-* A look's answer counts as well when it is older, because a server that was restored from a backup
-  has older versions for ever after. Only if the look began before the newer version was seen is
-  its answer of the past, and is left aside.
+* An event counts only if its version is certainly newer than the one last seen: it can neither
+  bring an older record back nor restart the count.
+* The answer to a look also counts when it is older, because a server that was restored from a
+  backup has older versions from then on. It is ignored only if the look began before the newer
+  version was seen.
 
-A look that shows an older version proves such a restore (`went_back` is called). The record that
-comes back with it is of the past: whoever it names, or nobody, the holder that was seen before may
-be writing, until it has tried to renew what is there no more. `former` says for how long.
+A look that shows an older version proves such a restore, and `went_back` is called. The record that
+it shows is an old one. Whatever holder it names, the holder that was seen before may still write,
+until its next renewal fails. `former` says since when.
 
-`since` is when the record was first seen here. The server had written it by then, whichever way it
-came, and that is all the elector's argument needs.
+`since` is when the record was first seen here. The server had written it by then, on either way,
+and that is all the elector's argument needs.
 """
 
 import logging
@@ -27,24 +28,24 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
+class FormerRecord:
     """The record that was seen before the storage was set back, and when that was noticed."""
 
     record: Record
     noticed_at: float
 
 
-class Sight:
-    """The record last seen."""
+class ObservedLease:
+    """The record last seen, and since when."""
 
     def __init__(
         self, clock: Callable[[], float], went_back: Callable[[str, str], None] = lambda *_: None
     ) -> None:
-        """See nothing yet. `went_back` is told the known version and the lower one."""
+        """`went_back` gets the known version and the lower one."""
         self._clock = clock
         self._went_back = went_back
         self.record: Record | None = None
-        self.former: Former | None = None
+        self.former: FormerRecord | None = None
         self.since = float("-inf")
 
     @property
@@ -54,23 +55,23 @@ class Sight:
 
     @property
     def holder(self) -> str:
-        """Who held the lease when it was last seen; empty when nobody or not known."""
+        """The holder when the lease was last seen; empty if there was none, or it is not known."""
         return self.record.holder if self.record is not None else ""
 
     def look(self, record: Record, *, asked_at: float) -> bool:
-        """Take an answer to what was asked then; return whether it is the newest that is known."""
+        """Take the answer to a look that began at `asked_at`; return whether it counts."""
         known, seen = self.version, record.resource_version
         if is_newer(known, seen):
             if asked_at <= self.since:
                 return False
             if self.record is not None and self.record.holder:
-                self.former = Former(self.record, self._clock())
+                self.former = FormerRecord(self.record, self._clock())
             self._went_back(known, seen)
         self._see(record)
         return True
 
     def show(self, record: Record) -> bool:
-        """Take an event, which may be late; return whether it is news."""
+        """Take an event, which may be late; return whether it counts."""
         if not is_newer(record.resource_version, self.version):
             return False
         self._see(record)

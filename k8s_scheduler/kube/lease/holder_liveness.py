@@ -1,11 +1,11 @@
-"""Whether the Lease of another is held by a living process, judged as an elector judges it.
+"""Whether the holder of another Lease is alive, judged as an elector judges it.
 
-    first sight, held ──▶ UNKNOWN ──its version changes──▶ LIVE ◀─────────────┐
+    first look, held  ──▶ UNKNOWN ──its version changes──▶ LIVE ◀─────────────┐
                              │                               │                │ it changes
                              └── unchanged for the duration that it names ──▶ DEAD
 
-A Lease that names no holder is free. No timestamp of a Lease is compared with a clock of ours:
-what counts is how long ago, by our own clock, we first saw this version of it.
+A Lease that names no holder is free. No timestamp of a Lease is compared with our clock: what
+counts is how long ago, by our clock, this version of it was first seen.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,10 +19,10 @@ from k8s_scheduler.kube.lease.other_leases import OtherLease
 USUAL_SECONDS: Final = 15.0
 
 
-class Pulse(Enum):
+class Liveness(Enum):
     """What is known of a holder."""
 
-    UNKNOWN = auto()  # it may live: we have not looked for long enough
+    UNKNOWN = auto()  # it may be alive: we have not looked for long enough
     LIVE = auto()
     DEAD = auto()  # or there is none
 
@@ -34,8 +34,8 @@ class _Seen:
     has_changed: bool = False
 
 
-class Pulses:
-    """What was seen of Leases, from look to look."""
+class HolderLiveness:
+    """What was seen of Leases, from one look to the next."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -51,11 +51,11 @@ class Pulses:
                 seen = _Seen(lease.version, now, has_changed=seen is not None)
             self._seen[lease.key] = seen
 
-    def of(self, lease: OtherLease) -> Pulse:
+    def of(self, lease: OtherLease) -> Liveness:
         """Return what is known of a Lease's holder by now."""
         seen = self._seen.get(lease.key)
         if seen is None or not lease.holder:
-            return Pulse.DEAD
+            return Liveness.DEAD
         if self._clock() - seen.since >= (lease.duration_seconds or USUAL_SECONDS):
-            return Pulse.DEAD
-        return Pulse.LIVE if seen.has_changed else Pulse.UNKNOWN
+            return Liveness.DEAD
+        return Liveness.LIVE if seen.has_changed else Liveness.UNKNOWN

@@ -1,19 +1,19 @@
-"""A second pair of eyes: a watch on the one Lease, beside looks and renewals.
+"""A watch on the one Lease, beside looks and renewals.
 
     nothing seen yet ──a look──► watch from the version last seen ──► events
                                         ▲                               │ cut, silent, refused,
                                         └───── a retry period ──────────┘ garbage, 410
 
-A look comes every half second, and a renewal between the last look and an outage is seen when the
-outage is over: the whole lease duration would be counted from then. The watch shows it when it is
-written. Nothing rests on it: what it shows goes where a look's answer goes, and whoever takes the
-lease reads it first. Without the right to watch, or with a stream that has died without a word,
-things are seen as late as by looks alone.
+A look comes every half second. A renewal between the last look and an outage would be seen only
+after the outage, and the whole lease duration counted from then. The watch shows it as soon as it
+is written. Correctness does not depend on the watch: what it shows is treated like the answer to a
+look, and a candidate reads the lease before it takes it. Without the right to watch, or with a
+stream that has died silently, changes are seen as late as by looks alone.
 
-A holder renews more often than its lease is long, so a stream that says nothing for that long is
-dead, or the holder is; both are reason enough for another stream.
+A holder renews several times per lease duration. So if a stream shows nothing for a whole duration,
+the stream or the holder is dead; in both cases a new stream is opened.
 
-A holder keeps watching: a Lease that is deleted under it is shown at once (`vanished`).
+A holder keeps watching: if its Lease is deleted, the watch shows it at once (`vanished`).
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from k8s_scheduler.api.meta import ObjectMeta, Wire
 from k8s_scheduler.kube.errors import Forbidden, Gone, KubeError
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.lease.lease import JITTER_FACTOR, LeaseConfig, LeaseSpec, Record
-from k8s_scheduler.kube.lease.sight import Sight
+from k8s_scheduler.kube.lease.observed_lease import ObservedLease
 from k8s_scheduler.kube.resources import Resource, is_newer
-from k8s_scheduler.kube.waiting import Sleep
+from k8s_scheduler.kube.waiting import Timing
 from k8s_scheduler.kube.watch.decoding import DELETED, ObjectDecoder, WatchEvent
 from k8s_scheduler.kube.watch.queries import watch_query
-from k8s_scheduler.kube.watch.stall_guard import Patience
+from k8s_scheduler.kube.watch.stall_guard import StallGuard
 from k8s_scheduler.kube.watch.streams import STALLED, LineSplitter, StreamError
 from k8s_scheduler.kube.watch.watching import open_watch
 
@@ -56,19 +56,18 @@ class LeaseWatch:
         transport: Transport,
         config: LeaseConfig,
         *,
-        sight: Sight,
+        observed: ObservedLease,
         vanished: Callable[[], None],
         complain: Callable[[str, KubeError], None],
-        sleep: Sleep,
-        uniform: Callable[[], float],
+        timing: Timing,
     ) -> None:
         self._transport = transport
         self._config = config
-        self._sight = sight
+        self._observed = observed
         self._vanished = vanished
         self._complain = complain
-        self._sleep = sleep
-        self._uniform = uniform
+        self._sleep = timing.sleep
+        self._uniform = timing.uniform
         self._resource = Resource(
             group="coordination.k8s.io",
             version="v1",
@@ -81,7 +80,7 @@ class LeaseWatch:
             namespace=config.namespace,
         )
         self._decoder = ObjectDecoder(self._resource)
-        self._patience = Patience(config.lease_duration_seconds)
+        self._stall_guard = StallGuard(config.lease_duration_seconds)
         self._history_is_gone = False
         self._is_forbidden = False
         self._worth_a_try = asyncio.Event()
@@ -104,12 +103,12 @@ class LeaseWatch:
 
     async def wait(self, seconds: float) -> None:
         """Wait so long, or until the lease is shown released or gone; the watch goes on after."""
-        if self._task is None and self._sight.version:
+        if self._task is None and self._observed.version:
             self._task = asyncio.create_task(self._run())
         if self._task is not None and self._task.done():
             self._task.result()  # a mistake of our own, which is not to be hidden
-        # A look comes twice a second for as long as a standby lives: that time is up wakes it in
-        # the same way, and nobody else has to wait for either.
+        # A standby looks twice a second for as long as it lives, so this wait must be cheap: the
+        # end of the time and the watch set the same event, and there is one waiter.
         pause = asyncio.ensure_future(self._sleep(seconds))
         pause.add_done_callback(self._is_time)
         try:
@@ -142,7 +141,7 @@ class LeaseWatch:
             await self._sleep(retry_seconds * (1.0 + JITTER_FACTOR * self._uniform()))
 
     def _tell(self, error: KubeError) -> None:
-        """Complain; of a missing right only once, since it is missing until somebody grants it."""
+        """Log a problem; a missing right only once, since it stays missing until it is granted."""
         told = self._is_forbidden
         self._is_forbidden = isinstance(error, Forbidden)
         stalled = isinstance(error, StreamError) and error.reason == STALLED
@@ -153,17 +152,17 @@ class LeaseWatch:
         spread_seconds = _LONGEST_WATCH_SECONDS - _SHORTEST_WATCH_SECONDS
         query = watch_query(
             self._resource,
-            _FROM_ANYWHERE if self._history_is_gone else self._sight.version,
+            _FROM_ANYWHERE if self._history_is_gone else self._observed.version,
             timeout_seconds=_SHORTEST_WATCH_SECONDS + spread_seconds * self._uniform(),
         )
         async with (
-            self._patience.guard(),
+            self._stall_guard.guard(),
             open_watch(self._transport, self._resource.list_path, query) as stream,
         ):
             self._history_is_gone = self._is_forbidden = False
             splitter = LineSplitter()
             chunks = stream.chunks()
-            while (chunk := await self._patience.next_chunk(chunks)) is not None:
+            while (chunk := await self._stall_guard.next_chunk(chunks)) is not None:
                 for line in splitter.feed(chunk):
                     self._take(line)
 
@@ -180,10 +179,10 @@ class LeaseWatch:
         if decoded.type == DELETED:
             # Its record was shown before, or is lost: a delete is no renewal. One of a version that
             # was seen is of a lease before this one.
-            if is_newer(metadata.resource_version, self._sight.version):
+            if is_newer(metadata.resource_version, self._observed.version):
                 self._vanished()
             self._worth_a_try.set()
             return
         record = Record(metadata.resource_version, decoded.object.spec or LeaseSpec())
-        if self._sight.show(record) and not record.holder:
+        if self._observed.show(record) and not record.holder:
             self._worth_a_try.set()

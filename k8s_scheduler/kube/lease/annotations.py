@@ -1,7 +1,7 @@
-"""Notes on a Lease: annotations that one holder leaves for the next.
+"""Annotations on a Lease that one holder leaves for the next.
 
-Electors give metadata back as they got it (`lease`), so a note outlives its writer, renewals,
-releases and holders that know nothing of it.
+Electors write metadata back as they read it (`lease`), so an annotation survives its writer,
+renewals, releases and holders that do not know it.
 """
 
 from typing import Any
@@ -11,15 +11,15 @@ import msgspec
 from k8s_scheduler.kube.lease.lease import Lease
 
 
-def note_on(lease: Lease, name: str) -> str:
-    """Return a note; empty if there is none."""
+def annotation_of(lease: Lease, name: str) -> str:
+    """Return an annotation; empty if there is none."""
     annotations = _metadata(lease).get("annotations") or {}
     found = annotations.get(name, "")
     return found if isinstance(found, str) else ""
 
 
-def with_note(lease: Lease, name: str, text: str) -> Lease:
-    """Return the lease with another note, without it if the text is empty; writes nothing."""
+def with_annotation(lease: Lease, name: str, text: str) -> Lease:
+    """Return the lease with the annotation set, or removed if the text is empty; sends nothing."""
     metadata = _metadata(lease)
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != name}
     if text:
