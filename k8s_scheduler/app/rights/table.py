@@ -17,10 +17,9 @@ from typing import Final
 from k8s_scheduler.api.config.extras import IGNORE
 from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.config_maps import ConfigMapName
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import BUILT_IN, Kind
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.profile import compile_profile
-from k8s_scheduler.kube.resources import OTHERS
 
 _INFORM: Final = ("list", "watch")
 _CONFIG_MAPS: Final = ("configmaps",)
@@ -222,7 +221,7 @@ def _configuration(needs: Needs) -> Iterator[Role]:
 def _by_group(kinds: tuple[Kind, ...]) -> dict[str, tuple[str, ...]]:
     """Return the resources of kinds, in the order in which kinds are listed everywhere."""
     found: dict[str, list[str]] = {}
-    for kind, resource in OTHERS.items():
+    for kind in (*BUILT_IN, *(kind for kind in kinds if kind.is_custom)):
         if kind in kinds:
-            found.setdefault(resource.group, []).append(resource.plural)
+            found.setdefault(kind.group, []).append(kind.resource)
     return {group: tuple(plurals) for group, plurals in found.items()}

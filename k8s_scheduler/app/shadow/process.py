@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from k8s_scheduler import __version__
-from k8s_scheduler.api.kinds import ClusterObject, Kind
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import REMEMBERED
@@ -41,7 +42,7 @@ from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.http.transport import ApiTransport
-from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
+from k8s_scheduler.kube.resources import NODES, PODS, resource_of
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.lib.clock import SteadyClock
@@ -145,7 +146,7 @@ def wire_shadow(options: ShadowOptions, transport: Transport, metrics: Metrics) 
     pods.add_handler(lambda old, new: follower.pod_changed(old, new, now=clock()))
     others = []
     for kind in core.kinds:
-        informer = Informer(transport, OTHERS[kind], metrics=metrics.kube, meter=meter)
+        informer = Informer(transport, resource_of(kind), metrics=metrics.kube, meter=meter)
         informer.add_handler(functools.partial(_object_changed, follower, clock, kind))
         others.append(informer)
     memory = MemoryWatch(

@@ -47,7 +47,7 @@ class Troubles:
     ) -> None:
         self._plural = resource.plural
         self._full_name = resource.full_name
-        self._api_version = resource.prefix.removeprefix("/apis/").removeprefix("/api/")
+        self._api_version = resource.api_version
         self._absent = metrics.reflector_absent.labels(resource.plural)
         self._absence_written = False
         self._failures = metrics.reflector_failures

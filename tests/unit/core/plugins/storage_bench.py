@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import kind_named
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.dependencies import Declarations
@@ -31,8 +31,8 @@ class StorageBench:
 
     def put(self, *objects):
         for raw in objects:
-            kind = Kind(raw["kind"])
-            found = msgspec.convert(raw, TYPES[kind])
+            kind = kind_named(raw["kind"])
+            found = msgspec.convert(raw, kind.type)
             metadata = found.metadata
             self.cache.objects.put(kind, metadata.namespace, metadata.name, found)
         return self

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -81,7 +81,7 @@ class Bench:
     def put(self, kind, name, selector, namespace="default"):
         metadata = {"name": name, "namespace": namespace}
         raw = {"metadata": metadata, "spec": {"selector": selector}}
-        self.cache.objects.put(kind, namespace, name, msgspec.convert(raw, TYPES[kind]))
+        self.cache.objects.put(kind, namespace, name, msgspec.convert(raw, kind.type))
         return self
 
     def view(self, *names, times=None):
@@ -430,7 +430,7 @@ class TestDefaults:
     )
     def test_owners_select(self, kind, api_version, selector):
         bench = Bench().put(kind, "o", selector).place(web("p", "a1"))
-        pod = owned(web("new"), kind.value, "o", api_version)
+        pod = owned(web("new"), kind.name, "o", api_version)
         found = bench.raw_scores(pod, "a1", "b1")
         assert found is not None
         assert found[0] > found[1]
