@@ -4,13 +4,16 @@ To add a built-in kind: its type, derived from `ClusterObject`, and one entry in
 else follows from the entry: the informer and its path, rights, the form in recordings, `evaluate`.
 
 The table is open. A plugin that depends on a custom resource declares a kind of its own, made by
-`custom_kind`. Kinds are compared by `group/kind` alone, so a declared one is found whatever paths
-were declared for it; a kind that was read from a recording has no more than these two names.
+`custom_kind`, in code or from its arguments. Kinds are compared by `group/kind` alone, so one is
+found whatever paths were declared for it; a kind that was read from a recording has no more than
+these two names.
 """
 
+from collections.abc import Iterable
+from itertools import groupby
 from typing import Any, Final, Self, TypeAlias
 
-from k8s_scheduler.api.custom_objects import CustomObject
+from k8s_scheduler.api.custom_objects import CustomObject, names_of
 from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.api.storage.objects import (
     CsiDriver,
@@ -98,7 +101,7 @@ class Kind(str):
     name: str
     # The name in paths and roles, in the plural.
     resource: str
-    # In order of preference.
+    # In order of preference; the first is asked for.
     versions: tuple[str, ...]
     namespaced: bool
     # What is read of a custom object; a built-in type says so itself.
@@ -146,6 +149,49 @@ class Kind(str):
 
 BUILT_IN: Final = tuple(found for found in vars(Kind).values() if isinstance(found, Kind))
 _BY_TEXT: Final = {text: kind for kind in BUILT_IN for text in (str(kind), kind.name)}
+
+
+def custom_kind(
+    name: str, full_name: str, *, version: str, paths: Iterable[str], namespaced: bool = True
+) -> Kind:
+    """Return the kind of a custom resource; ValueError if it can't be declared like this.
+
+    `full_name` is the name of its CustomResourceDefinition, `podgroups.scheduling.x-k8s.io`. What
+    the paths mean is told in `api.custom_objects`.
+    """
+    declared = tuple(sorted(set(paths)))
+    for path in declared:
+        names_of(path)
+    kind = Kind(
+        name, full_name, CustomObject, namespaced=namespaced, versions=(version,), paths=declared
+    )
+    if not (kind.group and kind.resource and name and version):
+        raise ValueError(f"a custom kind needs a name, resource.group and a version: {full_name!r}")
+    if kind in _BY_TEXT:
+        raise ValueError(f"{kind} is a built-in kind")
+    return kind
+
+
+def joined(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
+    """Return each kind once, in order, with the paths of all that declare it.
+
+    Where they do not agree on version or resource, the first in order of their names counts.
+    """
+    ordered = sorted(kinds, key=lambda k: (k, k.versions, k.resource, k.namespaced, k.paths))
+    return tuple(_with_all_paths(list(same)) for _, same in groupby(ordered))
+
+
+def _with_all_paths(same: list[Kind]) -> Kind:
+    first = same[0]
+    if len({kind.paths for kind in same}) == 1:
+        return first
+    return custom_kind(
+        first.name,
+        f"{first.resource}.{first.group}",
+        version=first.versions[0],
+        paths=(path for kind in same for path in kind.paths),
+        namespaced=first.namespaced,
+    )
 
 
 def kind_named(text: str) -> Kind:

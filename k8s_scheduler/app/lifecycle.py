@@ -279,7 +279,7 @@ class Daemon:
     async def _fill(self, watched: Callable[[], Iterable[Informer[Any]]]) -> None:
         """Watch some resources at once and wait until each that is watched still is complete."""
         for informer in watched():
-            name = informer.resource.plural
+            name = informer.resource.label
             if name not in self._tasks:
                 self._tasks.start(name, informer.run())
         await all_synced(watched)
@@ -287,7 +287,7 @@ class Daemon:
     def _decide(self) -> None:
         self._around.keep_memory()
         self._graph.pump.allow()
-        counts = {i.resource.plural: len(i.store) for i in self._graph.informers()}
+        counts = {i.resource.label: len(i.store) for i in self._graph.informers()}
         logger.info("Caches are synced, scheduling", extra={"fields": counts})
 
     async def _give_back(self, *, certain: bool) -> None:

@@ -334,7 +334,7 @@ def _progress(informers: Iterable[Informer[Any]]) -> Iterator[tuple[str, str]]:
     """Yield the version that each resource is known up to."""
     for informer in informers:
         if informer.resource_version:
-            yield informer.resource.plural, informer.resource_version
+            yield informer.resource.label, informer.resource_version
 
 
 @dataclass(frozen=True, slots=True)

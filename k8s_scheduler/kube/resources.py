@@ -69,6 +69,11 @@ class Resource(Generic[T]):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
+    def label(self) -> str:
+        """The name in metrics, logs and of tasks; a custom resource goes by its full name."""
+        return self.kind.label if isinstance(self.kind, Kind) else self.plural
+
+    @property
     def may_be_absent(self) -> bool:
         """Whether a server without this resource is still one that can be worked with."""
         return bool(self.group)

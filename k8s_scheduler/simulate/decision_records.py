@@ -75,7 +75,9 @@ class Seen:
                 self._object(NODES.plural, node.metadata)
             case ObjectChanged(kind=kind):
                 found = message.read()
-                if found is not None:
+                # A recording does not say under which name a custom resource is watched: of these
+                # it is known only how far informers had come.
+                if found is not None and not kind.is_custom:
                     self._object(kind.label, found.metadata)
             case Restore(checkpoint=checkpoint):
                 self._all(checkpoint)

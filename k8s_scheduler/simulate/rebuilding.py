@@ -41,7 +41,9 @@ def _objects(state: Checkpoint, pod: Pod) -> Iterator[dict[str, Any]]:
         if node.node is not None:
             yield _plain(NODE, node.node)
     for entry in state.objects:
-        yield _plain(entry.kind.name, _assumed(entry))
+        # `evaluate` reads no custom resources.
+        if not entry.kind.is_custom:
+            yield _plain(entry.kind.name, _assumed(entry))
     placed = [_placed(entry.pod, names[entry.row]) for entry in state.pods]
     # `evaluate` takes the order in which pods come up for the order in which they were made.
     placed.sort(key=lambda p: p.metadata.creation_timestamp)

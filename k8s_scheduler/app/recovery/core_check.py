@@ -87,7 +87,7 @@ class CoreCheck:
         self, kind: Kind, informer: Informer[ClusterObject], found: dict[str, list[Difference]]
     ) -> None:
         held, store = self._pump.holdings, informer.store
-        resource = informer.resource.plural
+        resource = informer.resource.label
         async for known in self._sliced(store.values()):
             if informer.dropped.is_set():
                 # A change of the configuration came in between: the core has to forget them.

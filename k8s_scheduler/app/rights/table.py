@@ -17,7 +17,7 @@ from typing import Final
 from k8s_scheduler.api.config.extras import IGNORE
 from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.config_maps import ConfigMapName
-from k8s_scheduler.api.kinds import BUILT_IN, Kind
+from k8s_scheduler.api.kinds import BUILT_IN, Kind, joined
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.profile import compile_profile
 
@@ -102,7 +102,7 @@ def needs_of(
     election = configuration.settings.leader_election
     rivals = configuration.extras.rivals
     return Needs(
-        reads=tuple(sorted({kind for profile in profiles for kind in profile.kinds})),
+        reads=joined(kind for profile in profiles for kind in profile.kinds),
         writes=tuple(sorted({kind for profile in profiles for kind in profile.writes})),
         preempts=any(profile.preempts for profile in profiles),
         lease=(

@@ -211,7 +211,7 @@ class Shadow:
         keep_what_is_here()
         self._graph.follower.start()
         self._is_following = True
-        counts = {i.resource.plural: len(i.store) for i in self._graph.informers()}
+        counts = {i.resource.label: len(i.store) for i in self._graph.informers()}
         logger.info("Caches are synced, following", extra={"fields": counts})
         self._tasks.start("looking", self._look())
         self._tasks.start("reporting", self._report_now_and_then())
@@ -229,7 +229,7 @@ class Shadow:
 
     async def _fill(self, *informers: Informer[Any]) -> None:
         for informer in informers:
-            self._tasks.start(informer.resource.plural, informer.run())
+            self._tasks.start(informer.resource.label, informer.run())
         for informer in informers:
             await informer.synced.wait()
 
@@ -270,7 +270,7 @@ class Shadow:
         is_handed_over = hand_over(self._whole(), self._options.out)
         if not self._is_following:
             # A report without a finding looks as if all were well.
-            waiting = [i.resource.plural for i in self._graph.informers() if not i.synced.is_set()]
+            waiting = [i.resource.label for i in self._graph.informers() if not i.synced.is_set()]
             sys.stderr.write(f"nothing was followed: not listed in time: {', '.join(waiting)}\n")
             if not is_stopped:
                 return ExitCode.FAILURE

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeGuard, TypeVar
 from weakref import WeakKeyDictionary
 
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import Kind, joined
 from k8s_scheduler.core.framework.dependencies import (
     Declarations,
     Object,
@@ -252,7 +252,7 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
             name: None if _goes_by_anything(plugin) else _kinds(plugin)
             for name, plugin in made.items()
         },
-        kinds=tuple(sorted({kind for plugin in made.values() for kind in _kinds(plugin)})),
+        kinds=joined(kind for plugin in made.values() for kind in _kinds(plugin)),
         percentage_of_nodes_to_score=resolved.percentage_of_nodes_to_score,
         attached=tuple(p for p in made.values() if _is_a(p, AttachedPlugin)),
     )

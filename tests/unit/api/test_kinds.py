@@ -3,7 +3,15 @@
 import pytest
 
 from k8s_scheduler.api.custom_objects import CustomObject
-from k8s_scheduler.api.kinds import BUILT_IN, Kind, as_text, from_text, kind_named
+from k8s_scheduler.api.kinds import (
+    BUILT_IN,
+    Kind,
+    as_text,
+    custom_kind,
+    from_text,
+    joined,
+    kind_named,
+)
 
 
 def test_a_kind_is_written_with_its_group():
@@ -55,3 +63,43 @@ def test_only_kinds_are_encoded_and_decoded_as_text():
         as_text(object())
     with pytest.raises(NotImplementedError, match="complex can't be decoded"):
         from_text(complex, "x")
+
+
+def pod_group(*paths, version="v1alpha1"):
+    full_name = "podgroups.scheduling.x-k8s.io"
+    return custom_kind("PodGroup", full_name, version=version, paths=paths)
+
+
+def test_a_custom_kind_is_declared_with_what_is_read_of_it():
+    kind = pod_group("spec.minMember", "spec.a", "spec.a")
+    assert str(kind) == "scheduling.x-k8s.io/PodGroup"
+    assert (kind.group, kind.resource) == ("scheduling.x-k8s.io", "podgroups")
+    assert (kind.versions, kind.paths) == (("v1alpha1",), ("spec.a", "spec.minMember"))
+    assert kind.namespaced
+    assert kind.is_custom
+    assert kind.label == "podgroups.scheduling.x-k8s.io"
+    assert kind == kind_named("scheduling.x-k8s.io/PodGroup")
+
+
+@pytest.mark.parametrize(
+    ("name", "full_name", "version", "path", "problem"),
+    [
+        ("X", "xs", "v1", "spec", "needs a name, resource.group and a version"),
+        ("X", ".g", "v1", "spec", "needs a name, resource.group and a version"),
+        ("X", "xs.g", "", "spec", "needs a name, resource.group and a version"),
+        ("", "xs.g", "v1", "spec", "needs a name, resource.group and a version"),
+        ("X", "xs.g", "v1", "spec..a", "has an empty name"),
+        ("ReplicaSet", "replicasets.apps", "v1", "spec", "apps/ReplicaSet is a built-in kind"),
+    ],
+)
+def test_custom_kinds_that_cannot_be_declared(name, full_name, version, path, problem):
+    with pytest.raises(ValueError, match=problem):
+        custom_kind(name, full_name, version=version, paths=[path])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_kinds_are_joined_with_the_paths_of_all_that_declare_them(turned):
+    kinds = [pod_group("spec.a"), Kind.SERVICE, pod_group("spec.b", version="v2"), Kind.SERVICE]
+    service, group = joined(reversed(kinds) if turned else kinds)
+    assert (service, group) == (Kind.SERVICE, pod_group())
+    assert (group.versions, group.paths) == (("v1alpha1",), ("spec.a", "spec.b"))

@@ -8,7 +8,7 @@ import pytest
 
 from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config.types import ClientConnection, LeaderElection
-from k8s_scheduler.api.kinds import BUILT_IN, Kind
+from k8s_scheduler.api.kinds import BUILT_IN, Kind, custom_kind
 from k8s_scheduler.app.options import Evaluation, RunOptions
 from k8s_scheduler.app.serving import endpoints_of
 from k8s_scheduler.app.wiring import setup_of, wire
@@ -221,3 +221,49 @@ async def test_a_recording_is_made_only_when_asked_for(tmp_path):
     assert graph.recording._max_bytes == 12345
     await asyncio.sleep(0)
     graph.recording.close()
+
+
+def watches(metrics):
+    (family,) = metrics.kube.reflector_lists.collect()
+    return {sample.labels["resource"] for sample in family.samples}
+
+
+@virtual_time
+async def test_of_a_custom_resource_only_what_is_declared_reaches_the_core():
+    """A status that changes all the time costs no message; names in metrics are full names."""
+    told = []
+    kind = custom_kind("Group", "groups.x.io", version="v1beta1", paths=["spec.size"])
+
+    class Core(Scheduler):
+        kinds = (kind,)
+
+        def handle(self, message):
+            told.append(message)
+            return []
+
+    api, metrics = FakeApi(), Metrics()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("k8s_scheduler.app.wiring.Scheduler", Core)
+        graph = wire(options(), api, metrics)
+    (informer,) = graph.others
+    assert informer.resource.list_path == "/apis/x.io/v1beta1/groups"
+    assert informer.resource.label == "groups.x.io"
+    assert graph.watched() == {kind: informer}
+    task = asyncio.create_task(informer.run())
+    await informer.synced.wait()
+    metadata = {"name": "x", "namespace": "a"}
+    path = informer.resource.object_path("x", namespace="a")
+    api.create(informer.resource.list_path, {"metadata": metadata, "spec": {"size": 1, "n": 1}})
+    for count in range(5):
+        noisy = metadata | {"annotations": {f"a{count}": "x"}, "managedFields": [count]}
+        status = {"running": count}
+        api.update(path, {"metadata": noisy, "spec": {"size": 1, "n": count}, "status": status})
+    await settle()
+    assert [message.read().content for message in told] == [{"spec.size": 1}]
+    api.update(path, {"metadata": metadata, "spec": {"size": 2}})
+    api.delete(path)
+    await settle()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert [m.read() and m.read().content for m in told[1:]] == [{"spec.size": 2}, None]
+    assert watches(metrics) == {"groups.x.io", "nodes", "pods"}
