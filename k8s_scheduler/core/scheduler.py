@@ -19,7 +19,7 @@ from k8s_scheduler.core.engine.batch import Batch
 from k8s_scheduler.core.engine.binding.binding_cycle import Departure
 from k8s_scheduler.core.engine.binding.unconfirmed import Unconfirmed, found_in, tell_read
 from k8s_scheduler.core.engine.checkpoints import Parts, restore, take_checkpoint
-from k8s_scheduler.core.engine.checks.inspection import Holdings
+from k8s_scheduler.core.engine.checks.holdings import Holdings
 from k8s_scheduler.core.engine.checks.judging import Judge, Judgement
 from k8s_scheduler.core.engine.checks.overfilled import Overfilled
 from k8s_scheduler.core.engine.decision.cycle import Cycle

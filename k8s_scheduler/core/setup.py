@@ -6,10 +6,24 @@ from dataclasses import dataclass, field
 from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.core.builtins import BUILT_INS
+from k8s_scheduler.core.engine.reconfiguring import settings_of
+from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
 from k8s_scheduler.core.framework.extenders import Extender
-from k8s_scheduler.core.framework.registry import Registration
+from k8s_scheduler.core.framework.profile import ProfileError, compile_profile
+from k8s_scheduler.core.framework.registry import Registration, compile_profiles
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
+
+__all__ = [
+    "DEFAULT_BYTES",
+    "BackoffPolicy",
+    "ProfileError",
+    "QueuePolicy",
+    "Setup",
+    "compile_profile",
+    "compile_profiles",
+    "settings_of",
+]
 
 LIBRARY_MAX_ATTEMPTS = 8
 LIBRARY_RENEWALS_PER_SECOND = 20

@@ -19,9 +19,7 @@ from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.wiring import Graph, setup_of
-from k8s_scheduler.core.engine.reconfiguring import settings_of
-from k8s_scheduler.core.framework.profile import ProfileError
-from k8s_scheduler.core.framework.registry import compile_profiles
+from k8s_scheduler.core.setup import ProfileError, compile_profiles, settings_of
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.lib.aiotasks import Supervisor
 

@@ -75,8 +75,7 @@ def _interpret(flags: ConfigurationFlags, offer: Offer) -> SchedulerConfiguratio
         offer.text, known_plugins(), source=offer.source, overrides=_overrides(flags)
     )
     from k8s_scheduler.core.builtins import BUILT_INS  # noqa: PLC0415  see above
-    from k8s_scheduler.core.framework.profile import ProfileError  # noqa: PLC0415
-    from k8s_scheduler.core.framework.registry import compile_profiles  # noqa: PLC0415
+    from k8s_scheduler.core.setup import ProfileError, compile_profiles  # noqa: PLC0415
 
     try:
         compile_profiles(found.profiles, BUILT_INS)

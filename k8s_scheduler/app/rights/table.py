@@ -19,7 +19,7 @@ from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.builtins import BUILT_INS
-from k8s_scheduler.core.framework.profile import compile_profile
+from k8s_scheduler.core.setup import compile_profile
 from k8s_scheduler.kube.resources import OTHERS
 
 _INFORM: Final = ("list", "watch")

@@ -23,16 +23,13 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.numbering import Numbers
 from k8s_scheduler.core.engine.preemption.eviction import Eviction, in_memory, preempted, reference
 from k8s_scheduler.core.messages.checkpoint import EvictionEntry
-from k8s_scheduler.core.messages.incoming import RequestResult
+from k8s_scheduler.core.messages.incoming import VICTIM_GONE, RequestResult
 from k8s_scheduler.core.messages.outgoing import (
     ClearNomination,
     Evict,
     Instruction,
     PodReference,
 )
-
-# What a `RequestResult` says of a victim that was gone already.
-GONE = "NotFound"
 
 _LAST: Final = 2
 
@@ -132,7 +129,7 @@ class Evictions:
         else:
             if self._on_ground.is_staying(uid):
                 self._granted[uid] = None
-            if result.message != GONE:
+            if result.message != VICTIM_GONE:
                 yield preempted(victim, eviction)
         for other in joined:
             del other.joined[uid]
