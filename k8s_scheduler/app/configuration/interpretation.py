@@ -74,12 +74,11 @@ def _interpret(flags: ConfigurationFlags, offer: Offer) -> SchedulerConfiguratio
     found = configuration_from_text(
         offer.text, known_plugins(), source=offer.source, overrides=_overrides(flags)
     )
-    from k8s_scheduler.core.builtins import BUILT_INS  # noqa: PLC0415  see above
-    from k8s_scheduler.core.framework.profile import ProfileError  # noqa: PLC0415
-    from k8s_scheduler.core.framework.registry import compile_profiles  # noqa: PLC0415
+    from k8s_scheduler.core.framework.profile import ProfileError  # noqa: PLC0415  see above
+    from k8s_scheduler.core.setup import Setup  # noqa: PLC0415
 
     try:
-        compile_profiles(found.profiles, BUILT_INS)
+        Setup(profiles=found.profiles).compiled()
     except ProfileError as error:
         raise ConfigurationError([FieldError((), str(error), file=offer.source)]) from error
     return found
