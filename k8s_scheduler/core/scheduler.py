@@ -94,7 +94,7 @@ class Scheduler:
         before it is made; it may look (`snapshot`, `node_of`) and must change nothing.
         """
         self._setup = setup
-        self._profiles = compile_profiles(setup.profiles, setup.plugins)
+        self._profiles = setup.compiled()
         verdicts = VerdictTable()
         self._cache = Cache(bounds_requests=True)
         self._flights = Flights(self._cache)
