@@ -32,6 +32,7 @@ from k8s_scheduler.core.engine.metering.limit_meter import LimitMeter
 from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.engine.node_messages import NodeMessages
 from k8s_scheduler.core.engine.numbering import Numbers
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.engine.parked.parked_pods import ParkedPods
 from k8s_scheduler.core.engine.pre_enqueue import EntranceGate
 from k8s_scheduler.core.engine.preemption.evictions import Evictions
@@ -74,7 +75,7 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
 
 # Each handler takes its own message type; the table pairs them.
-Handler = Callable[[Any], Iterable[Instruction]]
+Handler = Callable[[Any], Iterable[Instruction] | None]
 
 
 class Scheduler:
@@ -98,16 +99,17 @@ class Scheduler:
         verdicts = VerdictTable()
         self._cache = Cache(bounds_requests=True)
         self._flights = Flights(self._cache)
-        # Of plugins that failed where nobody could be told at once.
-        self._complaints: list[Instruction] = []
+        self._out = Outbox()
         numbers = Numbers()
         self._evictions = Evictions(numbers)
         self._suspensions = Suspensions(setup.extenders, numbers)
-        self._unconfirmed, self._perf = Unconfirmed(self._cache), perf
+        self._unconfirmed, self._perf = Unconfirmed(self._cache, self._out), perf
         metrics = metrics or Metrics().scheduler
         self._meter = Meter(metrics, tuple(self._profiles), perf=perf)
         self._meter.watch_bindings(self._flights.__len__)
-        self._overfilled = Overfilled(self._cache, self._meter, profiles=self._profiles)
+        self._overfilled = Overfilled(
+            self._cache, self._meter, profiles=self._profiles, out=self._out
+        )
         self._timed = TimedProfiles(self._profiles, self._meter, perf)
         runtime = Runtime(self._cache, verdicts)
         self._shapes = ShapeCache(self._cache, runtime, verdicts)
@@ -119,7 +121,7 @@ class Scheduler:
             runtime,
             verdicts,
             rate=setup.verified_share,
-            tell=self._complaints.append,
+            out=self._out,
             count=self._shape_meter.verified,
         )
         self._cycle = Cycle(
@@ -134,17 +136,21 @@ class Scheduler:
             setup.pod_limits,
             setup.node_limits,
             meter=LimitMeter(metrics),
-            complain=self._complaints.append,
+            out=self._out,
         )
         self._node_messages = NodeMessages(
-            self._cache, self._overfilled, self._limiting, self._meter
+            self._cache,
+            self._overfilled,
+            limiting=self._limiting,
+            meter=self._meter,
+            out=self._out,
         )
         gate = EntranceGate(
             self._evictions,
             self._timed,
             self._meter,
             self._limiting,
-            complain=self._complaints.append,
+            out=self._out,
         )
         self._queue = SchedulingQueue(
             sort_key=next(iter(self._profiles.values())).queue_sort.sort_key,
@@ -175,6 +181,7 @@ class Scheduler:
             making_room=self._making_room,
             profiles=self._profiles,
             meter=self._meter,
+            out=self._out,
         )
         self._departure = Departure(
             cache=self._cache,
@@ -197,6 +204,7 @@ class Scheduler:
             timed=self._timed,
             meter=self._meter,
             perf=perf,
+            out=self._out,
             witness=witness,
         )
         self._batch = Batch(self._attempts, self._making_room, self._queue)
@@ -227,6 +235,7 @@ class Scheduler:
             shapes=self._shapes,
             limiting=self._limiting,
             parked=self._parked,
+            out=self._out,
         )
         self._handlers = self._handlers_by_type()
 
@@ -238,14 +247,14 @@ class Scheduler:
         event = "" if event_of is None else event_of(message, self._cache, self._queue)
         started = self._perf() if event else 0.0
         self._making_room.begin_message()
-        instructions = list(self._handlers[type(message)](message))
+        for instruction in self._handlers[type(message)](message) or ():
+            self._out.append(instruction)
         if event:
             self._meter.handled(event, self._perf() - started)
         if self._departure.has_spoken:
-            instructions.extend(self._attempts.settle(now=message.now))
-        instructions.extend(self._complaints)
-        self._complaints.clear()
-        return instructions
+            for instruction in self._attempts.settle(now=message.now):
+                self._out.append(instruction)
+        return self._out.drain()
 
     def _handlers_by_type(self) -> dict[type[Message], Handler]:
         return {
@@ -262,7 +271,7 @@ class Scheduler:
             StorageSetBack: lambda m: doubting.begin(m, self._making_room, self._unconfirmed),
             LimitCaches: lambda m: (*self._making_room.take_limit(m), *self._shapes.take_limit(m)),
             Tick: self._tick,
-            Quarantine: lambda message: quarantining.begin(message, self._queue),
+            Quarantine: lambda message: quarantining.begin(message, self._queue, out=self._out),
             Reconfigure: self._reconfigure,
             Restore: self._restore,
         }
@@ -348,12 +357,12 @@ class Scheduler:
 
     # Pods and nodes
 
-    def _pod_changed(self, message: PodChanged) -> Iterator[Instruction]:
-        yield from self._take_pod(message)
+    def _pod_changed(self, message: PodChanged) -> None:
+        self._take_pod(message)
         if message.pod is None or is_terminating(message.pod):
             self._making_room.saw_leave(message.uid, now=message.now)
 
-    def _take_pod(self, message: PodChanged) -> Iterator[Instruction]:
+    def _take_pod(self, message: PodChanged) -> None:
         uid, pod = message.uid, message.pod
         self._promises.keep(uid, pod)
         if pod is None:
@@ -366,7 +375,7 @@ class Scheduler:
             self._cache.remove_pod(uid)
             self._overfilled.pod_left(left)
         elif pod.spec.node_name:
-            yield from self._bound(uid, pod)
+            self._bound(uid, pod)
         elif self._flights.update(pod):
             if pod.metadata.deletion_timestamp is not None and not self._flights.is_binding(uid):
                 # Nobody needs it any more. Its deletion comes by the watch.
@@ -382,7 +391,7 @@ class Scheduler:
         elif pod.spec.scheduler_name in self._profiles:
             self._queue.add(pod, now=message.now)
 
-    def _bound(self, uid: PodUid, pod: Pod) -> Iterator[Instruction]:
+    def _bound(self, uid: PodUid, pod: Pod) -> None:
         """Take in a pod with a node, whoever put it there."""
         self._unconfirmed.seen(uid)
         self._queue.remove(uid)
@@ -394,13 +403,14 @@ class Scheduler:
         try:
             sighting = self._cache.put_bound(self._limiting.placed(pod))
         except QuantityError as error:
-            yield unreadable("pod", f"{pod.metadata.namespace}/{pod.metadata.name}", error)
+            key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            self._out.append(unreadable("pod", key, error))
             return
         if before is not None and before.node != pod.spec.node_name:
             self._overfilled.pod_left(before)
-        yield from self._overfilled.pod_seen(pod, sighting, before)
+        self._overfilled.pod_seen(pod, sighting, before)
 
-    def _pod_read(self, message: PodRead) -> Iterator[Instruction]:
+    def _pod_read(self, message: PodRead) -> None:
         """Take what reading a pod has shown of which the watch shows nothing."""
         waiting = self._unconfirmed.of(message)
         if waiting is None:
@@ -408,12 +418,12 @@ class Scheduler:
         uid, pod = message.uid, message.pod
         found = found_in(message, waiting)
         self._meter.resolved(found)
-        yield tell_read(waiting, found)
+        self._out.append(tell_read(waiting, found))
         if found == "unbound":
             # The API server has the last word, whatever it said before.
             self._unconfirmed.seen(uid)
             self._cache.forget(uid)
-        yield from self._pod_changed(PodChanged(message.now, uid, pod))
+        self._pod_changed(PodChanged(message.now, uid, pod))
 
     def _object_changed(self, message: ObjectChanged) -> Iterable[Instruction]:
         found, objects = message.read(), self._cache.objects
@@ -427,12 +437,12 @@ class Scheduler:
 
     def _schedule(self, message: Schedule) -> Iterator[Instruction]:
         self._overfilled.may_tell_users = True
-        yield from self._limiting.tell(self._queue)
-        yield from self._parked.wake(now=message.now)
+        self._limiting.tell(self._queue)
+        self._parked.wake(now=message.now)
         yield from self._batch.run(message.limit, now=message.now)
 
     def _tick(self, message: Tick) -> Iterator[Instruction]:
-        yield from self._parked.tick(now=message.now)
+        self._parked.tick(now=message.now)
         self._making_room.tick(now=message.now)
         shortening.shorten(self._cache, self._shapes, self._making_room)
         self._meter.measure(self._cache)
@@ -442,10 +452,10 @@ class Scheduler:
         self._meter.quarantined(len(self._queue.quarantine))
         yield from self._attempts.expire(now=message.now)
         yield from self._attempts.look_again(now=message.now)
-        yield from self._unconfirmed.due(now=message.now)
+        self._unconfirmed.due(now=message.now)
 
-    def _reconfigure(self, message: Reconfigure) -> Iterator[Instruction]:
-        yield from self._reconfiguring.take(message)
+    def _reconfigure(self, message: Reconfigure) -> None:
+        self._reconfiguring.take(message)
         limit, queue = message.max_victims_per_minute, policy_of(message.queue)
         self._making_room.reconfigured(limit, now=message.now)
         self._setup = replace(
@@ -457,9 +467,8 @@ class Scheduler:
             max_victims_per_minute=limit,
         )
 
-    def _restore(self, message: Restore) -> Iterable[Instruction]:
+    def _restore(self, message: Restore) -> None:
         self._reconfiguring.restore(message.checkpoint)
         restore(message.checkpoint, self._parts)
         self._shapes.clear()
         self._overfilled.reset()
-        return ()

@@ -33,6 +33,7 @@ from k8s_scheduler.core.engine.failure import (
 )
 from k8s_scheduler.core.engine.in_flight import Flight, Flights, Phase
 from k8s_scheduler.core.engine.metering.meter import Meter
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.engine.preemption.post_filter import MakingRoom, rejection
 from k8s_scheduler.core.engine.preemption.searches import Search
 from k8s_scheduler.core.engine.success import tell_success
@@ -78,6 +79,7 @@ class Attempts:
         timed: TimedProfiles,
         meter: Meter,
         perf: Callable[[], float],
+        out: Outbox,
         witness: Witness | None = None,
     ) -> None:
         self._cache = cache
@@ -92,6 +94,7 @@ class Attempts:
         self._timed = timed
         self._meter = meter
         self._perf = perf
+        self._out = out
         self._witness = witness
         making_room.connect(self._interrupt)
 
@@ -245,7 +248,7 @@ class Attempts:
                 status = points.SUCCESS if verdict is None else points.UNSCHEDULABLE
                 self._departure.waited(flight, status, now=now)
                 if verdict is not None:
-                    yield from self._turned_away(flight, verdict, now=now)
+                    self._turned_away(flight, verdict, now=now)
                 else:
                     steps = self._departure.go_on(flight, now=now)
                     yield from self._carefully(flight, steps, now=now)
@@ -326,7 +329,7 @@ class Attempts:
         try:
             yield from steps
         except TurnedAwayError as error:
-            yield from self._turned_away(flight, error.verdict, now=now)
+            self._turned_away(flight, error.verdict, now=now)
         except (PluginError, BindingError) as error:
             seconds = max(0.0, now - flight.started)
             yield from self._failed(flight.queued, error, seconds=seconds, now=now, flight=flight)
@@ -336,9 +339,7 @@ class Attempts:
         seconds = max(0.0, now - flight.started)
         yield from self._failed(flight.queued, error, seconds=seconds, now=now, flight=flight)
 
-    def _turned_away(
-        self, flight: Flight, verdict: Verdict, *, now: float
-    ) -> Iterator[Instruction]:
+    def _turned_away(self, flight: Flight, verdict: Verdict, *, now: float) -> None:
         """Park a pod that a plugin refused on the node that was chosen for it."""
         has_waited = flight.uid in self._flights
         # By other rules it may be let through.
@@ -347,7 +348,7 @@ class Attempts:
         if has_waited:
             self._departure.undo(flight)
         diagnosis = Diagnosis(node_count=1, verdicts=((verdict, 1),))
-        yield from self._rejected(
+        self._rejected(
             flight.queued,
             diagnosis.rejectors,
             diagnosis.message(),
@@ -380,7 +381,7 @@ class Attempts:
         if room.error is not None:
             self._meter.plugin_failed(room.error.plugin, room.error.extension_point)
             yield plugin_log(queued, room.error)
-        yield from self._rejected(
+        self._rejected(
             queued,
             rejectors,
             message,
@@ -430,7 +431,7 @@ class Attempts:
         nominated: NodeName | None,
         flight: Flight | None = None,
         digest: int = 0,
-    ) -> Iterator[Instruction]:
+    ) -> None:
         """Park a pod; the `digest` of the message, if that may be renewed without an attempt."""
         pod = queued.pod
         is_news = queued.told not in (0, digest)
@@ -440,7 +441,8 @@ class Attempts:
         queued.seen = self._cache.changes.count
         self._queue.return_rejected(queued, rejectors, now=now)
         self._let_go(queued)
-        yield from tell_failure(
+        tell_failure(
+            self._out,
             pod,
             attempt=queued.attempts,
             reason=UNSCHEDULABLE,
@@ -469,7 +471,8 @@ class Attempts:
         queued.seen = self._cache.changes.count
         tried_again = self._queue.return_failed(queued, now=now)
         self._let_go(queued)
-        yield from tell_failure(
+        tell_failure(
+            self._out,
             pod,
             attempt=queued.attempts,
             reason=SCHEDULER_ERROR,

@@ -5,14 +5,13 @@ behind. One that ended a single process is tried as soon as nothing else can be;
 several has to wait before, ever longer: it costs all others a take-over each time.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.messages.incoming import Quarantine
 from k8s_scheduler.core.messages.outgoing import (
     EventType,
-    Instruction,
     Log,
     RecordEvent,
     Severity,
@@ -35,20 +34,21 @@ def wait_seconds(deaths: int) -> float:
     return min(_FIRST_WAIT_SECONDS * doubled, _LONGEST_WAIT_SECONDS)
 
 
-def begin(message: Quarantine, queue: SchedulingQueue) -> Iterator[Instruction]:
+def begin(message: Quarantine, queue: SchedulingQueue, *, out: Outbox) -> None:
     """Put pods into quarantine and tell of it; those that do not wait any more are left alone."""
     for uid, deaths in message.deaths.items():
         seconds = wait_seconds(deaths)
         queued = queue.isolate(uid, deaths=deaths, not_before=message.now + seconds)
         if queued is not None:
-            yield from _tell(uid, queued, deaths, seconds)
+            out.append(_event(uid, queued, deaths, seconds))
+            out.append(_line(queued, deaths, seconds))
 
 
-def _tell(uid: PodUid, queued: QueuedPod, deaths: int, seconds: float) -> Iterator[Instruction]:
+def _event(uid: PodUid, queued: QueuedPod, deaths: int, seconds: float) -> RecordEvent:
     metadata = queued.pod.metadata
     times = "once" if deaths == 1 else f"{deaths} times"
     wait = f", not before {seconds:.0f} s from now" if seconds else ""
-    yield RecordEvent(
+    return RecordEvent(
         uid=uid,
         namespace=metadata.namespace,
         name=metadata.name,
@@ -60,9 +60,15 @@ def _tell(uid: PodUid, queued: QueuedPod, deaths: int, seconds: float) -> Iterat
         note=f"a scheduler process ended {times} while it tried this pod; it is tried when no "
         f"other pod can be, and alone{wait}",
     )
+
+
+def _line(queued: QueuedPod, deaths: int, seconds: float) -> Log:
+    metadata = queued.pod.metadata
     fields: dict[str, str | int] = {
         "pod": f"{metadata.namespace}/{metadata.name}",
         "deaths": deaths,
         "wait_seconds": int(seconds),
     }
-    yield Log(Severity.WARNING, "a process ended while it tried this pod, it is tried last", fields)
+    return Log(
+        Severity.WARNING, "a process ended while it tried this pod, it is tried last", fields
+    )
