@@ -5,7 +5,7 @@ messages is a complete account of what happened. A message is handled to its end
 moment at which half of it has been applied.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -75,7 +75,7 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
 
 # Each handler takes its own message type; the table pairs them.
-Handler = Callable[[Any], Iterable[Instruction] | None]
+Handler = Callable[[Any], None]
 
 
 class Scheduler:
@@ -101,12 +101,12 @@ class Scheduler:
         self._flights = Flights(self._cache)
         self._out = Outbox()
         numbers = Numbers()
-        self._evictions = Evictions(numbers)
         self._suspensions = Suspensions(setup.extenders, numbers)
         self._unconfirmed, self._perf = Unconfirmed(self._cache, self._out), perf
         metrics = metrics or Metrics().scheduler
         self._meter = Meter(metrics, tuple(self._profiles), perf=perf)
         self._meter.watch_bindings(self._flights.__len__)
+        self._evictions = Evictions(numbers, self._meter, out=self._out)
         self._overfilled = Overfilled(
             self._cache, self._meter, profiles=self._profiles, out=self._out
         )
@@ -191,6 +191,7 @@ class Scheduler:
             numbers=numbers,
             timed=self._timed,
             meter=self._meter,
+            out=self._out,
         )
         self._attempts = Attempts(
             cache=self._cache,
@@ -247,13 +248,11 @@ class Scheduler:
         event = "" if event_of is None else event_of(message, self._cache, self._queue)
         started = self._perf() if event else 0.0
         self._making_room.begin_message()
-        for instruction in self._handlers[type(message)](message) or ():
-            self._out.append(instruction)
+        self._handlers[type(message)](message)
         if event:
             self._meter.handled(event, self._perf() - started)
         if self._departure.has_spoken:
-            for instruction in self._attempts.settle(now=message.now):
-                self._out.append(instruction)
+            self._attempts.settle(now=message.now)
         return self._out.drain()
 
     def _handlers_by_type(self) -> dict[type[Message], Handler]:
@@ -269,7 +268,7 @@ class Scheduler:
             Recount: self._node_messages.recount,
             HoldBack: self._batch.hold_back,
             StorageSetBack: lambda m: doubting.begin(m, self._making_room, self._unconfirmed),
-            LimitCaches: lambda m: (*self._making_room.take_limit(m), *self._shapes.take_limit(m)),
+            LimitCaches: self._limit_caches,
             Tick: self._tick,
             Quarantine: lambda message: quarantining.begin(message, self._queue, out=self._out),
             Reconfigure: self._reconfigure,
@@ -425,23 +424,23 @@ class Scheduler:
             self._cache.forget(uid)
         self._pod_changed(PodChanged(message.now, uid, pod))
 
-    def _object_changed(self, message: ObjectChanged) -> Iterable[Instruction]:
+    def _object_changed(self, message: ObjectChanged) -> None:
         found, objects = message.read(), self._cache.objects
         if found is None:
             objects.remove(message.kind, message.namespace, message.name)
         else:
             objects.put(message.kind, message.namespace, message.name, found)
-        return self._attempts.look_again(now=message.now)
+        self._attempts.look_again(now=message.now)
 
     # Time and decisions
 
-    def _schedule(self, message: Schedule) -> Iterator[Instruction]:
+    def _schedule(self, message: Schedule) -> None:
         self._overfilled.may_tell_users = True
         self._limiting.tell(self._queue)
         self._parked.wake(now=message.now)
-        yield from self._batch.run(message.limit, now=message.now)
+        self._batch.run(message.limit, now=message.now)
 
-    def _tick(self, message: Tick) -> Iterator[Instruction]:
+    def _tick(self, message: Tick) -> None:
         self._parked.tick(now=message.now)
         self._making_room.tick(now=message.now)
         shortening.shorten(self._cache, self._shapes, self._making_room)
@@ -450,9 +449,13 @@ class Scheduler:
         self._shape_meter.show(self._shapes)
         self._limiting.measure(self._queue)
         self._meter.quarantined(len(self._queue.quarantine))
-        yield from self._attempts.expire(now=message.now)
-        yield from self._attempts.look_again(now=message.now)
+        self._attempts.expire(now=message.now)
+        self._attempts.look_again(now=message.now)
         self._unconfirmed.due(now=message.now)
+
+    def _limit_caches(self, message: LimitCaches) -> None:
+        self._making_room.take_limit(message)
+        self._shapes.take_limit(message)
 
     def _reconfigure(self, message: Reconfigure) -> None:
         self._reconfiguring.take(message)
