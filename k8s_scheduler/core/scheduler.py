@@ -13,7 +13,7 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.quantity import QuantityError
-from k8s_scheduler.core.engine import doubting, quarantining, shortening
+from k8s_scheduler.core.engine import quarantining, shortening
 from k8s_scheduler.core.engine.attempts import Attempts, Witness
 from k8s_scheduler.core.engine.batch import Batch
 from k8s_scheduler.core.engine.binding.binding_cycle import Departure
@@ -99,17 +99,15 @@ class Scheduler:
         verdicts = VerdictTable()
         self._cache = Cache(bounds_requests=True)
         self._flights = Flights(self._cache)
-        self._out = Outbox()
+        out = self._out = Outbox()
         numbers = Numbers()
         self._suspensions = Suspensions(setup.extenders, numbers)
-        self._unconfirmed, self._perf = Unconfirmed(self._cache, self._out), perf
+        self._unconfirmed, self._perf = Unconfirmed(self._cache, out), perf
         metrics = metrics or Metrics().scheduler
         self._meter = Meter(metrics, tuple(self._profiles), perf=perf)
         self._meter.watch_bindings(self._flights.__len__)
-        self._evictions = Evictions(numbers, self._meter, out=self._out)
-        self._overfilled = Overfilled(
-            self._cache, self._meter, profiles=self._profiles, out=self._out
-        )
+        self._evictions = Evictions(numbers, self._meter, out=out)
+        self._overfilled = Overfilled(self._cache, self._meter, profiles=self._profiles, out=out)
         self._timed = TimedProfiles(self._profiles, self._meter, perf)
         runtime = Runtime(self._cache, verdicts)
         self._shapes = ShapeCache(self._cache, runtime, verdicts)
@@ -121,7 +119,7 @@ class Scheduler:
             runtime,
             verdicts,
             rate=setup.verified_share,
-            out=self._out,
+            out=out,
             count=self._shape_meter.verified,
         )
         self._cycle = Cycle(
@@ -136,21 +134,17 @@ class Scheduler:
             setup.pod_limits,
             setup.node_limits,
             meter=LimitMeter(metrics),
-            out=self._out,
+            out=out,
         )
         self._node_messages = NodeMessages(
-            self._cache,
-            self._overfilled,
-            limiting=self._limiting,
-            meter=self._meter,
-            out=self._out,
+            self._cache, self._overfilled, limiting=self._limiting, meter=self._meter, out=out
         )
         gate = EntranceGate(
             self._evictions,
             self._timed,
             self._meter,
             self._limiting,
-            out=self._out,
+            out=out,
         )
         self._queue = SchedulingQueue(
             sort_key=next(iter(self._profiles.values())).queue_sort.sort_key,
@@ -181,7 +175,7 @@ class Scheduler:
             making_room=self._making_room,
             profiles=self._profiles,
             meter=self._meter,
-            out=self._out,
+            out=out,
         )
         self._departure = Departure(
             cache=self._cache,
@@ -191,7 +185,7 @@ class Scheduler:
             numbers=numbers,
             timed=self._timed,
             meter=self._meter,
-            out=self._out,
+            out=out,
         )
         self._attempts = Attempts(
             cache=self._cache,
@@ -205,7 +199,7 @@ class Scheduler:
             timed=self._timed,
             meter=self._meter,
             perf=perf,
-            out=self._out,
+            out=out,
             witness=witness,
         )
         self._batch = Batch(self._attempts, self._making_room, self._queue)
@@ -236,7 +230,7 @@ class Scheduler:
             shapes=self._shapes,
             limiting=self._limiting,
             parked=self._parked,
-            out=self._out,
+            out=out,
         )
         self._handlers = self._handlers_by_type()
 
@@ -251,8 +245,7 @@ class Scheduler:
         self._handlers[type(message)](message)
         if event:
             self._meter.handled(event, self._perf() - started)
-        if self._departure.has_spoken:
-            self._attempts.settle(now=message.now)
+        self._attempts.settle(now=message.now)
         return self._out.drain()
 
     def _handlers_by_type(self) -> dict[type[Message], Handler]:
@@ -266,8 +259,8 @@ class Scheduler:
             ExtenderAnswer: self._attempts.take_opinion,
             PodRead: self._pod_read,
             Recount: self._node_messages.recount,
-            HoldBack: self._batch.hold_back,
-            StorageSetBack: lambda m: doubting.begin(m, self._making_room, self._unconfirmed),
+            HoldBack: lambda message: self._queue.hold_back(message.namespaces),
+            StorageSetBack: self._storage_set_back,
             LimitCaches: self._limit_caches,
             Tick: self._tick,
             Quarantine: lambda message: quarantining.begin(message, self._queue, out=self._out),
@@ -452,6 +445,11 @@ class Scheduler:
         self._attempts.expire(now=message.now)
         self._attempts.look_again(now=message.now)
         self._unconfirmed.due(now=message.now)
+
+    def _storage_set_back(self, message: StorageSetBack) -> None:
+        """Doubt what the API server had agreed to and no watch has shown."""
+        self._making_room.doubt_grants(now=message.now)
+        self._unconfirmed.doubt(now=message.now)
 
     def _limit_caches(self, message: LimitCaches) -> None:
         self._making_room.take_limit(message)

@@ -238,8 +238,8 @@ class Attempts:
 
     def settle(self, *, now: float) -> None:
         """Do what plugins have said about waiting pods."""
-        while self._departure.has_spoken:
-            for flight, verdict in self._departure.take_words():
+        while words := self._departure.take_words():
+            for flight, verdict in words:
                 status = points.SUCCESS if verdict is None else points.UNSCHEDULABLE
                 self._departure.waited(flight, status, now=now)
                 if verdict is not None:
@@ -299,8 +299,7 @@ class Attempts:
             self._meter.attempted(AttemptResult.ERROR, queued.pod.spec.scheduler_name, seconds)
             self._out.append(warn(queued.pod, attempt=queued.attempts, note=result.message))
             return
-        error = BindingError(result.message)
-        self._failed(queued, error, seconds=seconds, now=result.now, flight=flight)
+        self._flight_failed(flight, BindingError(result.message), now=result.now)
 
     def _after_binding(self, flight: Flight) -> None:
         watch = self._meter.watches[flight.pod.spec.scheduler_name]
@@ -311,8 +310,7 @@ class Attempts:
                     plugin.post_bind(flight.state, flight.pod, flight.node)
             except PluginError as error:
                 # The pod is bound: there is nothing left to fail but the plugin.
-                self._meter.plugin_failed(error.plugin, error.extension_point)
-                self._out.append(plugin_log(flight.queued, error))
+                self._plugin_failed(flight.queued, error)
         watch.ended(points.POST_BIND, points.SUCCESS, started)
 
     # Ends of several kinds
@@ -325,11 +323,13 @@ class Attempts:
         except TurnedAwayError as error:
             self._turned_away(flight, error.verdict, now=now)
         except (PluginError, BindingError) as error:
-            seconds = max(0.0, now - flight.started)
-            self._failed(flight.queued, error, seconds=seconds, now=now, flight=flight)
+            self._flight_failed(flight, error, now=now)
 
     def _broken_off(self, flight: Flight, error: Exception, *, now: float) -> None:
         self._departure.undo(flight)
+        self._flight_failed(flight, error, now=now)
+
+    def _flight_failed(self, flight: Flight, error: Exception, *, now: float) -> None:
         seconds = max(0.0, now - flight.started)
         self._failed(flight.queued, error, seconds=seconds, now=now, flight=flight)
 
@@ -373,8 +373,7 @@ class Attempts:
         message, rejectors = rejection(found, room), found.diagnosis.rejectors
         by_filters = profile.filter_names.issuperset(rejectors)
         if room.error is not None:
-            self._meter.plugin_failed(room.error.plugin, room.error.extension_point)
-            self._out.append(plugin_log(queued, room.error))
+            self._plugin_failed(queued, room.error)
         self._rejected(
             queued,
             rejectors,
@@ -457,8 +456,7 @@ class Attempts:
     ) -> None:
         pod = queued.pod
         if isinstance(error, PluginError):
-            self._meter.plugin_failed(error.plugin, error.extension_point)
-            self._out.append(plugin_log(queued, error))
+            self._plugin_failed(queued, error)
         self._meter.attempted(AttemptResult.ERROR, pod.spec.scheduler_name, seconds)
         is_news, queued.told = queued.told != 0, 0
         self._nominate(queued, NOWHERE)
@@ -478,6 +476,10 @@ class Attempts:
         if not tried_again:
             self._meter.exhausted(pod.spec.scheduler_name)
             self._out.append(tell_exhausted(pod, attempt=queued.attempts))
+
+    def _plugin_failed(self, queued: QueuedPod, error: PluginError) -> None:
+        self._meter.plugin_failed(error.plugin, error.extension_point)
+        self._out.append(plugin_log(queued, error))
 
     def _let_go(self, queued: QueuedPod) -> None:
         """Keep no pod in the queue that no profile serves since it set out."""

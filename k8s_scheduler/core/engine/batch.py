@@ -2,7 +2,6 @@
 
 from k8s_scheduler.core.engine.attempts import Attempts
 from k8s_scheduler.core.engine.preemption.post_filter import MakingRoom
-from k8s_scheduler.core.messages.incoming import HoldBack
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 
 
@@ -13,10 +12,6 @@ class Batch:
         self._attempts = attempts
         self._making_room = making_room
         self._queue = queue
-
-    def hold_back(self, message: HoldBack) -> None:
-        """Begin no attempt for pods of some namespaces until told otherwise."""
-        self._queue.hold_back(message.namespaces)
 
     def run(self, limit: int, *, now: float) -> None:
         """Try so many pods; fewer if a search for room has done all that one message may.

@@ -75,6 +75,12 @@ def digest_of(message: str) -> int:
 
 def tell_exhausted(pod: Pod, *, attempt: int) -> RecordEvent:
     """Return the event of a pod that is not tried again by itself."""
+    note = f"failed {attempt} times; tried again when something changes in the cluster"
+    return warn(pod, attempt=attempt, note=note, reason="MaxAttemptsReached")
+
+
+def warn(pod: Pod, *, attempt: int, note: str, reason: str = "FailedScheduling") -> RecordEvent:
+    """Return an event that warns of what keeps a pod from being scheduled."""
     return RecordEvent(
         uid=PodUid(pod.metadata.uid),
         namespace=pod.metadata.namespace,
@@ -82,22 +88,7 @@ def tell_exhausted(pod: Pod, *, attempt: int) -> RecordEvent:
         attempt=attempt,
         scheduler_name=pod.spec.scheduler_name,
         type=EventType.WARNING,
-        reason="MaxAttemptsReached",
-        action="Scheduling",
-        note=f"failed {attempt} times; tried again when something changes in the cluster",
-    )
-
-
-def warn(pod: Pod, *, attempt: int, note: str) -> RecordEvent:
-    """Return the event of a failed attempt."""
-    return RecordEvent(
-        uid=PodUid(pod.metadata.uid),
-        namespace=pod.metadata.namespace,
-        name=pod.metadata.name,
-        attempt=attempt,
-        scheduler_name=pod.spec.scheduler_name,
-        type=EventType.WARNING,
-        reason="FailedScheduling",
+        reason=reason,
         action="Scheduling",
         note=note,
     )

@@ -102,11 +102,7 @@ class Limiting:
         self._told[queued.uid] = text
         if not says_so(queued.pod, UNSCHEDULABLE, text):
             tell_failure(
-                self._out,
-                queued.pod,
-                attempt=queued.attempts,
-                reason=UNSCHEDULABLE,
-                message=text,
+                self._out, queued.pod, attempt=queued.attempts, reason=UNSCHEDULABLE, message=text
             )
 
     def _forget_held(self, uid: PodUid) -> None:

@@ -15,13 +15,7 @@ class NodeMessages:
     """Handles the messages about nodes."""
 
     def __init__(
-        self,
-        cache: Cache,
-        overfilled: Overfilled,
-        *,
-        limiting: Limiting,
-        meter: Meter,
-        out: Outbox,
+        self, cache: Cache, overfilled: Overfilled, *, limiting: Limiting, meter: Meter, out: Outbox
     ) -> None:
         self._cache = cache
         self._overfilled = overfilled

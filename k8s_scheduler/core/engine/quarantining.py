@@ -7,15 +7,10 @@ several has to wait before, ever longer: it costs all others a take-over each ti
 
 from typing import Final
 
-from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.core.engine.failure import warn
 from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.messages.incoming import Quarantine
-from k8s_scheduler.core.messages.outgoing import (
-    EventType,
-    Log,
-    RecordEvent,
-    Severity,
-)
+from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 
@@ -40,35 +35,22 @@ def begin(message: Quarantine, queue: SchedulingQueue, *, out: Outbox) -> None:
         seconds = wait_seconds(deaths)
         queued = queue.isolate(uid, deaths=deaths, not_before=message.now + seconds)
         if queued is not None:
-            out.append(_event(uid, queued, deaths, seconds))
-            out.append(_line(queued, deaths, seconds))
+            _tell(out, queued, deaths=deaths, seconds=seconds)
 
 
-def _event(uid: PodUid, queued: QueuedPod, deaths: int, seconds: float) -> RecordEvent:
+def _tell(out: Outbox, queued: QueuedPod, *, deaths: int, seconds: float) -> None:
     metadata = queued.pod.metadata
     times = "once" if deaths == 1 else f"{deaths} times"
     wait = f", not before {seconds:.0f} s from now" if seconds else ""
-    return RecordEvent(
-        uid=uid,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        attempt=queued.attempts,
-        scheduler_name=queued.pod.spec.scheduler_name,
-        type=EventType.WARNING,
-        reason=REASON,
-        action="Scheduling",
-        note=f"a scheduler process ended {times} while it tried this pod; it is tried when no "
-        f"other pod can be, and alone{wait}",
+    note = (
+        f"a scheduler process ended {times} while it tried this pod; it is tried when no "
+        f"other pod can be, and alone{wait}"
     )
-
-
-def _line(queued: QueuedPod, deaths: int, seconds: float) -> Log:
-    metadata = queued.pod.metadata
+    out.append(warn(queued.pod, attempt=queued.attempts, note=note, reason=REASON))
     fields: dict[str, str | int] = {
         "pod": f"{metadata.namespace}/{metadata.name}",
         "deaths": deaths,
         "wait_seconds": int(seconds),
     }
-    return Log(
-        Severity.WARNING, "a process ended while it tried this pod, it is tried last", fields
-    )
+    text = "a process ended while it tried this pod, it is tried last"
+    out.append(Log(Severity.WARNING, text, fields))

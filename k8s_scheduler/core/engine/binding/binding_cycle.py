@@ -318,11 +318,6 @@ class Departure:
         """Take note of how long PreBind took, what it waited for included."""
         self._watch(flight).took(points.PRE_BIND, status, max(0.0, now - flight.since))
 
-    @property
-    def has_spoken(self) -> bool:
-        """Return whether plugins have spoken."""
-        return bool(self._words)
-
     def expire(self, *, now: float) -> None:
         """Send back the pods that have waited long enough for a permit."""
         for flight in self._flights.in_phase(Phase.WAITING):
