@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.engine.shapes.shape_cache import Known
 from k8s_scheduler.core.framework.evaluation.runtime import Nominated, Runtime
 from k8s_scheduler.core.framework.profile import Profile
@@ -46,7 +47,7 @@ class Verifier:
         verdicts: VerdictTable,
         *,
         rate: float,
-        tell: Callable[[Log], None],
+        out: Outbox,
         count: Callable[[bool], None],
     ) -> None:
         """Look at a share of `rate`; `count` is told of each look whether it found the same."""
@@ -54,7 +55,7 @@ class Verifier:
         self._runtime = runtime
         self._verdicts = verdicts
         self._threshold = int(rate * _SEEDS)
-        self._tell = tell
+        self._out = out
         self._count = count
 
     def approves(
@@ -74,7 +75,7 @@ class Verifier:
         self._count(found is None)
         if found is None:
             return True
-        self._tell(self._log(profile, queued, kept, nominated))
+        self._out.remark(self._log(profile, queued, kept, nominated))
         return False
 
     def differences(
