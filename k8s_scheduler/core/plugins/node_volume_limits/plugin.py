@@ -38,7 +38,7 @@ from k8s_scheduler.core.plugins.node_volume_limits.attachments import (
     Attachments,
     attached,
 )
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 
 _ANY: Final = ""
 
