@@ -53,7 +53,7 @@ from k8s_scheduler.core.messages.incoming import (
 )
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Assuming
 
 TOO_LATE = "context deadline exceeded"
 # A promise that is to be taken back.
@@ -68,7 +68,7 @@ class Attempts:
     def __init__(
         self,
         *,
-        cache: Cache,
+        cache: Assuming,
         queue: SchedulingQueue,
         flights: Flights,
         cycle: Cycle,

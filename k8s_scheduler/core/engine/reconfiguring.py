@@ -33,7 +33,7 @@ from k8s_scheduler.core.messages.incoming import QueueSettings, Reconfigure
 from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy, SchedulingQueue
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Assuming
 
 Compile = Callable[[Sequence[ResolvedProfile]], dict[str, Profile]]
 
@@ -52,7 +52,7 @@ class Reconfiguring:
         profiles: dict[str, Profile],
         timed: TimedProfiles,
         meter: Meter,
-        cache: Cache,
+        cache: Assuming,
         queue: SchedulingQueue,
         flights: Flights,
         departure: Departure,

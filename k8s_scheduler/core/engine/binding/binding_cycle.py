@@ -46,8 +46,8 @@ from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.messages.incoming import RequestResult
 from k8s_scheduler.core.messages.outgoing import Nominate, PatchObject
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import Assuming
+from k8s_scheduler.core.state.rows import NodeRow
 
 MAX_WAIT_SECONDS = 15 * 60.0
 NO_BINDER = "no bind plugin of the profile binds this pod"
@@ -71,7 +71,7 @@ class Departure:
     def __init__(
         self,
         *,
-        cache: Cache,
+        cache: Assuming,
         flights: Flights,
         runtime: Runtime,
         profiles: Mapping[str, Profile],

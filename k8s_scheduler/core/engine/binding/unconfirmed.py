@@ -22,7 +22,7 @@ from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.messages.checkpoint import UnconfirmedEntry
 from k8s_scheduler.core.messages.incoming import PodRead
 from k8s_scheduler.core.messages.outgoing import Log, ReadPod, Severity
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import PlacedPods
 
 # How long the watch may take to show a binding; with every reading twice as long, up to a limit.
 CONFIRM_SECONDS: Final = 30.0
@@ -58,7 +58,7 @@ class Waiting(msgspec.Struct):
 class Unconfirmed:
     """All of them, by pod."""
 
-    def __init__(self, cache: Cache, out: Outbox) -> None:
+    def __init__(self, cache: PlacedPods, out: Outbox) -> None:
         self._cache = cache
         self._out = out
         # Those that were never asked about, first come first due; and those that were.

@@ -39,9 +39,10 @@ from k8s_scheduler.core.messages.outgoing import (
 )
 from k8s_scheduler.core.state.amounts.names import NATIVE
 from k8s_scheduler.core.state.amounts.overdrawn import Overdrawn
-from k8s_scheduler.core.state.cache import Cache, Place, Sighting
+from k8s_scheduler.core.state.cache import Sighting
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import Place, PlacedPods
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
 # Label values come from a fixed set; the log has the name.
@@ -66,7 +67,7 @@ class Overfilled:
     """Which nodes are overfilled now, and who did it."""
 
     def __init__(
-        self, cache: Cache, meter: Meter, *, profiles: Container[str], out: Outbox
+        self, cache: PlacedPods, meter: Meter, *, profiles: Container[str], out: Outbox
     ) -> None:
         """`profiles` are the ones in force: what is ours changes with the configuration."""
         self._cache = cache

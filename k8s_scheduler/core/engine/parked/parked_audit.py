@@ -18,8 +18,8 @@ from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.queue.waking import Waker
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 
 class ParkedAudit:
@@ -28,7 +28,7 @@ class ParkedAudit:
     def __init__(
         self,
         *,
-        cache: Cache,
+        cache: Tables,
         queue: SchedulingQueue,
         waker: Waker,
         runtime: Runtime,

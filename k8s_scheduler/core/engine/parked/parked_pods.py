@@ -12,7 +12,7 @@ from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.queue.waking import Waker
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Tables
 
 
 class ParkedPods:
@@ -21,7 +21,7 @@ class ParkedPods:
     def __init__(
         self,
         *,
-        cache: Cache,
+        cache: Tables,
         queue: SchedulingQueue,
         runtime: Runtime,
         cycle: Cycle,

@@ -48,7 +48,7 @@ from k8s_scheduler.core.queue.prices import DEAR, ORDINARY
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.queue.waking import Waker
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Tables
 
 # A judgement of 5,000 nodes costs half a millisecond: these are 5 % of a core at most.
 JUDGED_PER_SECOND: Final = 100
@@ -91,7 +91,7 @@ class Renewals:
     def __init__(
         self,
         *,
-        cache: Cache,
+        cache: Tables,
         queue: SchedulingQueue,
         cycle: Cycle,
         making_room: MakingRoom,

@@ -36,9 +36,9 @@ from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.messages.incoming import LimitCaches, RequestResult
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.node_table import Rows
+from k8s_scheduler.core.state.protocols import Assuming
+from k8s_scheduler.core.state.rows import NodeRow
 
 # Why pods are tried again that had to wait for the limit on victims; kube-scheduler has no such
 # event.
@@ -85,7 +85,7 @@ class MakingRoom:
     def __init__(
         self,
         *,
-        cache: Cache,
+        cache: Assuming,
         queue: SchedulingQueue,
         flights: Flights,
         evictions: Evictions,

@@ -26,7 +26,7 @@ from k8s_scheduler.core.framework.shapes import LONGEST_BYTES
 from k8s_scheduler.core.framework.views.answers import Answers
 from k8s_scheduler.core.messages.incoming import LimitCaches
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import PlacedPods
 
 DEFAULT_BYTES: Final = 128 * 1024 * 1024
 # Specs that were seen once are remembered up to this number.
@@ -61,7 +61,7 @@ class ShapeCache:
 
     def __init__(
         self,
-        state: Cache,
+        state: PlacedPods,
         runtime: Runtime,
         verdicts: VerdictTable,
         *,

@@ -19,8 +19,8 @@ from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import PlacedPods
+from k8s_scheduler.core.state.rows import NodeRow
 
 _SEEDS: Final = 2**32
 # Nodes that are shown in full; there may be thousands of them.
@@ -42,7 +42,7 @@ class Verifier:
 
     def __init__(
         self,
-        state: Cache,
+        state: PlacedPods,
         runtime: Runtime,
         verdicts: VerdictTable,
         *,
