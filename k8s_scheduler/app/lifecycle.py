@@ -12,11 +12,9 @@ the lease.
 """
 
 import asyncio
+import functools
 import logging
 import signal
-import sys
-from collections.abc import Callable, Iterable
-from typing import Any
 
 from k8s_scheduler import __version__
 from k8s_scheduler.api.meta import PodUid
@@ -25,23 +23,14 @@ from k8s_scheduler.app.configuration.reload import Reload
 from k8s_scheduler.app.driver.marks import NOTE
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.process.environment import Surroundings
-from k8s_scheduler.app.process.event_loop import new_event_loop
 from k8s_scheduler.app.process.exit_codes import ExitCode
-from k8s_scheduler.app.process.gc_pauses import watched_collector
+from k8s_scheduler.app.process.runner import Connected, run_process
 from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.wiring import Graph, wire
-from k8s_scheduler.console.certificates import CertificateError
-from k8s_scheduler.core.framework.profile import ProfileError
-from k8s_scheduler.kube.auth.loading import load_credentials
-from k8s_scheduler.kube.errors import CredentialsError
-from k8s_scheduler.kube.http.transport import ApiTransport
 from k8s_scheduler.kube.lease.annotations import annotation_of
 from k8s_scheduler.kube.lease.elector import Elector
-from k8s_scheduler.kube.watch.informer import Informer
-from k8s_scheduler.kube.watch.syncing import all_synced
+from k8s_scheduler.kube.watch.syncing import watch_all
 from k8s_scheduler.lib.aiotasks import Supervisor
-from k8s_scheduler.obs.metrics import Metrics
-from k8s_scheduler.obs.redaction import redact
 
 logger = logging.getLogger(__name__)
 
@@ -51,63 +40,22 @@ _EVENTS_SECONDS = 5.0
 
 def run(options: RunOptions) -> int:
     """Run the daemon until it is told to stop; return the exit code."""
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(_run(options))
-
-
-async def _run(options: RunOptions) -> int:
-    stop = stop_signal()
     connection = options.configuration.settings.client_connection
-    try:
-        credentials = await load_credentials(connection.kubeconfig or None)
-    except CredentialsError as error:
-        return refuse(error, ExitCode.NO_CREDENTIALS)
-    metrics = Metrics().with_process()
-    try:
-        async with ApiTransport(credentials, metrics=metrics.kube) as transport:
-            graph = wire(options, transport, metrics)
-            async with serving(options, graph, metrics, transport=transport):
-                _say_hello(options, credentials.server)
-                daemon = Daemon(graph, options)
-                reload = daemon.follow_configuration()
-                loop = asyncio.get_running_loop()
-                loop.add_signal_handler(signal.SIGHUP, reload.look_now)
-                loop.add_signal_handler(signal.SIGUSR2, graph.check.ask)
-                with watched_collector(metrics.gc_pause_seconds):
-                    return await daemon.run(stop)
-    except CredentialsError as error:
-        return refuse(error, ExitCode.NO_CREDENTIALS)
-    except (OSError, ProfileError, CertificateError) as error:
-        return refuse(error, ExitCode.USAGE)
+    return run_process(functools.partial(_run, options), connection.kubeconfig)
 
 
-def _say_hello(options: RunOptions, server: str) -> None:
-    profiles = [profile.scheduler_name for profile in options.configuration.profiles]
-    fields = {"version": __version__, "server": server, "profiles": profiles}
-    logger.info("Starting k8s-scheduler", extra={"fields": fields})
-
-
-def refuse(error: Exception, code: ExitCode) -> int:
-    """Tell a user's mistake without a traceback."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else error
-    sys.stderr.write(f"{redact(str(text))}\n")
-    return code
-
-
-def stop_signal() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set; a second signal ends the process at once."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def received(number: signal.Signals) -> None:
-        logger.info("Stopping", extra={"fields": {"signal": number.name}})
-        stop.set()
-        loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, received, number)
-    return stop
+async def _run(options: RunOptions, connected: Connected) -> int:
+    graph = wire(options, connected.transport, connected.metrics)
+    async with serving(options, graph, connected.metrics, transport=connected.transport):
+        profiles = [profile.scheduler_name for profile in options.configuration.profiles]
+        fields = {"version": __version__, "server": connected.server, "profiles": profiles}
+        logger.info("Starting k8s-scheduler", extra={"fields": fields})
+        daemon = Daemon(graph, options)
+        reload = daemon.follow_configuration()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, reload.look_now)
+        loop.add_signal_handler(signal.SIGUSR2, graph.check.ask)
+        return await daemon.run(connected.stop)
 
 
 class Daemon:
@@ -138,7 +86,7 @@ class Daemon:
         """Run until stopped, lost or broken."""
         self._start_background()
         self._tasks.start("leading", self._lead(), may_end=True)
-        await self._end(stop)
+        await self._tasks.until(stop, self._lease_lost)
         try:
             if self._tasks.died.done():
                 return self._broken()
@@ -155,17 +103,6 @@ class Daemon:
     def _broken(self) -> int:
         logger.critical("Internal failure", exc_info=self._tasks.died.result())
         return ExitCode.FAILURE
-
-    async def _end(self, stop: asyncio.Event) -> None:
-        """Wait for whatever ends the run."""
-        reasons: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(stop.wait()),
-            asyncio.ensure_future(self._lease_lost.wait()),
-            self._tasks.died,
-        ]
-        await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)
-        for waiting in reasons[:2]:
-            waiting.cancel()
 
     def _start_background(self) -> None:
         graph = self._graph
@@ -273,16 +210,8 @@ class Daemon:
         configuration may change what is watched.
         """
         graph = self._graph
-        await self._fill(lambda: (graph.nodes, *graph.others))
-        await self._fill(graph.informers)
-
-    async def _fill(self, watched: Callable[[], Iterable[Informer[Any]]]) -> None:
-        """Watch some resources at once and wait until each that is watched still is complete."""
-        for informer in watched():
-            name = informer.resource.label
-            if name not in self._tasks:
-                self._tasks.start(name, informer.run())
-        await all_synced(watched)
+        await watch_all(self._tasks, lambda: (graph.nodes, *graph.others))
+        await watch_all(self._tasks, graph.informers)
 
     def _decide(self) -> None:
         self._around.keep_memory()

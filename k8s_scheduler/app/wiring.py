@@ -26,12 +26,9 @@ from k8s_scheduler.app.recovery.sentinel import Sentinel
 from k8s_scheduler.app.rivals.parts import rival_watch
 from k8s_scheduler.app.rivals.rivals import RivalWatch
 from k8s_scheduler.app.rivals.served_names import notes_of
-from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
-from k8s_scheduler.core.setup import Setup
+from k8s_scheduler.core.setup import DEFAULT_BYTES, BackoffPolicy, QueuePolicy, Setup
 from k8s_scheduler.kube.events.recorder import EventRecorder
 from k8s_scheduler.kube.http.caller import Caller, always
 from k8s_scheduler.kube.http.protocol import Transport

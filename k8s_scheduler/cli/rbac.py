@@ -66,7 +66,7 @@ def rbac(**parameters: Any) -> None:
     # The plugins are loaded only now: --help stays quick.
     from k8s_scheduler.app.rights.manifest import Owner, rights_manifest  # noqa: PLC0415
     from k8s_scheduler.app.rights.table import needs_of, roles_of  # noqa: PLC0415
-    from k8s_scheduler.core.framework.profile import ProfileError  # noqa: PLC0415
+    from k8s_scheduler.core.setup import ProfileError  # noqa: PLC0415
 
     file = parameters["config_file"]
     flags = ConfigurationFlags(

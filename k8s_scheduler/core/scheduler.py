@@ -5,7 +5,7 @@ messages is a complete account of what happened. A message is handled to its end
 moment at which half of it has been applied.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +13,13 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.quantity import QuantityError
-from k8s_scheduler.core.engine import doubting, quarantining, shortening
+from k8s_scheduler.core.engine import quarantining, shortening
 from k8s_scheduler.core.engine.attempts import Attempts, Witness
 from k8s_scheduler.core.engine.batch import Batch
 from k8s_scheduler.core.engine.binding.binding_cycle import Departure
 from k8s_scheduler.core.engine.binding.unconfirmed import Unconfirmed, found_in, tell_read
 from k8s_scheduler.core.engine.checkpoints import Parts, restore, take_checkpoint
-from k8s_scheduler.core.engine.checks.inspection import Holdings
+from k8s_scheduler.core.engine.checks.holdings import Holdings
 from k8s_scheduler.core.engine.checks.judging import Judge, Judgement
 from k8s_scheduler.core.engine.checks.overfilled import Overfilled
 from k8s_scheduler.core.engine.decision.cycle import Cycle
@@ -32,6 +32,7 @@ from k8s_scheduler.core.engine.metering.limit_meter import LimitMeter
 from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.engine.node_messages import NodeMessages
 from k8s_scheduler.core.engine.numbering import Numbers
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.engine.parked.parked_pods import ParkedPods
 from k8s_scheduler.core.engine.pre_enqueue import EntranceGate
 from k8s_scheduler.core.engine.preemption.evictions import Evictions
@@ -74,7 +75,7 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
 
 # Each handler takes its own message type; the table pairs them.
-Handler = Callable[[Any], Iterable[Instruction]]
+Handler = Callable[[Any], None]
 
 
 class Scheduler:
@@ -94,20 +95,19 @@ class Scheduler:
         before it is made; it may look (`snapshot`, `node_of`) and must change nothing.
         """
         self._setup = setup
-        self._profiles = compile_profiles(setup.profiles, setup.plugins)
+        self._profiles = setup.compiled()
         verdicts = VerdictTable()
         self._cache = Cache(bounds_requests=True)
         self._flights = Flights(self._cache)
-        # Of plugins that failed where nobody could be told at once.
-        self._complaints: list[Instruction] = []
+        out = self._out = Outbox()
         numbers = Numbers()
-        self._evictions = Evictions(numbers)
         self._suspensions = Suspensions(setup.extenders, numbers)
-        self._unconfirmed, self._perf = Unconfirmed(self._cache), perf
+        self._unconfirmed, self._perf = Unconfirmed(self._cache, out), perf
         metrics = metrics or Metrics().scheduler
         self._meter = Meter(metrics, tuple(self._profiles), perf=perf)
         self._meter.watch_bindings(self._flights.__len__)
-        self._overfilled = Overfilled(self._cache, self._meter, profiles=self._profiles)
+        self._evictions = Evictions(numbers, self._meter, out=out)
+        self._overfilled = Overfilled(self._cache, self._meter, profiles=self._profiles, out=out)
         self._timed = TimedProfiles(self._profiles, self._meter, perf)
         runtime = Runtime(self._cache, verdicts)
         self._shapes = ShapeCache(self._cache, runtime, verdicts)
@@ -119,7 +119,7 @@ class Scheduler:
             runtime,
             verdicts,
             rate=setup.verified_share,
-            tell=self._complaints.append,
+            out=out,
             count=self._shape_meter.verified,
         )
         self._cycle = Cycle(
@@ -134,17 +134,17 @@ class Scheduler:
             setup.pod_limits,
             setup.node_limits,
             meter=LimitMeter(metrics),
-            complain=self._complaints.append,
+            out=out,
         )
         self._node_messages = NodeMessages(
-            self._cache, self._overfilled, self._limiting, self._meter
+            self._cache, self._overfilled, limiting=self._limiting, meter=self._meter, out=out
         )
         gate = EntranceGate(
             self._evictions,
             self._timed,
             self._meter,
             self._limiting,
-            complain=self._complaints.append,
+            out=out,
         )
         self._queue = SchedulingQueue(
             sort_key=next(iter(self._profiles.values())).queue_sort.sort_key,
@@ -175,6 +175,7 @@ class Scheduler:
             making_room=self._making_room,
             profiles=self._profiles,
             meter=self._meter,
+            out=out,
         )
         self._departure = Departure(
             cache=self._cache,
@@ -184,6 +185,7 @@ class Scheduler:
             numbers=numbers,
             timed=self._timed,
             meter=self._meter,
+            out=out,
         )
         self._attempts = Attempts(
             cache=self._cache,
@@ -197,6 +199,7 @@ class Scheduler:
             timed=self._timed,
             meter=self._meter,
             perf=perf,
+            out=out,
             witness=witness,
         )
         self._batch = Batch(self._attempts, self._making_room, self._queue)
@@ -227,6 +230,7 @@ class Scheduler:
             shapes=self._shapes,
             limiting=self._limiting,
             parked=self._parked,
+            out=out,
         )
         self._handlers = self._handlers_by_type()
 
@@ -238,14 +242,11 @@ class Scheduler:
         event = "" if event_of is None else event_of(message, self._cache, self._queue)
         started = self._perf() if event else 0.0
         self._making_room.begin_message()
-        instructions = list(self._handlers[type(message)](message))
+        self._handlers[type(message)](message)
         if event:
             self._meter.handled(event, self._perf() - started)
-        if self._departure.has_spoken:
-            instructions.extend(self._attempts.settle(now=message.now))
-        instructions.extend(self._complaints)
-        self._complaints.clear()
-        return instructions
+        self._attempts.settle(now=message.now)
+        return self._out.drain()
 
     def _handlers_by_type(self) -> dict[type[Message], Handler]:
         return {
@@ -258,11 +259,11 @@ class Scheduler:
             ExtenderAnswer: self._attempts.take_opinion,
             PodRead: self._pod_read,
             Recount: self._node_messages.recount,
-            HoldBack: self._batch.hold_back,
-            StorageSetBack: lambda m: doubting.begin(m, self._making_room, self._unconfirmed),
-            LimitCaches: lambda m: (*self._making_room.take_limit(m), *self._shapes.take_limit(m)),
+            HoldBack: lambda message: self._queue.hold_back(message.namespaces),
+            StorageSetBack: self._storage_set_back,
+            LimitCaches: self._limit_caches,
             Tick: self._tick,
-            Quarantine: lambda message: quarantining.begin(message, self._queue),
+            Quarantine: lambda message: quarantining.begin(message, self._queue, out=self._out),
             Reconfigure: self._reconfigure,
             Restore: self._restore,
         }
@@ -348,12 +349,12 @@ class Scheduler:
 
     # Pods and nodes
 
-    def _pod_changed(self, message: PodChanged) -> Iterator[Instruction]:
-        yield from self._take_pod(message)
+    def _pod_changed(self, message: PodChanged) -> None:
+        self._take_pod(message)
         if message.pod is None or is_terminating(message.pod):
             self._making_room.saw_leave(message.uid, now=message.now)
 
-    def _take_pod(self, message: PodChanged) -> Iterator[Instruction]:
+    def _take_pod(self, message: PodChanged) -> None:
         uid, pod = message.uid, message.pod
         self._promises.keep(uid, pod)
         if pod is None:
@@ -366,7 +367,7 @@ class Scheduler:
             self._cache.remove_pod(uid)
             self._overfilled.pod_left(left)
         elif pod.spec.node_name:
-            yield from self._bound(uid, pod)
+            self._bound(uid, pod)
         elif self._flights.update(pod):
             if pod.metadata.deletion_timestamp is not None and not self._flights.is_binding(uid):
                 # Nobody needs it any more. Its deletion comes by the watch.
@@ -382,7 +383,7 @@ class Scheduler:
         elif pod.spec.scheduler_name in self._profiles:
             self._queue.add(pod, now=message.now)
 
-    def _bound(self, uid: PodUid, pod: Pod) -> Iterator[Instruction]:
+    def _bound(self, uid: PodUid, pod: Pod) -> None:
         """Take in a pod with a node, whoever put it there."""
         self._unconfirmed.seen(uid)
         self._queue.remove(uid)
@@ -394,13 +395,14 @@ class Scheduler:
         try:
             sighting = self._cache.put_bound(self._limiting.placed(pod))
         except QuantityError as error:
-            yield unreadable("pod", f"{pod.metadata.namespace}/{pod.metadata.name}", error)
+            key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            self._out.append(unreadable("pod", key, error))
             return
         if before is not None and before.node != pod.spec.node_name:
             self._overfilled.pod_left(before)
-        yield from self._overfilled.pod_seen(pod, sighting, before)
+        self._overfilled.pod_seen(pod, sighting, before)
 
-    def _pod_read(self, message: PodRead) -> Iterator[Instruction]:
+    def _pod_read(self, message: PodRead) -> None:
         """Take what reading a pod has shown of which the watch shows nothing."""
         waiting = self._unconfirmed.of(message)
         if waiting is None:
@@ -408,31 +410,31 @@ class Scheduler:
         uid, pod = message.uid, message.pod
         found = found_in(message, waiting)
         self._meter.resolved(found)
-        yield tell_read(waiting, found)
+        self._out.append(tell_read(waiting, found))
         if found == "unbound":
             # The API server has the last word, whatever it said before.
             self._unconfirmed.seen(uid)
             self._cache.forget(uid)
-        yield from self._pod_changed(PodChanged(message.now, uid, pod))
+        self._pod_changed(PodChanged(message.now, uid, pod))
 
-    def _object_changed(self, message: ObjectChanged) -> Iterable[Instruction]:
+    def _object_changed(self, message: ObjectChanged) -> None:
         found, objects = message.read(), self._cache.objects
         if found is None:
             objects.remove(message.kind, message.namespace, message.name)
         else:
             objects.put(message.kind, message.namespace, message.name, found)
-        return self._attempts.look_again(now=message.now)
+        self._attempts.look_again(now=message.now)
 
     # Time and decisions
 
-    def _schedule(self, message: Schedule) -> Iterator[Instruction]:
+    def _schedule(self, message: Schedule) -> None:
         self._overfilled.may_tell_users = True
-        yield from self._limiting.tell(self._queue)
-        yield from self._parked.wake(now=message.now)
-        yield from self._batch.run(message.limit, now=message.now)
+        self._limiting.tell(self._queue)
+        self._parked.wake(now=message.now)
+        self._batch.run(message.limit, now=message.now)
 
-    def _tick(self, message: Tick) -> Iterator[Instruction]:
-        yield from self._parked.tick(now=message.now)
+    def _tick(self, message: Tick) -> None:
+        self._parked.tick(now=message.now)
         self._making_room.tick(now=message.now)
         shortening.shorten(self._cache, self._shapes, self._making_room)
         self._meter.measure(self._cache)
@@ -440,12 +442,21 @@ class Scheduler:
         self._shape_meter.show(self._shapes)
         self._limiting.measure(self._queue)
         self._meter.quarantined(len(self._queue.quarantine))
-        yield from self._attempts.expire(now=message.now)
-        yield from self._attempts.look_again(now=message.now)
-        yield from self._unconfirmed.due(now=message.now)
+        self._attempts.expire(now=message.now)
+        self._attempts.look_again(now=message.now)
+        self._unconfirmed.due(now=message.now)
 
-    def _reconfigure(self, message: Reconfigure) -> Iterator[Instruction]:
-        yield from self._reconfiguring.take(message)
+    def _storage_set_back(self, message: StorageSetBack) -> None:
+        """Doubt what the API server had agreed to and no watch has shown."""
+        self._making_room.doubt_grants(now=message.now)
+        self._unconfirmed.doubt(now=message.now)
+
+    def _limit_caches(self, message: LimitCaches) -> None:
+        self._making_room.take_limit(message)
+        self._shapes.take_limit(message)
+
+    def _reconfigure(self, message: Reconfigure) -> None:
+        self._reconfiguring.take(message)
         limit, queue = message.max_victims_per_minute, policy_of(message.queue)
         self._making_room.reconfigured(limit, now=message.now)
         self._setup = replace(
@@ -457,9 +468,8 @@ class Scheduler:
             max_victims_per_minute=limit,
         )
 
-    def _restore(self, message: Restore) -> Iterable[Instruction]:
+    def _restore(self, message: Restore) -> None:
         self._reconfiguring.restore(message.checkpoint)
         restore(message.checkpoint, self._parts)
         self._shapes.clear()
         self._overfilled.reset()
-        return ()

@@ -5,11 +5,24 @@ from dataclasses import dataclass, field
 
 from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.core.builtins import BUILT_INS
+from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
+from k8s_scheduler.core.engine.reconfiguring import settings_of
+from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
 from k8s_scheduler.core.framework.extenders import Extender
-from k8s_scheduler.core.framework.registry import Registration
+from k8s_scheduler.core.framework.profile import Profile, ProfileError
+from k8s_scheduler.core.framework.registry import Registration, compile_profiles
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
+
+__all__ = [
+    "DEFAULT_BYTES",
+    "BackoffPolicy",
+    "ProfileError",
+    "QueuePolicy",
+    "Setup",
+    "known_plugins",
+    "settings_of",
+]
 
 LIBRARY_MAX_ATTEMPTS = 8
 LIBRARY_RENEWALS_PER_SECOND = 20
@@ -39,3 +52,7 @@ class Setup:
     node_limits: NodeLimits = field(default_factory=NodeLimits)
     # How many pods may be evicted for others in a minute; 0 is no limit.
     max_victims_per_minute: int = 0
+
+    def compiled(self) -> dict[str, Profile]:
+        """Return the profiles by name, ready to run; raises ProfileError if one can't be."""
+        return compile_profiles(self.profiles, self.plugins)

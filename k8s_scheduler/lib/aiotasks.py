@@ -30,6 +30,16 @@ class Supervisor:
     def __contains__(self, name: str) -> bool:
         return name in self._tasks
 
+    async def until(self, *events: asyncio.Event, at_most_seconds: float | None = None) -> None:
+        """Wait until one of the events is set, a task died, or the time is over."""
+        waiting = [asyncio.ensure_future(event.wait()) for event in events]
+        try:
+            ends: list[asyncio.Future[Any]] = [*waiting, self.died]
+            await asyncio.wait(ends, timeout=at_most_seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+
     async def stop(self, *names: str) -> None:
         """Cancel the named tasks, or all, and wait for them to end."""
         stopping = [self._tasks.pop(name) for name in names or list(self._tasks)]

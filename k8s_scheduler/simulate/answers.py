@@ -8,9 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from k8s_scheduler.core.engine.checks.judging import Judgement, Preemption
-from k8s_scheduler.core.framework.evaluation.node_sets import PRE_FILTER_RESULT
-from k8s_scheduler.core.framework.reasons import Verdict
+from k8s_scheduler.core.inspection import PRE_FILTER_RESULT, Judgement, Preemption, Verdict
 
 Answer: TypeAlias = dict[str, Any]
 

@@ -19,8 +19,7 @@ from k8s_scheduler.api.kinds import BUILT_IN
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, PodSpec, PodStatus
-from k8s_scheduler.core.engine.checks.judging import Judgement
-from k8s_scheduler.core.engine.shapes.tally import Tally
+from k8s_scheduler.core.inspection import Judgement, Tally
 from k8s_scheduler.core.messages.incoming import (
     Message,
     NodeChanged,

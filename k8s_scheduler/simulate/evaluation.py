@@ -12,10 +12,8 @@ from collections.abc import Sequence as Listed
 from typing import Any
 
 from k8s_scheduler.api.quantity import QuantityError
-from k8s_scheduler.core.engine.limiting import OverLimitError
-from k8s_scheduler.core.engine.shapes.tally import Tally
-from k8s_scheduler.core.framework.plugin_errors import PluginError
-from k8s_scheduler.core.framework.profile import ProfileError
+from k8s_scheduler.core.inspection import OverLimitError, PluginError, Tally
+from k8s_scheduler.core.setup import ProfileError
 from k8s_scheduler.obs.metrics import Metrics
 from k8s_scheduler.simulate.answers import Answer, answer, failed_cycle, failed_scenario
 from k8s_scheduler.simulate.cluster import Cluster

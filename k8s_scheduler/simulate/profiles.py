@@ -7,7 +7,7 @@ from typing import Any
 from k8s_scheduler.api.config.field_errors import ConfigurationError, render_path
 from k8s_scheduler.api.config.load import configuration_from_value, default_configuration
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.core.builtins import known_plugins
+from k8s_scheduler.core.setup import known_plugins
 
 
 class ProfileProblemError(Exception):

@@ -13,11 +13,10 @@ from typing import Any, Final, get_type_hints
 import msgspec
 
 from k8s_scheduler import __version__
-from k8s_scheduler.core.framework.profile import ProfileError
+from k8s_scheduler.core.inspection import QueuedPod
 from k8s_scheduler.core.messages.recording import Header, RecordingError
-from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.scheduler import Scheduler
-from k8s_scheduler.core.setup import Setup
+from k8s_scheduler.core.setup import ProfileError, Setup
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 # These have a place of their own in the header, or none.

@@ -14,12 +14,12 @@ from typing import TypeAlias
 
 from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.core.inspection import QueuedPod
 from k8s_scheduler.core.messages.answers import Deed, deeds_of
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import Message
 from k8s_scheduler.core.messages.outgoing import EventType, Instruction, RecordEvent
 from k8s_scheduler.core.messages.recording import Entry, Segment
-from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
 from k8s_scheduler.simulate.decision_records import Decision, Seen

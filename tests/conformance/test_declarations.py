@@ -11,7 +11,7 @@ import pytest
 from k8s_scheduler.api.config.arguments.added_affinity import Requirement, Selector, Term
 from k8s_scheduler.api.config.extras import NodeOwnership
 from k8s_scheduler.api.config.profiles.node_ownership import within_own_nodes
-from k8s_scheduler.core import scheduler
+from k8s_scheduler.core import setup
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.dependencies import Declarations, Object, Row
 from k8s_scheduler.core.framework.plugin_errors import PluginError
@@ -210,6 +210,6 @@ def test_every_declaration_is_needed(name, dropped, users, monkeypatch):
     blind = type(name, (kind,), {"depends_on": kept})
     make = blind if factory is kind else lambda _args: blind()
     blinded = {**BUILT_INS, name: Registration(blind, make)}
-    monkeypatch.setattr(scheduler, "BUILT_INS", blinded)
+    monkeypatch.setattr(setup, "BUILT_INS", blinded)
     with pytest.raises((PluginError, DryRunError), match="without declaring it in depends_on"):
         judged(*users[name, dropped])

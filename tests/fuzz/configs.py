@@ -50,7 +50,7 @@ EXTRAS = {
 
 def seeds() -> list[dict[str, Any]]:
     """Return configurations that are right."""
-    recorded = (ROOT / "tests/unit/api/recorded_configurations.jsonl").read_text("utf-8")
+    recorded = (ROOT / "tests/unit/api/config/recorded_configurations.jsonl").read_text("utf-8")
     found = [HEAD | json.loads(line)["configuration"] for line in recorded.splitlines()]
     found += [s["config"] for s in scenarios(3, 6) if s.get("config")]
     found.append(next(iter(yaml.safe_load_all(defaults_file(KNOWN)))))

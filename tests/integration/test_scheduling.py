@@ -11,6 +11,7 @@ from tests.integration.daemons import (
     events,
     node_of,
     running,
+    says,
     wait_bound,
 )
 
@@ -71,7 +72,7 @@ def test_without_nodes(sandbox):
         sandbox.create_pods([make_pod("p", scheduler_name=SCHEDULER)])
         text = "no nodes available to schedule pods"
         eventually(lambda: events(sandbox, "FailedScheduling") == [("p", text)], 10, "the event")
-        assert condition(sandbox, "p")["message"] == text
+        eventually(lambda: says(sandbox, "p", "message") == text, 10, "the condition")
 
 
 def test_pods_of_other_schedulers_count_and_are_left_alone(sandbox):

@@ -24,7 +24,7 @@ from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from tests.property.kept_pods import setup
 
 FACTORIES = {name: registration.factory for name, registration in BUILT_INS.items()}

@@ -29,7 +29,8 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.core.state.cache import Cache, CacheError
-from k8s_scheduler.core.state.news.changes import Change, NodeRow
+from k8s_scheduler.core.state.news.changes import Change
+from k8s_scheduler.core.state.rows import NodeRow
 from tests.property.machines.cache_view import left_over, look_into
 from tests.property.machines.cluster_pods import CHANGES, NODES, Raw, change, nodes, pods
 from tests.property.machines.pacing import Machine, paced

@@ -11,18 +11,19 @@ from typing import Any
 
 import msgspec
 import pytest
-from k8s_scheduler.core.framework.views.rows_view.pod_view import PodView
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import nominated_for
-from k8s_scheduler.core.engine.preemption.evaluator import AT_ONCE, Stuck, outcomes
+from k8s_scheduler.core.engine.preemption import outcomes
+from k8s_scheduler.core.engine.preemption.evaluator import AT_ONCE, Stuck
 from k8s_scheduler.core.engine.preemption.outcomes import Outcomes
 from k8s_scheduler.core.engine.preemption.searches import Search, kind_of
 from k8s_scheduler.core.engine.preemption.work import Work
 from k8s_scheduler.core.framework.preemption import DryRunError, Victims
 from k8s_scheduler.core.framework.profile import Profile
+from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
 from tests.property.kept_checks import Scratch, StaleError, profile_of

@@ -19,12 +19,12 @@ from k8s_scheduler.core.engine.shapes import partial_shape as kin
 from k8s_scheduler.core.engine.shapes import row_columns as row_part
 from k8s_scheduler.core.framework import reasons
 from k8s_scheduler.core.framework.views import pod_view, reads
-from k8s_scheduler.core.state import cache, objects
+from k8s_scheduler.core.state import cluster_state, objects
 from k8s_scheduler.core.state.amounts import amounts
 from k8s_scheduler.core.state.amounts import names as amount_names
 from k8s_scheduler.core.state.amounts import sparse as sparse_amounts
 from k8s_scheduler.core.state.counts import count_log, counters, live_counters
-from k8s_scheduler.core.state.news import facts
+from k8s_scheduler.core.state.news import fact_log, facts
 from k8s_scheduler.core.state.nodes import labels
 from k8s_scheduler.core.state.pods import nominations
 from k8s_scheduler.core.state.terms import held_terms
@@ -48,7 +48,7 @@ def silent(owner: type, method: str) -> Plant:
 
         @functools.wraps(original)
         def silently(*args: Any, **options: Any) -> Any:
-            with patch.object(facts.FactLog, "note", nothing):
+            with patch.object(fact_log.FactLog, "note", nothing):
                 return original(*args, **options)
 
         monkeypatch.setattr(owner, method, silently)
@@ -60,12 +60,16 @@ def unnoted(fact: int) -> Plant:
     """Let one fact of a node change without a note."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        original = cache._changed_facts
+        note, put_node = fact_log.FactLog.note, cluster_state.ClusterState.put_node
 
-        def changed(before: Any, after: Any) -> int:
-            return original(before, after) & (-1 if before is None else ~fact)
+        def masked(self: Any, row: int, found: int) -> None:
+            note(self, row, found if found & facts.NODE else found & ~fact)
 
-        monkeypatch.setattr(cache, "_changed_facts", changed)
+        def put(self: Any, node: Any) -> None:
+            with patch.object(fact_log.FactLog, "note", masked):
+                put_node(self, node)
+
+        monkeypatch.setattr(cluster_state.ClusterState, "put_node", put)
 
     return plant
 
@@ -159,10 +163,10 @@ def as_before(self: Any, *_: Any) -> tuple[Any, bool]:
 
 PLANTED: dict[str, Plant] = {
     # What changes is not noted.
-    "a pod comes": silent(cache.Cache, "_place"),
-    "a pod goes": silent(cache.Cache, "_displace"),
-    "a pod changes": silent(cache.Cache, "_refresh"),
-    "a node goes": silent(cache.Cache, "remove_node"),
+    "a pod comes": silent(cluster_state.ClusterState, "_place"),
+    "a pod goes": silent(cluster_state.ClusterState, "_displace"),
+    "a pod changes": silent(cluster_state.ClusterState, "_refresh"),
+    "a node goes": silent(cluster_state.ClusterState, "remove_node"),
     "an object changes": silent(objects.ObjectStore, "_changed"),
     "labels of a node": unnoted(facts.LABELS),
     "taints of a node": unnoted(facts.TAINTS),

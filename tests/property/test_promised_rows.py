@@ -17,7 +17,7 @@ from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import FullHarness
 

@@ -1,15 +1,21 @@
 """Rules of the house that no linter knows."""
 
+import ast
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from k8s_scheduler.core.builtins import BUILT_INS
+from k8s_scheduler.core.messages.outgoing import Instruction
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(p for d in ("k8s_scheduler", "testbed", "tests") for p in (ROOT / d).rglob("*.py"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+CORE = sorted((ROOT / "k8s_scheduler" / "core").rglob("*.py"))
+INSTRUCTIONS = {"Instruction", "Request", *(kind.__name__ for kind in get_args(Instruction))}
+LAZY = {"Generator", "Iterable", "Iterator"}
 REASONS = [reason for r in BUILT_INS.values() for reason in r.kind.reasons]
 
 
@@ -56,3 +62,54 @@ def test_make_targets_named_in_the_readme_exist():
     )
     named = set(re.findall(r"make ([a-z0-9-]+)", (ROOT / "README.md").read_text("utf-8")))
     assert named - {"it", "sure"} <= targets
+
+
+def names(annotation: ast.AST | None) -> set[str]:
+    """Return the names in an annotation, also in one that is written as a text."""
+    if annotation is None:
+        return set()
+    found = {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)}
+    for node in ast.walk(annotation):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= names(ast.parse(node.value, mode="eval"))
+    return found
+
+
+def lazy_effects(tree: ast.AST) -> list[str]:
+    """Return where instructions are handed on by something that has yet to be iterated."""
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name, returns=returned):
+                pass
+            case ast.Subscript(value=ast.Name(id="Callable" as name), slice=ast.Tuple(elts=parts)):
+                returned = parts[-1]
+            case ast.Yield(value=ast.Call(func=ast.Name(id=name))) if name in INSTRUCTIONS:
+                found.append(f"{node.lineno}: yield {name}")
+                continue
+            case _:
+                continue
+        mentioned = names(returned)
+        if mentioned & LAZY and mentioned & INSTRUCTIONS:
+            found.append(f"{node.lineno}: {name}")
+    return found
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_function_of_the_core_returns_an_iterator_of_instructions(path):
+    """Instructions go into the outbox at the moment of their effect (ADR 0030)."""
+    assert lazy_effects(ast.parse(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f() -> Iterator[Instruction]: ...",
+        "def f() -> Iterable[ReadPod] | None: ...",
+        "def f() -> 'Generator[Log, None, float]': ...",
+        "Handler = Callable[[int], Iterator[Instruction]]",
+        "def f():\n    yield Log(1, 2, {})",
+    ],
+)
+def test_the_check_for_lazy_effects_finds(source):
+    assert lazy_effects(ast.parse(source))

@@ -10,11 +10,12 @@ from k8s_scheduler.api.config.profiles.defaults import DEFAULT_MULTI_POINT
 from k8s_scheduler.api.config.profiles.node_ownership import NODE_OWNERSHIP
 from k8s_scheduler.api.config.profiles.own_plugins import OWN_PLUGINS
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
-from k8s_scheduler.core.framework.dependencies import _EVENTS, Object, Row, looks_elsewhere
+from k8s_scheduler.core.framework.dependencies import Object, Row, looks_elsewhere
 from k8s_scheduler.core.framework.plugin import POINTS
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.core.state.news.changes import EVENT_LABELS
+from k8s_scheduler.core.state.news.facts import COLUMNS
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import Harness, only
 
@@ -84,18 +85,20 @@ def test_what_plugins_read_is_what_they_declare():
 
 
 def test_every_column_is_explained_with_the_events_that_follow_from_it():
-    told = {row[0]: (row[2], row[3]) for row in table("Columns and events")}
-    assert told == {
-        f"`{column}`": (
-            events_of(change),
-            "all nodes" if looks_elsewhere(Row(column)) else "",
-        )
-        for column, change in _EVENTS.items()
-    }
+    listed = [entry for entry in COLUMNS if entry.events is not None]
+    assert table("Columns and events") == [
+        [
+            f"`{entry.name}`",
+            entry.holds,
+            events_of(entry.events),
+            "all nodes" if looks_elsewhere(Row(entry.name)) else "",
+        ]
+        for entry in listed
+    ]
     declared = {
         d.column for r in BUILT_INS.values() for d in r.kind.depends_on if isinstance(d, Row)
     }
-    assert {f"`{column}`" for column in declared} <= told.keys()
+    assert declared <= {entry.name for entry in listed}
 
 
 def test_every_reason_is_listed_with_its_text():

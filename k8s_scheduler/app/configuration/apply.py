@@ -19,9 +19,7 @@ from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.kinds import Kind, joined
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.wiring import Graph, setup_of
-from k8s_scheduler.core.engine.reconfiguring import settings_of
-from k8s_scheduler.core.framework.profile import ProfileError
-from k8s_scheduler.core.framework.registry import compile_profiles
+from k8s_scheduler.core.setup import ProfileError, settings_of
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.lib.aiotasks import Supervisor
 
@@ -58,7 +56,7 @@ class Swap:
         """Put a configuration in force; raises SwapError, NotNowError if it may work later."""
         setup = setup_of(replace(self._options, configuration=configuration))
         try:
-            compiled = compile_profiles(setup.profiles, setup.plugins)
+            compiled = setup.compiled()
         except ProfileError as error:
             raise SwapError(str(error)) from error
         needed = joined(kind for profile in compiled.values() for kind in profile.kinds)

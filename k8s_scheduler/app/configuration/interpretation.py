@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 def known_plugins() -> Mapping[str, PluginFacts]:
     """Return the facts of every plugin; the core is loaded only when somebody asks."""
-    from k8s_scheduler.core.builtins import known_plugins as ask_core  # noqa: PLC0415  see above
+    from k8s_scheduler.core.setup import known_plugins as ask_core  # noqa: PLC0415  see above
 
     return ask_core()
 
@@ -74,12 +74,10 @@ def _interpret(flags: ConfigurationFlags, offer: Offer) -> SchedulerConfiguratio
     found = configuration_from_text(
         offer.text, known_plugins(), source=offer.source, overrides=_overrides(flags)
     )
-    from k8s_scheduler.core.builtins import BUILT_INS  # noqa: PLC0415  see above
-    from k8s_scheduler.core.framework.profile import ProfileError  # noqa: PLC0415
-    from k8s_scheduler.core.framework.registry import compile_profiles  # noqa: PLC0415
+    from k8s_scheduler.core.setup import ProfileError, Setup  # noqa: PLC0415  see above
 
     try:
-        compile_profiles(found.profiles, BUILT_INS)
+        Setup(profiles=found.profiles).compiled()
     except ProfileError as error:
         raise ConfigurationError([FieldError((), str(error), file=offer.source)]) from error
     return found

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from k8s_scheduler.api.meta import PodUid, key_of
-from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.inspection import QueuedPod
 
 logger = logging.getLogger(__name__)
 

@@ -38,9 +38,9 @@ from k8s_scheduler.app.driver.marks import Marks
 from k8s_scheduler.app.driver.read_gone import ReadGone
 from k8s_scheduler.app.driver.recording import Recording
 from k8s_scheduler.app.driver.undone import Undone
-from k8s_scheduler.core.engine.checks.inspection import Holdings
-from k8s_scheduler.core.engine.preemption.evictions import GONE
+from k8s_scheduler.core.inspection import Holdings
 from k8s_scheduler.core.messages.incoming import (
+    VICTIM_GONE,
     BindResult,
     HoldBack,
     LimitCaches,
@@ -224,7 +224,7 @@ class Pump:
                 attempt=outcome.attempt,
                 request=outcome.request,
                 done=outcome.done,
-                message=GONE if outcome.gone else outcome.message,
+                message=VICTIM_GONE if outcome.gone else outcome.message,
             )
         )
 

@@ -18,8 +18,7 @@ from k8s_scheduler.api.config.extras import IGNORE
 from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.kinds import BUILT_IN, Kind, joined
-from k8s_scheduler.core.builtins import BUILT_INS
-from k8s_scheduler.core.framework.profile import compile_profile
+from k8s_scheduler.core.setup import Setup
 
 _INFORM: Final = ("list", "watch")
 _CONFIG_MAPS: Final = ("configmaps",)
@@ -97,8 +96,7 @@ def needs_of(
     last_good: ConfigMapName | None = None,
 ) -> Needs:
     """Return what a configuration makes the daemon do; ProfileError if it can't be run."""
-    factories = {name: registration.factory for name, registration in BUILT_INS.items()}
-    profiles = [compile_profile(profile, factories) for profile in configuration.profiles]
+    profiles = Setup(profiles=configuration.profiles).compiled().values()
     election = configuration.settings.leader_election
     rivals = configuration.extras.rivals
     return Needs(

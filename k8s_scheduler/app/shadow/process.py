@@ -22,28 +22,22 @@ from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import REMEMBERED
 from k8s_scheduler.app.driver.changes import reads_the_same
-from k8s_scheduler.app.lifecycle import refuse, stop_signal
-from k8s_scheduler.app.process.event_loop import new_event_loop
 from k8s_scheduler.app.process.exit_codes import ExitCode
-from k8s_scheduler.app.process.gc_pauses import keep_what_is_here, watched_collector
+from k8s_scheduler.app.process.gc_pauses import keep_what_is_here
 from k8s_scheduler.app.process.memory import CacheSize, MemoryWatch
+from k8s_scheduler.app.process.runner import Connected, run_process
 from k8s_scheduler.app.process.watchdog import watch_loop
 from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.shadow.ending import hand_over
 from k8s_scheduler.app.shadow.options import ShadowOptions
-from k8s_scheduler.console.certificates import CertificateError
 from k8s_scheduler.console.server import no_configuration
-from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
-from k8s_scheduler.core.framework.profile import ProfileError
 from k8s_scheduler.core.messages.outgoing import Log
 from k8s_scheduler.core.scheduler import Scheduler
-from k8s_scheduler.core.setup import Setup
-from k8s_scheduler.kube.auth.loading import load_credentials
-from k8s_scheduler.kube.errors import CredentialsError
+from k8s_scheduler.core.setup import DEFAULT_BYTES, Setup
 from k8s_scheduler.kube.http.protocol import Transport
-from k8s_scheduler.kube.http.transport import ApiTransport
 from k8s_scheduler.kube.resources import NODES, PODS, resource_of
 from k8s_scheduler.kube.watch.informer import Informer
+from k8s_scheduler.kube.watch.syncing import watch_all
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter
@@ -87,31 +81,17 @@ class ShadowGraph:
 
 def run(options: ShadowOptions) -> int:
     """Follow until told to stop, or as long as was asked for; return the exit code."""
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(_run(options))
-
-
-async def _run(options: ShadowOptions) -> int:
-    stop = stop_signal()
     connection = options.run.configuration.settings.client_connection
-    try:
-        credentials = await load_credentials(connection.kubeconfig or None, ambient=True)
-    except CredentialsError as error:
-        return refuse(error, ExitCode.NO_CREDENTIALS)
-    metrics = Metrics().with_process()
-    try:
-        async with ApiTransport(credentials, metrics=metrics.kube) as transport:
-            graph = wire_shadow(options, transport, metrics)
-            async with serving(options.run, graph, metrics, transport=transport):
-                names = [profile.scheduler_name for profile in options.following]
-                fields = {"version": __version__, "server": credentials.server, "follows": names}
-                logger.info("Starting k8s-scheduler shadow", extra={"fields": fields})
-                with watched_collector(metrics.gc_pause_seconds):
-                    return await Shadow(graph, options).run(stop)
-    except CredentialsError as error:
-        return refuse(error, ExitCode.NO_CREDENTIALS)
-    except (OSError, ProfileError, CertificateError) as error:
-        return refuse(error, ExitCode.USAGE)
+    return run_process(functools.partial(_run, options), connection.kubeconfig, ambient=True)
+
+
+async def _run(options: ShadowOptions, connected: Connected) -> int:
+    graph = wire_shadow(options, connected.transport, connected.metrics)
+    async with serving(options.run, graph, connected.metrics, transport=connected.transport):
+        names = [profile.scheduler_name for profile in options.following]
+        fields = {"version": __version__, "server": connected.server, "follows": names}
+        logger.info("Starting k8s-scheduler shadow", extra={"fields": fields})
+        return await Shadow(graph, options).run(connected.stop)
 
 
 def wire_shadow(options: ShadowOptions, transport: Transport, metrics: Metrics) -> ShadowGraph:
@@ -187,16 +167,7 @@ class Shadow:
         self._tasks.start("watchdog", watch_loop(self._options.run.hang_seconds))
         self._tasks.start("memory", self._graph.memory.run())
         self._tasks.start("following", self._follow())
-        ends: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(stop.wait()),
-            asyncio.ensure_future(self._enough.wait()),
-            self._tasks.died,
-        ]
-        await asyncio.wait(
-            ends, timeout=self._options.for_seconds, return_when=asyncio.FIRST_COMPLETED
-        )
-        for waiting in ends[:2]:
-            waiting.cancel()
+        await self._tasks.until(stop, self._enough, at_most_seconds=self._options.for_seconds)
         died = self._tasks.died.result() if self._tasks.died.done() else None
         await self._tasks.stop()
         if died is not None:
@@ -206,8 +177,8 @@ class Shadow:
         return self._conclude(is_stopped=stop.is_set())
 
     async def _follow(self) -> None:
-        await self._fill(self._graph.nodes, *self._graph.others)
-        await self._fill(self._graph.pods)
+        await watch_all(self._tasks, lambda: (self._graph.nodes, *self._graph.others))
+        await watch_all(self._tasks, self._graph.informers)
         keep_what_is_here()
         self._graph.follower.start()
         self._is_following = True
@@ -226,12 +197,6 @@ class Shadow:
             if wanted is not None and self._graph.report.judged >= wanted:
                 self._enough.set()
             await asyncio.sleep(_STEP_SECONDS)
-
-    async def _fill(self, *informers: Informer[Any]) -> None:
-        for informer in informers:
-            self._tasks.start(informer.resource.label, informer.run())
-        for informer in informers:
-            await informer.synced.wait()
 
     async def _look(self) -> None:
         while True:

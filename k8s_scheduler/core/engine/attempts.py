@@ -9,7 +9,8 @@
 The room a pod was given is taken back only on a definite failure.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from k8s_scheduler.api.meta import NodeName, PodUid
@@ -33,6 +34,7 @@ from k8s_scheduler.core.engine.failure import (
 )
 from k8s_scheduler.core.engine.in_flight import Flight, Flights, Phase
 from k8s_scheduler.core.engine.metering.meter import Meter
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.engine.preemption.post_filter import MakingRoom, rejection
 from k8s_scheduler.core.engine.preemption.searches import Search
 from k8s_scheduler.core.engine.success import tell_success
@@ -49,10 +51,9 @@ from k8s_scheduler.core.messages.incoming import (
     ExtenderAnswer,
     RequestResult,
 )
-from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Assuming
 
 TOO_LATE = "context deadline exceeded"
 # A promise that is to be taken back.
@@ -67,7 +68,7 @@ class Attempts:
     def __init__(
         self,
         *,
-        cache: Cache,
+        cache: Assuming,
         queue: SchedulingQueue,
         flights: Flights,
         cycle: Cycle,
@@ -78,6 +79,7 @@ class Attempts:
         timed: TimedProfiles,
         meter: Meter,
         perf: Callable[[], float],
+        out: Outbox,
         witness: Witness | None = None,
     ) -> None:
         self._cache = cache
@@ -92,32 +94,35 @@ class Attempts:
         self._timed = timed
         self._meter = meter
         self._perf = perf
+        self._out = out
         self._witness = witness
         making_room.connect(self._interrupt)
 
     # An attempt begins
 
-    def attempt(self, queued: QueuedPod, *, now: float) -> Iterator[Instruction]:
+    def attempt(self, queued: QueuedPod, *, now: float) -> None:
         """Try to place a pod that was just popped."""
         pod = queued.pod
         if pod.metadata.deletion_timestamp is not None:
             # It is on its way out: nothing to schedule. Its deletion comes by the watch.
             key = f"{pod.metadata.namespace}/{pod.metadata.name}"
-            yield warn(pod, attempt=queued.attempts, note=f"skip schedule deleting pod: {key}")
+            self._out.append(
+                warn(pod, attempt=queued.attempts, note=f"skip schedule deleting pod: {key}")
+            )
             return
         profile = self._timed.of(queued)
         opinion = self._making_room.searches.opinion_of(profile, queued)
         extenders = self._suspensions.interested(pod)
         if opinion is not None:
-            yield from self._decide(queued, profile, opinion, now=now)
+            self._decide(queued, profile, opinion, now=now)
         elif extenders:
-            yield from self._suspend(queued, profile, extenders, now=now)
+            self._suspend(queued, profile, extenders, now=now)
         else:
-            yield from self._decide(queued, profile, now=now)
+            self._decide(queued, profile, now=now)
 
     def _decide(
         self, queued: QueuedPod, profile: Profile, opinion: Opinion | None = None, *, now: float
-    ) -> Iterator[Instruction]:
+    ) -> None:
         if self._witness is not None:
             self._witness(queued)
         started = self._perf()
@@ -125,21 +130,19 @@ class Attempts:
             decision = self._cycle.decide(profile, queued, opinion)
         except (PluginError, QuantityError) as error:
             seconds = self._decided(started)
-            yield from self._failed(queued, error, seconds=seconds, now=now)
+            self._failed(queued, error, seconds=seconds, now=now)
             return
         if isinstance(decision, NoNode):
-            yield from self._unplaced(
-                queued, profile, decision, started=started, now=now, opinion=opinion
-            )
+            self._unplaced(queued, profile, decision, started=started, now=now, opinion=opinion)
             return
         self._making_room.searches.end(queued.uid)
         seconds = self._decided(started)
         try:
             check_binder(profile, queued)
         except (PluginError, BindingError) as error:
-            yield from self._failed(queued, error, seconds=seconds, now=now)
+            self._failed(queued, error, seconds=seconds, now=now)
         else:
-            yield from self._depart(queued, decision, now=now)
+            self._depart(queued, decision, now=now)
 
     def _decided(self, started: float) -> float:
         """Observe how long a decision took, making room included, and return it."""
@@ -151,7 +154,7 @@ class Attempts:
 
     def _suspend(
         self, queued: QueuedPod, profile: Profile, extenders: tuple[str, ...], *, now: float
-    ) -> Iterator[Instruction]:
+    ) -> None:
         """Ask extenders first; while another decision of the profile waits for them, wait too."""
         if self._suspensions.is_busy(profile.scheduler_name):
             self._queue.set_aside(queued)
@@ -161,45 +164,44 @@ class Attempts:
             found = self._cycle.look(profile, queued)
         except (PluginError, QuantityError) as error:
             seconds = self._decided(started)
-            yield from self._failed(queued, error, seconds=seconds, now=now)
+            self._failed(queued, error, seconds=seconds, now=now)
             return
         if isinstance(found, NoNode):
-            yield from self._unplaced(queued, profile, found, started=started, now=now)
+            self._unplaced(queued, profile, found, started=started, now=now)
             return
         suspension = Suspension(
             queued, extenders, started=now, changes_seen=self._cache.changes.count, allowed=found
         )
         question = self._suspensions.start(suspension)
         if question is None:
-            yield from self._resume(suspension, now=now)
+            self._resume(suspension, now=now)
         else:
-            yield question
+            self._out.append(question)
 
-    def take_opinion(self, answer: ExtenderAnswer) -> Iterator[Instruction]:
+    def take_opinion(self, answer: ExtenderAnswer) -> None:
         """Go on with a suspended decision; other attempts' answers are dropped."""
         suspension = self._suspensions.suspended(answer)
         if suspension is None:
             return
         try:
-            steps = list(self._suspensions.answered(answer))
+            question = self._suspensions.answered(suspension, answer)
         except ExtenderError as error:
             self.questions.release(suspension.queued.pod.spec.scheduler_name)
             seconds = max(0.0, answer.now - suspension.started)
-            yield from self._failed(suspension.queued, error, seconds=seconds, now=answer.now)
+            self._failed(suspension.queued, error, seconds=seconds, now=answer.now)
             return
-        for step in steps:
-            if isinstance(step, Suspension):
-                yield from self._resume(step, now=answer.now)
-            else:
-                yield step
+        if question is None:
+            self._resume(suspension, now=answer.now)
+        else:
+            self._out.append(question)
 
-    def _resume(self, suspension: Suspension, *, now: float) -> Iterator[Instruction]:
+    def _resume(self, suspension: Suspension, *, now: float) -> None:
         """Decide on the state as it is now, within what extenders allowed."""
         queued = suspension.queued
         profile = self._timed.of(queued)
         news = suspension.changes_seen != self._cache.changes.count
         self.questions.release(profile.scheduler_name)
-        yield from self._decide(queued, profile, suspension.opinion, now=now)
+        self._decide(queued, profile, suspension.opinion, now=now)
         search = self._making_room.searches.unfinished(queued.uid)
         if search is not None and queued.uid in self._queue.line:
             search.changes_seen = suspension.changes_seen
@@ -210,9 +212,7 @@ class Attempts:
 
     # An attempt departs
 
-    def _depart(
-        self, queued: QueuedPod, placement: Placement, *, now: float
-    ) -> Iterator[Instruction]:
+    def _depart(self, queued: QueuedPod, placement: Placement, *, now: float) -> None:
         flight = Flight(
             queued,
             self._cache.nodes.name_of(placement.row),
@@ -221,50 +221,48 @@ class Attempts:
             changes_seen=self._cache.changes.count,
             generation=self._timed.generation,
         )
-        yield from self._carefully(flight, self._departure.begin(flight, now=now), now=now)
+        with self._carefully(flight, now=now):
+            self._departure.begin(flight, now=now)
 
     # An attempt goes on
 
-    def take_answer(self, result: RequestResult) -> Iterator[Instruction]:
+    def take_answer(self, result: RequestResult) -> None:
         """Let a pod go on that waited for a write; other attempts' answers are dropped."""
         if self._making_room.owns(result):
-            yield from self._making_room.answered(result)
+            self._making_room.answered(result)
             return
         flight = self._flights.of(result)
         if flight is not None and result.request in flight.requests:
-            steps = self._departure.answered(flight, result)
-            yield from self._carefully(flight, steps, now=result.now)
+            with self._carefully(flight, now=result.now):
+                self._departure.answered(flight, result)
 
-    def settle(self, *, now: float) -> Iterator[Instruction]:
+    def settle(self, *, now: float) -> None:
         """Do what plugins have said about waiting pods."""
-        while self._departure.has_spoken:
-            for flight, error in self._departure.take_failures():
-                self._meter.plugin_failed(error.plugin, error.extension_point)
-                yield plugin_log(flight.queued, error)
-            for flight, verdict in self._departure.take_words():
+        while words := self._departure.take_words():
+            for flight, verdict in words:
                 status = points.SUCCESS if verdict is None else points.UNSCHEDULABLE
                 self._departure.waited(flight, status, now=now)
                 if verdict is not None:
-                    yield from self._turned_away(flight, verdict, now=now)
+                    self._turned_away(flight, verdict, now=now)
                 else:
-                    steps = self._departure.go_on(flight, now=now)
-                    yield from self._carefully(flight, steps, now=now)
+                    with self._carefully(flight, now=now):
+                        self._departure.go_on(flight, now=now)
 
-    def look_again(self, *, now: float) -> Iterator[Instruction]:
+    def look_again(self, *, now: float) -> None:
         """See whether objects are now as pods that are pre-binding wait for."""
         for flight in self._flights.to_ask():
-            steps = self._departure.look_again(flight, now=now)
-            yield from self._carefully(flight, steps, now=now)
+            with self._carefully(flight, now=now):
+                self._departure.look_again(flight, now=now)
 
-    def expire(self, *, now: float) -> Iterator[Instruction]:
+    def expire(self, *, now: float) -> None:
         """End what has waited for too long."""
         self._departure.expire(now=now)
         for flight in self._departure.overdue(now=now):
             self._departure.pre_bind_ended(flight, points.ERROR, now=now)
-            yield from self._broken_off(
+            self._broken_off(
                 flight, BindingError(f"{': '.join(flight.errand)}: {TOO_LATE}"), now=now
             )
-        yield from self.settle(now=now)
+        self.settle(now=now)
 
     def abandon(self, uid: PodUid) -> None:
         """Give back what a pod on its way has taken; it is gone, or somebody else has bound it."""
@@ -274,7 +272,7 @@ class Attempts:
 
     # An attempt ends
 
-    def take_result(self, result: BindResult) -> Iterator[Instruction]:
+    def take_result(self, result: BindResult) -> None:
         """End the attempt that a binding belonged to; other attempts' results are dropped."""
         flight = self._flights.of(result)
         if flight is None or flight.phase is not Phase.BINDING:
@@ -292,19 +290,18 @@ class Attempts:
             self._meter.bound(queued, now=result.now)
             if queued.was_flushed:
                 self._meter.bound_after_flush()
-            yield tell_success(queued.pod, attempt=queued.attempts, node=flight.node)
-            yield from self._after_binding(flight)
+            self._out.append(tell_success(queued.pod, attempt=queued.attempts, node=flight.node))
+            self._after_binding(flight)
             return
         self._departure.undo(flight)
         if queued.pod.spec.node_name:
             # Somebody else bound it meanwhile: it is placed, only not by us.
             self._meter.attempted(AttemptResult.ERROR, queued.pod.spec.scheduler_name, seconds)
-            yield warn(queued.pod, attempt=queued.attempts, note=result.message)
+            self._out.append(warn(queued.pod, attempt=queued.attempts, note=result.message))
             return
-        error = BindingError(result.message)
-        yield from self._failed(queued, error, seconds=seconds, now=result.now, flight=flight)
+        self._flight_failed(flight, BindingError(result.message), now=result.now)
 
-    def _after_binding(self, flight: Flight) -> Iterator[Instruction]:
+    def _after_binding(self, flight: Flight) -> None:
         watch = self._meter.watches[flight.pod.spec.scheduler_name]
         started = watch.now()
         for name, plugin in self._timed.of_flight(flight).post_binds:
@@ -313,32 +310,30 @@ class Attempts:
                     plugin.post_bind(flight.state, flight.pod, flight.node)
             except PluginError as error:
                 # The pod is bound: there is nothing left to fail but the plugin.
-                self._meter.plugin_failed(error.plugin, error.extension_point)
-                yield plugin_log(flight.queued, error)
+                self._plugin_failed(flight.queued, error)
         watch.ended(points.POST_BIND, points.SUCCESS, started)
 
     # Ends of several kinds
 
-    def _carefully(
-        self, flight: Flight, steps: Iterable[Instruction], *, now: float
-    ) -> Iterator[Instruction]:
+    @contextmanager
+    def _carefully(self, flight: Flight, *, now: float) -> Iterator[None]:
         """Carry on with a flight; whatever ends it has undone everything already."""
         try:
-            yield from steps
+            yield
         except TurnedAwayError as error:
-            yield from self._turned_away(flight, error.verdict, now=now)
+            self._turned_away(flight, error.verdict, now=now)
         except (PluginError, BindingError) as error:
-            seconds = max(0.0, now - flight.started)
-            yield from self._failed(flight.queued, error, seconds=seconds, now=now, flight=flight)
+            self._flight_failed(flight, error, now=now)
 
-    def _broken_off(self, flight: Flight, error: Exception, *, now: float) -> Iterator[Instruction]:
+    def _broken_off(self, flight: Flight, error: Exception, *, now: float) -> None:
         self._departure.undo(flight)
-        seconds = max(0.0, now - flight.started)
-        yield from self._failed(flight.queued, error, seconds=seconds, now=now, flight=flight)
+        self._flight_failed(flight, error, now=now)
 
-    def _turned_away(
-        self, flight: Flight, verdict: Verdict, *, now: float
-    ) -> Iterator[Instruction]:
+    def _flight_failed(self, flight: Flight, error: Exception, *, now: float) -> None:
+        seconds = max(0.0, now - flight.started)
+        self._failed(flight.queued, error, seconds=seconds, now=now, flight=flight)
+
+    def _turned_away(self, flight: Flight, verdict: Verdict, *, now: float) -> None:
         """Park a pod that a plugin refused on the node that was chosen for it."""
         has_waited = flight.uid in self._flights
         # By other rules it may be let through.
@@ -347,7 +342,7 @@ class Attempts:
         if has_waited:
             self._departure.undo(flight)
         diagnosis = Diagnosis(node_count=1, verdicts=((verdict, 1),))
-        yield from self._rejected(
+        self._rejected(
             flight.queued,
             diagnosis.rejectors,
             diagnosis.message(),
@@ -369,7 +364,7 @@ class Attempts:
         started: float,
         now: float,
         opinion: Opinion | None = None,
-    ) -> Iterator[Instruction]:
+    ) -> None:
         room = self._making_room.make(profile, queued, found, now=now)
         if isinstance(room, Search):
             self._carry_on_later(queued, found, room, opinion)
@@ -378,9 +373,8 @@ class Attempts:
         message, rejectors = rejection(found, room), found.diagnosis.rejectors
         by_filters = profile.filter_names.issuperset(rejectors)
         if room.error is not None:
-            self._meter.plugin_failed(room.error.plugin, room.error.extension_point)
-            yield plugin_log(queued, room.error)
-        yield from self._rejected(
+            self._plugin_failed(queued, room.error)
+        self._rejected(
             queued,
             rejectors,
             message,
@@ -395,7 +389,7 @@ class Attempts:
         if by_filters and is_parked and parked.speaks_for_peers(queued):
             # What holds it back holds back all that are like it.
             parked.peers_of(queued).found(message, queued.told, rejectors, self._cache.moment)
-        yield from self._making_room.start(queued, room, now=now)
+        self._making_room.start(queued, room, now=now)
         if room.is_outdated and not room.nominated and queued.uid in self._queue.parked:
             # Something that happened while it was searched for may have helped, and was not seen.
             self._queue.wake(queued, "ScheduleAttemptFailure", now=now)
@@ -408,7 +402,7 @@ class Attempts:
         queued.seen = self._cache.changes.count
         self._queue.stand_in_line(queued, found.diagnosis.rejectors)
 
-    def _interrupt(self, flight: Flight, plugin: str, now: float) -> Iterator[Instruction]:
+    def _interrupt(self, flight: Flight, plugin: str, now: float) -> None:
         """Send back a pod on its way whose place a more important one gets."""
         text = "waiting on permit for pod: preempted"
         if flight.phase is Phase.WAITING:
@@ -417,7 +411,7 @@ class Attempts:
             self._departure.pre_bind_ended(flight, points.ERROR, now=now)
             step = self._timed.of_flight(flight).pre_binds[flight.step]
             text = f'running PreBind plugin "{step.name}": preempted by {plugin}'
-        yield from self._broken_off(flight, BindingError(text), now=now)
+        self._broken_off(flight, BindingError(text), now=now)
 
     def _rejected(
         self,
@@ -430,7 +424,7 @@ class Attempts:
         nominated: NodeName | None,
         flight: Flight | None = None,
         digest: int = 0,
-    ) -> Iterator[Instruction]:
+    ) -> None:
         """Park a pod; the `digest` of the message, if that may be renewed without an attempt."""
         pod = queued.pod
         is_news = queued.told not in (0, digest)
@@ -440,7 +434,8 @@ class Attempts:
         queued.seen = self._cache.changes.count
         self._queue.return_rejected(queued, rejectors, now=now)
         self._let_go(queued)
-        yield from tell_failure(
+        tell_failure(
+            self._out,
             pod,
             attempt=queued.attempts,
             reason=UNSCHEDULABLE,
@@ -458,18 +453,18 @@ class Attempts:
         seconds: float,
         now: float,
         flight: Flight | None = None,
-    ) -> Iterator[Instruction]:
+    ) -> None:
         pod = queued.pod
         if isinstance(error, PluginError):
-            self._meter.plugin_failed(error.plugin, error.extension_point)
-            yield plugin_log(queued, error)
+            self._plugin_failed(queued, error)
         self._meter.attempted(AttemptResult.ERROR, pod.spec.scheduler_name, seconds)
         is_news, queued.told = queued.told != 0, 0
         self._nominate(queued, NOWHERE)
         queued.seen = self._cache.changes.count
         tried_again = self._queue.return_failed(queued, now=now)
         self._let_go(queued)
-        yield from tell_failure(
+        tell_failure(
+            self._out,
             pod,
             attempt=queued.attempts,
             reason=SCHEDULER_ERROR,
@@ -480,7 +475,11 @@ class Attempts:
         )
         if not tried_again:
             self._meter.exhausted(pod.spec.scheduler_name)
-            yield tell_exhausted(pod, attempt=queued.attempts)
+            self._out.append(tell_exhausted(pod, attempt=queued.attempts))
+
+    def _plugin_failed(self, queued: QueuedPod, error: PluginError) -> None:
+        self._meter.plugin_failed(error.plugin, error.extension_point)
+        self._out.append(plugin_log(queued, error))
 
     def _let_go(self, queued: QueuedPod) -> None:
         """Keep no pod in the queue that no profile serves since it set out."""

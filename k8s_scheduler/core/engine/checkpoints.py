@@ -27,8 +27,9 @@ from k8s_scheduler.core.messages.checkpoint import (
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import Change, Changes, NodeRow, ObjectChange
+from k8s_scheduler.core.state.news.changes import Change, Changes, ObjectChange
 from k8s_scheduler.core.state.news.pod_news import PodNews
+from k8s_scheduler.core.state.rows import NodeRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,14 @@ write per attempt.
 """
 
 import hashlib
-from collections.abc import Iterator
 
 from k8s_scheduler.api.meta import Condition, NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.quantity import QuantityError
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.messages.outgoing import (
     EventType,
-    Instruction,
     Log,
     PatchCondition,
     RecordEvent,
@@ -26,6 +25,7 @@ POD_SCHEDULED = "PodScheduled"
 
 
 def tell_failure(
+    out: Outbox,
     pod: Pod,
     *,
     attempt: int,
@@ -34,8 +34,8 @@ def tell_failure(
     nominated: NodeName | None = None,
     said: NodeName | None = None,
     is_news: bool = False,
-) -> Iterator[Instruction]:
-    """Yield the event and, if it differs from what the pod says already, the condition.
+) -> None:
+    """Ask for the event and, if it differs from what the pod says already, the condition.
 
     What the pod says may be older than what was written last: `is_news` if that said otherwise.
 
@@ -44,7 +44,7 @@ def tell_failure(
     once everything asked for is written; None: what it says now.
     """
     metadata = pod.metadata
-    yield warn(pod, attempt=attempt, note=message)
+    out.append(warn(pod, attempt=attempt, note=message))
     standing = next((c for c in pod.status.conditions or () if c.type == POD_SCHEDULED), None)
     was_false = standing is not None and standing.status == "False"
     if said is None:
@@ -53,7 +53,7 @@ def tell_failure(
     told = standing is not None and was_false and _says(standing, pod, reason, message)
     if told and not is_news and promise is None:
         return
-    yield PatchCondition(
+    patch = PatchCondition(
         uid=PodUid(metadata.uid),
         namespace=metadata.namespace,
         name=metadata.name,
@@ -64,6 +64,7 @@ def tell_failure(
         last_transition_time=standing.last_transition_time if standing and was_false else None,
         nominated_node_name=promise,
     )
+    out.append(patch)
 
 
 def digest_of(message: str) -> int:
@@ -74,6 +75,12 @@ def digest_of(message: str) -> int:
 
 def tell_exhausted(pod: Pod, *, attempt: int) -> RecordEvent:
     """Return the event of a pod that is not tried again by itself."""
+    note = f"failed {attempt} times; tried again when something changes in the cluster"
+    return warn(pod, attempt=attempt, note=note, reason="MaxAttemptsReached")
+
+
+def warn(pod: Pod, *, attempt: int, note: str, reason: str = "FailedScheduling") -> RecordEvent:
+    """Return an event that warns of what keeps a pod from being scheduled."""
     return RecordEvent(
         uid=PodUid(pod.metadata.uid),
         namespace=pod.metadata.namespace,
@@ -81,22 +88,7 @@ def tell_exhausted(pod: Pod, *, attempt: int) -> RecordEvent:
         attempt=attempt,
         scheduler_name=pod.spec.scheduler_name,
         type=EventType.WARNING,
-        reason="MaxAttemptsReached",
-        action="Scheduling",
-        note=f"failed {attempt} times; tried again when something changes in the cluster",
-    )
-
-
-def warn(pod: Pod, *, attempt: int, note: str) -> RecordEvent:
-    """Return the event of a failed attempt."""
-    return RecordEvent(
-        uid=PodUid(pod.metadata.uid),
-        namespace=pod.metadata.namespace,
-        name=pod.metadata.name,
-        attempt=attempt,
-        scheduler_name=pod.spec.scheduler_name,
-        type=EventType.WARNING,
-        reason="FailedScheduling",
+        reason=reason,
         action="Scheduling",
         note=note,
     )

@@ -24,7 +24,7 @@ from k8s_scheduler.core.messages.checkpoint import FlightEntry
 from k8s_scheduler.core.messages.incoming import BindResult, RequestResult
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Tables
 
 
 class Phase(enum.StrEnum):
@@ -139,7 +139,7 @@ class Flight(msgspec.Struct):
 class Flights:
     """All pods on their way, by pod."""
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: Tables) -> None:
         self._flights: dict[PodUid, Flight] = {}
         self._started = 0
         self.awaited = Awaited(cache.objects, cache.facts)

@@ -8,7 +8,6 @@ which is never asked to schedule, tells nothing. A placed pod or a node counts w
 Which pods were told what is part of checkpoints; everything else here follows from the objects.
 """
 
-from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -20,9 +19,10 @@ from k8s_scheduler.api.pod_counts import excess_text, pod_excess
 from k8s_scheduler.api.within_limits import node_within, placed_within
 from k8s_scheduler.core.engine.failure import says_so, tell_failure
 from k8s_scheduler.core.engine.metering.limit_meter import LimitMeter
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.framework.status import UNSCHEDULABLE
 from k8s_scheduler.core.messages.checkpoint import OverLimitEntry
-from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
+from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 
@@ -43,12 +43,12 @@ class Limiting:
         node_limits: NodeLimits,
         *,
         meter: LimitMeter,
-        complain: Callable[[Log], None],
+        out: Outbox,
     ) -> None:
         self.pod_limits = pod_limits
         self.node_limits = node_limits
         self._meter = meter
-        self._complain = complain
+        self._out = out
         # Pending pods past a limit; of these, the ones of which something may have to be told.
         self._held: dict[PodUid, tuple[Excess, ...]] = {}
         self._untold: dict[PodUid, None] = {}
@@ -88,21 +88,21 @@ class Limiting:
         """Return whether `tell` has something to do."""
         return bool(self._untold)
 
-    def tell(self, queue: SchedulingQueue) -> Iterator[Instruction]:
+    def tell(self, queue: SchedulingQueue) -> None:
         """Tell some of the pods that are held, unless they say so already."""
         for uid in list(islice(self._untold, _TOLD_AT_ONCE)):
             del self._untold[uid]
             queued, found = queue.get(uid), self._held.get(uid)
             if queued is not None and queued.place is Place.GATED and found:
-                yield from self._tell(queued, excess_text(found))
+                self._tell(queued, excess_text(found))
 
-    def _tell(self, queued: QueuedPod, text: str) -> Iterator[Instruction]:
+    def _tell(self, queued: QueuedPod, text: str) -> None:
         if self._told.get(queued.uid) == text:
             return
         self._told[queued.uid] = text
         if not says_so(queued.pod, UNSCHEDULABLE, text):
-            yield from tell_failure(
-                queued.pod, attempt=queued.attempts, reason=UNSCHEDULABLE, message=text
+            tell_failure(
+                self._out, queued.pod, attempt=queued.attempts, reason=UNSCHEDULABLE, message=text
             )
 
     def _forget_held(self, uid: PodUid) -> None:
@@ -154,7 +154,7 @@ class Limiting:
 
     def _log(self, kind: str, name: str, found: tuple[Excess, ...]) -> None:
         fields: dict[str, str | int] = {kind: name, "has": "; ".join(map(str, found))}
-        self._complain(Log(Severity.WARNING, f"{kind} counts only with what is within", fields))
+        self._out.remark(Log(Severity.WARNING, f"{kind} counts only with what is within", fields))
 
     # Metrics and checkpoints
 

@@ -1,14 +1,13 @@
 """Takes in what the core is told of nodes."""
 
-from collections.abc import Iterator
-
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.engine.checks.overfilled import Overfilled
 from k8s_scheduler.core.engine.failure import unreadable
 from k8s_scheduler.core.engine.limiting import Limiting
 from k8s_scheduler.core.engine.metering.meter import Meter
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.messages.incoming import NodeChanged, Recount
-from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
+from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.state.cache import Cache
 
 
@@ -16,14 +15,15 @@ class NodeMessages:
     """Handles the messages about nodes."""
 
     def __init__(
-        self, cache: Cache, overfilled: Overfilled, limiting: Limiting, meter: Meter
+        self, cache: Cache, overfilled: Overfilled, *, limiting: Limiting, meter: Meter, out: Outbox
     ) -> None:
         self._cache = cache
         self._overfilled = overfilled
         self._limiting = limiting
         self._meter = meter
+        self._out = out
 
-    def changed(self, message: NodeChanged) -> Iterator[Instruction]:
+    def changed(self, message: NodeChanged) -> None:
         """Take a node's new facts, or its end."""
         if message.node is None:
             self._limiting.node_left(message.name)
@@ -36,15 +36,16 @@ class NodeMessages:
         try:
             self._cache.put_node(node)
         except QuantityError as error:
-            yield unreadable("node", message.name, error)
+            self._out.append(unreadable("node", message.name, error))
             return
-        yield from self._overfilled.node_seen(node, before)
+        self._overfilled.node_seen(node, before)
 
-    def recount(self, message: Recount) -> Iterator[Instruction]:
+    def recount(self, message: Recount) -> None:
         """Add up anew what pods take on some nodes."""
         table = self._cache.nodes
         last = min(message.first + message.count, table.row_count)
         for row, name in table.used_rows():
             if message.first <= row < last and self._cache.recount(row):
                 self._meter.differs("amounts")
-                yield Log(Severity.ERROR, "what pods take was counted wrong", {"node": name})
+                line = Log(Severity.ERROR, "what pods take was counted wrong", {"node": name})
+                self._out.append(line)

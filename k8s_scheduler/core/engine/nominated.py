@@ -13,10 +13,10 @@ from typing import Final
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.evaluation.runtime import Nominated
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.node_table import Rows
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 Placed = tuple[PlacedPod, ...]
 _NOBODY: Final[Nominated] = {}
@@ -24,7 +24,7 @@ _NOBODY: Final[Nominated] = {}
 _KEPT: Final = 16
 
 
-def nominated_for(state: Cache, pod: Pod) -> Nominated:
+def nominated_for(state: Tables, pod: Pod) -> Nominated:
     """Return, by row, the pods whose promised room the pod has to respect."""
     return Nominees(state).counting_for(pod)
 
@@ -67,7 +67,7 @@ class _Counting:
 class Nominees:
     """Answers for one state; what is the same for many pods is put together once."""
 
-    def __init__(self, state: Cache) -> None:
+    def __init__(self, state: Tables) -> None:
         self._state = state
         # By the lowest priority that counts, in the order of their last use.
         self._known: dict[int, _Counting] = {}

@@ -1,11 +1,10 @@
 """Whether a pod may enter the queue: PreEnqueue plugins, limits, victims that have yet to leave."""
 
-from collections.abc import Callable
-
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.limiting import Limiting
 from k8s_scheduler.core.engine.metering.meter import Meter
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.engine.preemption.evictions import Evictions
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
 from k8s_scheduler.core.framework import points
@@ -14,7 +13,7 @@ from k8s_scheduler.core.messages.outgoing import Log, Severity
 
 
 class EntranceGate:
-    """Asked by the queue. Nobody can be told at once of a plugin that fails here: `complain` is."""
+    """Asked by the queue."""
 
     def __init__(
         self,
@@ -23,13 +22,13 @@ class EntranceGate:
         meter: Meter,
         limiting: Limiting,
         *,
-        complain: Callable[[Log], None],
+        out: Outbox,
     ) -> None:
         self._evictions = evictions
         self._timed = timed
         self._meter = meter
         self._limiting = limiting
-        self._complain = complain
+        self._out = out
 
     def is_gated(self, pod: Pod) -> bool:
         """Return whether a pod has to wait outside."""
@@ -47,7 +46,7 @@ class EntranceGate:
                         break
         except PluginError as error:
             status = points.ERROR
-            self._complain(self._complaint(pod, error))
+            self._out.remark(self._complaint(pod, error))
         watch.ended(points.PRE_ENQUEUE, status, started)
         # What has gates of its own is not told of limits: its condition says that it is gated.
         return status != points.SUCCESS or self._limiting.is_over(pod)

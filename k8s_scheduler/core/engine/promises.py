@@ -8,7 +8,7 @@ from k8s_scheduler.api.pod_counts import pod_excess
 from k8s_scheduler.core.engine.decision.suspensions import Suspensions
 from k8s_scheduler.core.engine.limiting import Limiting
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Assuming
 
 
 class Promises:
@@ -16,7 +16,7 @@ class Promises:
 
     def __init__(
         self,
-        cache: Cache,
+        cache: Assuming,
         queue: SchedulingQueue,
         suspensions: Suspensions,
         limiting: Limiting,

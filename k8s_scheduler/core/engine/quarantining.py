@@ -5,18 +5,12 @@ behind. One that ended a single process is tried as soon as nothing else can be;
 several has to wait before, ever longer: it costs all others a take-over each time.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
-from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.core.engine.failure import warn
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.messages.incoming import Quarantine
-from k8s_scheduler.core.messages.outgoing import (
-    EventType,
-    Instruction,
-    Log,
-    RecordEvent,
-    Severity,
-)
+from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 
@@ -35,34 +29,28 @@ def wait_seconds(deaths: int) -> float:
     return min(_FIRST_WAIT_SECONDS * doubled, _LONGEST_WAIT_SECONDS)
 
 
-def begin(message: Quarantine, queue: SchedulingQueue) -> Iterator[Instruction]:
+def begin(message: Quarantine, queue: SchedulingQueue, *, out: Outbox) -> None:
     """Put pods into quarantine and tell of it; those that do not wait any more are left alone."""
     for uid, deaths in message.deaths.items():
         seconds = wait_seconds(deaths)
         queued = queue.isolate(uid, deaths=deaths, not_before=message.now + seconds)
         if queued is not None:
-            yield from _tell(uid, queued, deaths, seconds)
+            _tell(out, queued, deaths=deaths, seconds=seconds)
 
 
-def _tell(uid: PodUid, queued: QueuedPod, deaths: int, seconds: float) -> Iterator[Instruction]:
+def _tell(out: Outbox, queued: QueuedPod, *, deaths: int, seconds: float) -> None:
     metadata = queued.pod.metadata
     times = "once" if deaths == 1 else f"{deaths} times"
     wait = f", not before {seconds:.0f} s from now" if seconds else ""
-    yield RecordEvent(
-        uid=uid,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        attempt=queued.attempts,
-        scheduler_name=queued.pod.spec.scheduler_name,
-        type=EventType.WARNING,
-        reason=REASON,
-        action="Scheduling",
-        note=f"a scheduler process ended {times} while it tried this pod; it is tried when no "
-        f"other pod can be, and alone{wait}",
+    note = (
+        f"a scheduler process ended {times} while it tried this pod; it is tried when no "
+        f"other pod can be, and alone{wait}"
     )
+    out.append(warn(queued.pod, attempt=queued.attempts, note=note, reason=REASON))
     fields: dict[str, str | int] = {
         "pod": f"{metadata.namespace}/{metadata.name}",
         "deaths": deaths,
         "wait_seconds": int(seconds),
     }
-    yield Log(Severity.WARNING, "a process ended while it tried this pod, it is tried last", fields)
+    text = "a process ended while it tried this pod, it is tried last"
+    out.append(Log(Severity.WARNING, text, fields))

@@ -12,7 +12,7 @@
   one decides what becomes of it. Configurations that nobody goes by any more are forgotten.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -23,16 +23,17 @@ from k8s_scheduler.core.engine.binding.binding_cycle import Departure
 from k8s_scheduler.core.engine.in_flight import Flights
 from k8s_scheduler.core.engine.limiting import Limiting
 from k8s_scheduler.core.engine.metering.meter import Meter
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.engine.parked.parked_pods import ParkedPods
 from k8s_scheduler.core.engine.shapes.shape_cache import ShapeCache
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.messages.checkpoint import Checkpoint, EarlierEntry
 from k8s_scheduler.core.messages.incoming import QueueSettings, Reconfigure
-from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
+from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy, SchedulingQueue
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Assuming
 
 Compile = Callable[[Sequence[ResolvedProfile]], dict[str, Profile]]
 
@@ -51,7 +52,7 @@ class Reconfiguring:
         profiles: dict[str, Profile],
         timed: TimedProfiles,
         meter: Meter,
-        cache: Cache,
+        cache: Assuming,
         queue: SchedulingQueue,
         flights: Flights,
         departure: Departure,
@@ -59,6 +60,7 @@ class Reconfiguring:
         shapes: ShapeCache,
         limiting: Limiting,
         parked: ParkedPods,
+        out: Outbox,
     ) -> None:
         """`profiles` are the ones in force, shared with everybody who looks them up."""
         self.resolved = tuple(resolved)
@@ -74,9 +76,10 @@ class Reconfiguring:
         self._shapes = shapes
         self._limiting = limiting
         self._parked = parked
+        self._out = out
         self._earlier: dict[int, tuple[ResolvedProfile, ...]] = {}
 
-    def take(self, message: Reconfigure) -> Iterator[Instruction]:
+    def take(self, message: Reconfigure) -> None:
         """Go by another configuration; raises ProfileError if it can't be run, nothing changed."""
         compiled = self._compile(message.profiles)
         same = self._same(message.profiles)
@@ -105,7 +108,7 @@ class Reconfiguring:
             "pods_dismissed": left,
             "pods_under_way": len(self._flights),
         }
-        yield Log(Severity.INFO, "the configuration has changed", fields)
+        self._out.append(Log(Severity.INFO, "the configuration has changed", fields))
 
     def _same(self, profiles: Sequence[ResolvedProfile]) -> frozenset[str]:
         """Return the names of the profiles that say what they said before."""

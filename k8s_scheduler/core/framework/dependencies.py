@@ -7,7 +7,7 @@ What a plugin reads also says what can change its mind: `events_that_help` is ho
 woken. Nobody has to list events, so none can be forgotten.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -16,6 +16,8 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.resources import PODS
 from k8s_scheduler.core.state.amounts.names import POD_COUNT, Families
 from k8s_scheduler.core.state.news.changes import Change
+from k8s_scheduler.core.state.news.facts import PODS as COUNTED_PODS
+from k8s_scheduler.core.state.news.facts import entry_of, fact_of
 
 _COUNTS = 1000
 
@@ -93,31 +95,6 @@ def _sorted_out(
     return frozenset(columns), families, frozenset(d.kind for d in listed if isinstance(d, Object))
 
 
-# By column: the events that can make it say something better. A new node is news to everybody.
-_EVENTS: Mapping[str, Change] = {
-    "allocatable/": Change.NODE_ALLOCATABLE,
-    "requested/": Change.ASSIGNED_POD_DELETE | Change.ASSIGNED_POD_SCALE_DOWN,
-    "non_zero/": Change.ASSIGNED_POD_DELETE | Change.ASSIGNED_POD_SCALE_DOWN,
-    "pod_count": Change.ASSIGNED_POD_DELETE,
-    "ports": Change.ASSIGNED_POD_DELETE,
-    "unschedulable": Change.NODE_TAINT,
-    "taint_set": Change.NODE_TAINT,
-    "feature_set": Change.NODE_DECLARED_FEATURE,
-    "label/": Change.NODE_LABEL,
-    # Only scores look at these.
-    "images": Change(0),
-    "node_count": Change(0),
-    # Pods on a node that is gone count no more.
-    "pods/labels": Change.ASSIGNED_POD_ADD
-    | Change.ASSIGNED_POD_DELETE
-    | Change.ASSIGNED_POD_LABEL
-    | Change.NODE_DELETE,
-    "pods/terminating": Change.ASSIGNED_POD_TERMINATING,
-    "pods/terms": Change.ASSIGNED_POD_DELETE | Change.NODE_DELETE,
-    "pods/volumes": Change.ASSIGNED_POD_DELETE | Change.NODE_DELETE,
-}
-
-
 def events_that_help(dependencies: Iterable[Dependency]) -> Change:
     """Return the events on rows that may change the mind of a plugin that reads these."""
     return _events_that_help(tuple(dependencies))
@@ -128,21 +105,18 @@ def _events_that_help(dependencies: tuple[Dependency, ...]) -> Change:
     found = Change.NODE_ADD
     for dependency in dependencies:
         if isinstance(dependency, Row):
-            family, slash, _ = dependency.column.partition("/")
-            column = dependency.column
-            found |= _EVENTS[column if column in _EVENTS else family + slash]
+            events = entry_of(dependency.column).events
+            if events is None:
+                raise KeyError(dependency.column)
+            found |= events
     return found
-
-
-# What plugins see of these columns, of whatever row, they see as counts.
-_COUNTED = ("pods/labels", "pods/terminating", "pods/terms")
 
 
 def sees_pods_as_counts(dependencies: Iterable[Dependency]) -> bool:
     """Return whether a plugin looks at pods, and sees nothing of them but counts."""
     columns = [each.column for each in dependencies if isinstance(each, Row)]
     pods = [column for column in columns if column.startswith("pods/")]
-    return bool(pods) and all(column in _COUNTED for column in pods)
+    return bool(pods) and all(fact_of(column) == COUNTED_PODS for column in pods)
 
 
 def looks_elsewhere(dependency: Dependency) -> bool:

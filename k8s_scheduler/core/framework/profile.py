@@ -238,7 +238,7 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
                 Declarations(made[n].depends_on),
                 weight=w or 1,
                 normalize=p.normalize if _is_a(p, NormalizePlugin) else None,
-                by_group=_is_a(p, GroupingPlugin),
+                by_group=_is_a(p, GroupingPlugin) and p.judges_by_group,
             )
             for n, p, w in weighted("score", ScorePlugin)
         ),
@@ -280,7 +280,7 @@ def _filter_steps(
             shifted=_shifted(made[name]),
             is_wide=any(map(looks_elsewhere, made[name].depends_on)),
             counts_pods=sees_pods_as_counts(made[name].depends_on),
-            by_group=_is_a(plugin, GroupingPlugin),
+            by_group=_is_a(plugin, GroupingPlugin) and plugin.judges_by_group,
         )
         for name, plugin in (first | second).items()
     }

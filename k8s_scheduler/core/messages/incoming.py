@@ -5,7 +5,7 @@ Objects are shared with the informers and never changed. Old versions do not tra
 keeps what it knows, so a message cannot contradict it, and a recording stays small.
 """
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -72,6 +72,10 @@ class BindResult(_Message, frozen=True, gc=False, array_like=True, tag=True):
     node: NodeName
     bound: bool
     message: str = ""
+
+
+# What a `RequestResult` says of a victim that was gone already.
+VICTIM_GONE: Final = "NotFound"
 
 
 class RequestResult(_Message, frozen=True, gc=False, array_like=True, tag=True):

@@ -16,7 +16,7 @@ from k8s_scheduler.core.framework.plugin import SKIP, Skip
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.framework.views.values import NodeRow
 
 TAKEN = Reason(
     code="NodePorts/Taken",

@@ -19,6 +19,7 @@ from k8s_scheduler.core.framework.plugin import MAX_SCORE, SKIP, Skip
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView, Scores
+from k8s_scheduler.core.framework.views.values import OFFERED_AND_TAKEN, Block, Work
 from k8s_scheduler.core.plugins.scoring import (
     FLOATS,
     SHORT,
@@ -27,8 +28,6 @@ from k8s_scheduler.core.plugins.scoring import (
     aligned_columns,
     have_room,
 )
-from k8s_scheduler.core.state.amounts.kept import Block, Work
-from k8s_scheduler.core.state.amounts.names import OFFERED_AND_TAKEN
 
 _Shares = npt.NDArray[np.float64]
 _Percents = npt.NDArray[np.int32]

@@ -31,6 +31,12 @@ from k8s_scheduler.core.framework.plugin import LARGEST_EXACT
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
+from k8s_scheduler.core.framework.views.values import (
+    FEW_RESOURCES,
+    OFFERED_AND_TAKEN,
+    TAKEN_IN_SCORES,
+    Block,
+)
 from k8s_scheduler.core.plugins.scoring import (
     FLOATS,
     LEFT,
@@ -46,12 +52,6 @@ from k8s_scheduler.core.plugins.scoring import (
     weighted_mean,
 )
 from k8s_scheduler.core.plugins.shortages import ManyShortages, codes_of_few
-from k8s_scheduler.core.state.amounts.kept import Block
-from k8s_scheduler.core.state.amounts.names import (
-    FEW_RESOURCES,
-    OFFERED_AND_TAKEN,
-    TAKEN_IN_SCORES,
-)
 
 TOO_MANY_PODS = Reason(code="NodeResourcesFit/TooManyPods", text="Too many pods")
 INSUFFICIENT_CPU = Reason(code="NodeResourcesFit/InsufficientCpu", text="Insufficient cpu")

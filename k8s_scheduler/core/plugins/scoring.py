@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.views.rows_view import Scores
-from k8s_scheduler.core.state.amounts.kept import Block, Work
-from k8s_scheduler.core.state.amounts.names import TAKEN_IN_SCORES
+from k8s_scheduler.core.framework.views.values import TAKEN_IN_SCORES, Block, Work
 
 
 def default_normalize(scores: Scores, *, reverse: bool) -> Scores:

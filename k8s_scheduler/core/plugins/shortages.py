@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views.rows_view import Codes, Mask, RowsView
-from k8s_scheduler.core.state.amounts.names import OFFERED_AND_TAKEN, wrapped
+from k8s_scheduler.core.framework.views.values import OFFERED_AND_TAKEN, wrapped
 
 # One verdict names so many resources at most; the others are counted. Their names would make a text
 # of more than 32 KiB, which nobody is shown as a whole.

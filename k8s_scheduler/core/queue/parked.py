@@ -20,8 +20,8 @@ from k8s_scheduler.core.queue.peers import Peers, Standing, standing_of
 from k8s_scheduler.core.queue.prices import DEAR, price_of
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.watchlist import Helps, Watchlist
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.news.pod_news import PodNews
+from k8s_scheduler.core.state.protocols import Tables
 
 
 class Alike:
@@ -256,7 +256,7 @@ class Siblings:
         self._stamp = (0,)
         self._rebuild(old, {})
 
-    def regroup(self, state: Cache) -> list[Alike]:
+    def regroup(self, state: Tables) -> list[Alike]:
         """Put the pods into groups by what they answer now; return the groups that are new."""
         stamp = self._inquiry.stamp(state, self._namespace)
         if stamp == self._stamp:
@@ -306,7 +306,7 @@ class Siblings:
         found.answers = answers
         return found
 
-    def _sort_in(self, state: Cache, marked: _Marked) -> None:
+    def _sort_in(self, state: Tables, marked: _Marked) -> None:
         """Put pods that were not asked yet where they belong."""
         answers = self._inquiry.answers(state, marked.pod, marked.labels)
         group = self._groups.setdefault(answers, marked.alike)

@@ -32,16 +32,16 @@ from k8s_scheduler.core.queue.prices import DEAR, judging
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.queue.watchlist import Rejected
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.news.changes import (
     COUNTED_PODS,
     Change,
     Changes,
-    NodeRow,
     event_label,
     object_event_label,
 )
 from k8s_scheduler.core.state.nodes.node_table import NodeTable, Rows
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 # Work of one step, by `prices`, and one group more at most: about eight ordinary groups on some
 # rows, or one on 5,000. Others' decisions wait behind each step, so it is a small part of a slice.
@@ -123,7 +123,7 @@ class Waker:
         self,
         *,
         queue: SchedulingQueue,
-        cache: Cache,
+        cache: Tables,
         runtime: Runtime,
         profiles: Mapping[str, Profile],
         could_make_room: CouldMakeRoom,

@@ -26,8 +26,8 @@ from k8s_scheduler.core.state.amounts.names import (
     wrapped,
 )
 from k8s_scheduler.core.state.columns import AnyColumn
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.ports import PortIndex
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.volumes.user import VolumeUser, volume_user
 from k8s_scheduler.core.state.volumes.users import VolumeUsers
 

@@ -11,7 +11,7 @@ from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.state.amounts.names import Families, wrapped
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.delta import Delta, Differences
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.volumes.user import VolumeUser
 
 

@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.core.state.news.changes import ChangeLog, ObjectChange
-from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS, FactLog
+from k8s_scheduler.core.state.news.fact_log import FactLog
+from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS
 
 _Objects = dict[str, ClusterObject]
 _Key = tuple[Kind, str, str]

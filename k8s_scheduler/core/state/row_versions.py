@@ -4,7 +4,7 @@ Rows that are cut off the table take their numbers with them. A row that comes i
 begins above all of these: who remembers a number of an earlier row never finds it again.
 """
 
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.core.engine.checks.judging import Judgement
-from k8s_scheduler.core.engine.decision.sampling import MIN_NODES, nodes_to_find
-from k8s_scheduler.core.framework.reasons import Verdict
+from k8s_scheduler.core.inspection import MIN_NODES, Judgement, Verdict, nodes_to_find
 
 _ALL = 100
 _ADAPTIVE_START = 50

@@ -18,8 +18,7 @@ from k8s_scheduler.api.meta import ClusterObject, PodUid, key_of
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.quantity import QuantityError
-from k8s_scheduler.core.engine.limiting import OverLimitError
-from k8s_scheduler.core.framework.plugin_errors import PluginError
+from k8s_scheduler.core.inspection import OverLimitError, PluginError
 from k8s_scheduler.core.messages.incoming import LimitCaches, Message
 from k8s_scheduler.core.messages.outgoing import Log
 from k8s_scheduler.core.scheduler import Scheduler

@@ -8,8 +8,8 @@ from typing import Any
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.labels import ABSENT, PREFIX
+from k8s_scheduler.core.state.rows import NodeRow
 
 # Columns of ids: what an id stands for is compared elsewhere.
 IDS = ("taint_set", "feature_set")

@@ -37,3 +37,17 @@ async def test_stopping_is_no_death():
     assert "two" in tasks
     await tasks.stop()
     assert not tasks.died.done()
+
+
+async def test_until_ends_with_an_event_a_death_or_the_time():
+    tasks = Supervisor()
+    stop, other = asyncio.Event(), asyncio.Event()
+    await tasks.until(stop, other, at_most_seconds=0)
+    assert not stop.is_set()
+    other.set()
+    await asyncio.wait_for(tasks.until(stop, other), 60)
+    other.clear()
+    tasks.start("worker", fail())
+    await asyncio.wait_for(tasks.until(stop, other), 60)
+    assert tasks.died.done()
+    await tasks.stop()

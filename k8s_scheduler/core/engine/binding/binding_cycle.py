@@ -13,17 +13,19 @@ A pod that is not bound at once says in its status where it will go, so that oth
 pending pods (autoscalers) know. Binding takes that back, and so does a failure.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from k8s_scheduler.api.durations import format_duration
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.failure import plugin_log
 from k8s_scheduler.core.engine.in_flight import Flight, Flights, Phase
 from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.engine.metering.point_meter import PointMeter
 from k8s_scheduler.core.engine.numbering import Numbers
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
 from k8s_scheduler.core.framework import points
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
@@ -42,10 +44,10 @@ from k8s_scheduler.core.framework.reasons import Reason, Verdict
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.messages.incoming import RequestResult
-from k8s_scheduler.core.messages.outgoing import Instruction, Nominate, PatchObject
+from k8s_scheduler.core.messages.outgoing import Nominate, PatchObject
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import Assuming
+from k8s_scheduler.core.state.rows import NodeRow
 
 MAX_WAIT_SECONDS = 15 * 60.0
 NO_BINDER = "no bind plugin of the profile binds this pod"
@@ -69,16 +71,18 @@ class Departure:
     def __init__(
         self,
         *,
-        cache: Cache,
+        cache: Assuming,
         flights: Flights,
         runtime: Runtime,
         profiles: Mapping[str, Profile],
         numbers: Numbers,
         timed: TimedProfiles,
         meter: Meter,
+        out: Outbox,
     ) -> None:
         self._timed = timed
         self._meter = meter
+        self._out = out
         self._cache = cache
         self._flights = flights
         self._runtime = runtime
@@ -88,8 +92,6 @@ class Departure:
         self._words: dict[PodUid, Verdict | None] = {}
         # The pod whose plugins are being asked: others may still make it wait.
         self._asking: PodUid | None = None
-        # Plugins that raised when they were told to give something back.
-        self._failures: list[tuple[Flight, PluginError]] = []
         self.attach(profiles.values())
 
     def attach(self, profiles: Iterable[Profile]) -> None:
@@ -100,7 +102,7 @@ class Departure:
 
     # Setting out
 
-    def begin(self, flight: Flight, *, now: float) -> Iterator[Instruction]:
+    def begin(self, flight: Flight, *, now: float) -> None:
         """Reserve and ask for permits; raises TurnedAwayError or PluginError, all undone."""
         profile = self._profile(flight)
         row = self._cache.nodes.row_of(flight.node)
@@ -125,9 +127,9 @@ class Departure:
                 self._cache.objects.announce(kind)
         flight.changes_seen = self._cache.changes.count
         if flight.permits or flight.uid in self._words:
-            yield from self._tell_node(flight)
+            self._tell_node(flight)
         else:
-            yield from self.go_on(flight, now=now)
+            self.go_on(flight, now=now)
 
     def _reserve(self, flight: Flight, profile: Profile) -> None:
         watch = self._watch(flight)
@@ -183,7 +185,7 @@ class Departure:
 
     # Going on
 
-    def go_on(self, flight: Flight, *, now: float) -> Iterator[Instruction]:
+    def go_on(self, flight: Flight, *, now: float) -> None:
         """Do the next PreBind, or bind; raises PluginError or BindingError, all undone."""
         if flight.phase is not Phase.PRE_BINDING:
             flight.phase = Phase.PRE_BINDING
@@ -201,11 +203,11 @@ class Departure:
                     check_answer(wanted, PreBinding)
                     _check_writes(step, wanted)
                 if wanted is not None:
-                    yield from self._tell_node(flight)
+                    self._tell_node(flight)
                     flight.deadline = now + wanted.timeout_seconds
                     flight.errand = (f'running PreBind plugin "{step.name}"', wanted.errand)
                     for patch in wanted.patches:
-                        yield self._write(flight, patch)
+                        self._write(flight, patch)
                     if flight.requests or not self._is_ready(flight, step):
                         return
                 flight.step += 1
@@ -216,9 +218,9 @@ class Departure:
         self.pre_bind_ended(flight, points.SUCCESS, now=now)
         flight.phase = Phase.BINDING
         flight.since = now
-        yield flight.bind()
+        self._out.append(flight.bind())
 
-    def answered(self, flight: Flight, result: RequestResult) -> Iterator[Instruction]:
+    def answered(self, flight: Flight, result: RequestResult) -> None:
         """Take the answer to a write; raises BindingError if it failed, all undone."""
         flight.requests.discard(result.request)
         if flight.phase is not Phase.PRE_BINDING:
@@ -228,9 +230,9 @@ class Departure:
             self.undo(flight)
             raise BindingError(f"{flight.errand[0]}: {result.message}")
         if not flight.requests:
-            yield from self.look_again(flight, now=result.now)
+            self.look_again(flight, now=result.now)
 
-    def look_again(self, flight: Flight, *, now: float) -> Iterator[Instruction]:
+    def look_again(self, flight: Flight, *, now: float) -> None:
         """See whether what a pod waits for has become true; raises PluginError, all undone."""
         if flight.phase is not Phase.PRE_BINDING or flight.requests:
             return
@@ -243,7 +245,7 @@ class Departure:
             raise
         if ready:
             flight.step += 1
-            yield from self.go_on(flight, now=now)
+            self.go_on(flight, now=now)
 
     def undo(self, flight: Flight, *, quietly: bool = False) -> None:
         """Give everything back, in reverse; the flight is over, whatever plugins say to it.
@@ -258,17 +260,13 @@ class Departure:
                 with blaming(step.name, "Unreserve"):
                     step.plugin.unreserve(flight.state, flight.pod)
             except PluginError as error:
-                self._failures.append((flight, error))
+                self._meter.plugin_failed(error.plugin, error.extension_point)
+                self._out.remark(plugin_log(flight.queued, error))
         watch.ended(points.UNRESERVE, points.SUCCESS, started)
         for kind, namespace, name in reversed(flight.objects):
             self._cache.objects.revert(kind, namespace, name, quietly=quietly)
         if self._cache.is_assumed(flight.uid):
             self._cache.forget(flight.uid, quietly=quietly)
-
-    def take_failures(self) -> list[tuple[Flight, PluginError]]:
-        """Return the plugins that raised when they were told to give something back."""
-        failures, self._failures = self._failures, []
-        return failures
 
     # Waiting pods, as plugins see them
 
@@ -320,11 +318,6 @@ class Departure:
         """Take note of how long PreBind took, what it waited for included."""
         self._watch(flight).took(points.PRE_BIND, status, max(0.0, now - flight.since))
 
-    @property
-    def has_spoken(self) -> bool:
-        """Return whether plugins have spoken, or failed to."""
-        return bool(self._words or self._failures)
-
     def expire(self, *, now: float) -> None:
         """Send back the pods that have waited long enough for a permit."""
         for flight in self._flights.in_phase(Phase.WAITING):
@@ -364,25 +357,26 @@ class Departure:
             self._flights.awaited.asked(flight.uid, reads, row)
         return ready
 
-    def _tell_node(self, flight: Flight) -> Iterator[Nominate]:
+    def _tell_node(self, flight: Flight) -> None:
         """Let the pod's status name the node, unless it does."""
         if flight.nominated == flight.node:
             return
         flight.told = True
         metadata = flight.pod.metadata
-        yield Nominate(
+        promise = Nominate(
             uid=flight.uid,
             namespace=metadata.namespace,
             name=metadata.name,
             attempt=flight.queued.attempts,
             node=flight.node,
         )
+        self._out.append(promise)
 
-    def _write(self, flight: Flight, patch: ObjectPatch) -> PatchObject:
+    def _write(self, flight: Flight, patch: ObjectPatch) -> None:
         number = self._numbers.next()
         flight.requests.add(number)
         metadata = flight.pod.metadata
-        return PatchObject(
+        request = PatchObject(
             uid=flight.uid,
             namespace=metadata.namespace,
             name=metadata.name,
@@ -393,6 +387,7 @@ class Departure:
             object_name=patch.name,
             patch=patch.patch,
         )
+        self._out.append(request)
 
     def _view(self, step: Step[ReservePlugin] | Step[PreBindPlugin], flight: Flight) -> RowsView:
         row = self._row(flight)

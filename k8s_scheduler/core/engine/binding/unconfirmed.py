@@ -12,17 +12,17 @@ comes would keep room taken for ever. So whoever waits for long is read, once an
 often, and what was read is the truth about it.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.engine.in_flight import Flight
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.messages.checkpoint import UnconfirmedEntry
 from k8s_scheduler.core.messages.incoming import PodRead
 from k8s_scheduler.core.messages.outgoing import Log, ReadPod, Severity
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import PlacedPods
 
 # How long the watch may take to show a binding; with every reading twice as long, up to a limit.
 CONFIRM_SECONDS: Final = 30.0
@@ -58,8 +58,9 @@ class Waiting(msgspec.Struct):
 class Unconfirmed:
     """All of them, by pod."""
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: PlacedPods, out: Outbox) -> None:
         self._cache = cache
+        self._out = out
         # Those that were never asked about, first come first due; and those that were.
         self._new: dict[PodUid, Waiting] = {}
         self._old: dict[PodUid, Waiting] = {}
@@ -85,7 +86,7 @@ class Unconfirmed:
         if self._new.pop(uid, None) is None:
             self._old.pop(uid, None)
 
-    def due(self, *, now: float) -> Iterator[ReadPod]:
+    def due(self, *, now: float) -> None:
         """Ask about the pods that have waited for too long."""
         ripe = []
         for waiting in self._new.values():
@@ -99,19 +100,20 @@ class Unconfirmed:
             waiting.asked = True
             waiting.wait_seconds = min(2 * waiting.wait_seconds, LONGEST_SECONDS)
             waiting.due = now + waiting.wait_seconds
-            yield ReadPod(
+            question = ReadPod(
                 uid=waiting.uid,
                 namespace=waiting.namespace,
                 name=waiting.name,
                 attempt=waiting.attempt,
             )
+            self._out.append(question)
 
-    def doubt(self, *, now: float) -> Iterator[ReadPod]:
+    def doubt(self, *, now: float) -> None:
         """Ask about all of them now: the server's storage was set back to before some bindings."""
         for waiting in (*self._new.values(), *self._old.values()):
             waiting.due = now
             waiting.wait_seconds = CONFIRM_SECONDS
-        return self.due(now=now)
+        self.due(now=now)
 
     def of(self, answer: PodRead) -> Waiting | None:
         """Return who an answer is about; None if it is not waited for, or another attempt's."""

@@ -21,9 +21,9 @@ from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.seeds import seed_of
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.node_table import Rows
+from k8s_scheduler.core.state.protocols import PlacedPods
+from k8s_scheduler.core.state.rows import NodeRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Judge:
 
     def __init__(
         self,
-        state: Cache,
+        state: PlacedPods,
         runtime: Runtime,
         verdicts: VerdictTable,
         shapes: ShapeCache | None = None,

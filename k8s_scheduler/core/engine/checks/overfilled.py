@@ -19,7 +19,7 @@ bound, so it is judged when the watch confirms it.
                  after its pods
 """
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -29,9 +29,9 @@ from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from k8s_scheduler.core.engine.metering.meter import Meter
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.messages.outgoing import (
     EventType,
-    Instruction,
     Log,
     PodReference,
     RecordEvent,
@@ -39,9 +39,10 @@ from k8s_scheduler.core.messages.outgoing import (
 )
 from k8s_scheduler.core.state.amounts.names import NATIVE
 from k8s_scheduler.core.state.amounts.overdrawn import Overdrawn
-from k8s_scheduler.core.state.cache import Cache, Place, Sighting
+from k8s_scheduler.core.state.cache import Sighting
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import Place, PlacedPods
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
 # Label values come from a fixed set; the log has the name.
@@ -65,11 +66,14 @@ class Cause(StrEnum):
 class Overfilled:
     """Which nodes are overfilled now, and who did it."""
 
-    def __init__(self, cache: Cache, meter: Meter, *, profiles: Container[str]) -> None:
+    def __init__(
+        self, cache: PlacedPods, meter: Meter, *, profiles: Container[str], out: Outbox
+    ) -> None:
         """`profiles` are the ones in force: what is ours changes with the configuration."""
         self._cache = cache
         self._meter = meter
         self._ours = profiles
+        self._out = out
         # By node: the resources that are overdrawn. Dicts stand for ordered sets.
         self._now: dict[NodeName, dict[str, None]] = {}
         # A standby sees the same; only whoever has decided something tells users of it.
@@ -77,7 +81,7 @@ class Overfilled:
 
     # What happens
 
-    def pod_seen(self, pod: Pod, sighting: Sighting, before: Place | None) -> Iterator[Instruction]:
+    def pod_seen(self, pod: Pod, sighting: Sighting, before: Place | None) -> None:
         """Look at the node of a pod that the watch has shown there; `before` is where it was.
 
         Only what this pod takes, or took, can have become too much or be enough again.
@@ -90,11 +94,11 @@ class Overfilled:
         if not fresh:
             return
         if sighting is Sighting.RESIZED:
-            yield from self._tell(name, fresh, Cause.RESIZE, pod)
+            self._tell(name, fresh, Cause.RESIZE, pod)
         else:
-            yield from self._tell(name, fresh, self._cause(name, pod, fresh), pod)
+            self._tell(name, fresh, self._cause(name, pod, fresh), pod)
 
-    def node_seen(self, node: Node, before: Node | None) -> Iterator[Instruction]:
+    def node_seen(self, node: Node, before: Node | None) -> None:
         """Look at a node that has come, or is another than before."""
         name = NodeName(node.metadata.name)
         if before is None:
@@ -104,7 +108,7 @@ class Overfilled:
             offered = (node.status.allocatable or {}) | (before.status.allocatable or {})
             fresh = self._look(name, offered)
         if fresh:
-            yield from self._tell(name, fresh, Cause.FOUND if before is None else Cause.ALLOCATABLE)
+            self._tell(name, fresh, Cause.FOUND if before is None else Cause.ALLOCATABLE)
 
     def pod_left(self, place: Place | None) -> None:
         """Look again at a node that a pod has left."""
@@ -191,7 +195,7 @@ class Overfilled:
         fresh: tuple[Overdrawn, ...],
         cause: Cause,
         pod: Pod | None = None,
-    ) -> Iterator[Instruction]:
+    ) -> None:
         others = self._others(name, pod)
         rival = None
         if cause is Cause.RACE and pod is not None:
@@ -210,20 +214,18 @@ class Overfilled:
             fields |= {"first": key_of(rival.metadata), "by": rival.spec.scheduler_name}
         fields["pods"] = ", ".join(key_of(other.pod.metadata) for other in others[:_MOST_NAMES])
         severity = Severity.WARNING if cause in (Cause.RACE, Cause.BINDING) else Severity.INFO
-        yield Log(severity, "a node is overfilled", fields)
+        self._out.append(Log(severity, "a node is overfilled", fields))
         if pod is not None and rival is not None and self.may_tell_users:
-            yield from self._tell_users(name, amounts, pod, rival)
+            self._tell_users(name, amounts, pod, rival)
 
-    def _tell_users(
-        self, name: NodeName, amounts: str, pod: Pod, rival: Pod
-    ) -> Iterator[Instruction]:
+    def _tell_users(self, name: NodeName, amounts: str, pod: Pod, rival: Pod) -> None:
         """Tell of a race at a pod of ours: who else was given the room."""
         about, other = (pod, rival) if self._is_ours(pod) else (rival, pod)
         if not self._is_ours(about):
             return
         when = "second" if about is pod else "first"
         metadata = about.metadata
-        yield RecordEvent(
+        event = RecordEvent(
             uid=PodUid(metadata.uid),
             namespace=metadata.namespace,
             name=metadata.name,
@@ -240,6 +242,7 @@ class Overfilled:
                 other.metadata.namespace, other.metadata.name, PodUid(other.metadata.uid)
             ),
         )
+        self._out.append(event)
 
 
 def _was_bound(pod: Pod) -> bool:

@@ -31,9 +31,9 @@ from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Scores
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.node_table import Rows
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 _ALL = 100
 # A node that came to fit while extenders were asked; the change that did it wakes the pod.
@@ -62,7 +62,7 @@ class Cycle:
 
     def __init__(
         self,
-        state: Cache,
+        state: Tables,
         runtime: Runtime,
         verdicts: VerdictTable,
         *,

@@ -7,7 +7,7 @@ The pod is out of the queue and has no room yet. Other pods of the profile that 
 about are set aside meanwhile; all others pass it by.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from k8s_scheduler.api.meta import NodeName, PodUid
@@ -71,11 +71,8 @@ class Suspensions:
         self._waiting[suspension.queued.pod.spec.scheduler_name] = suspension
         return self._next(suspension)
 
-    def answered(self, answer: ExtenderAnswer) -> Iterator[Suspension | AskExtender]:
-        """Yield the next question, or the suspension that is over; raises ExtenderError."""
-        suspension = self._of(answer)
-        if suspension is None:
-            return
+    def answered(self, suspension: Suspension, answer: ExtenderAnswer) -> AskExtender | None:
+        """Return the next question; None if all have been asked. Raises ExtenderError."""
         extender = self._extenders[suspension.extenders[suspension.position]]
         if answer.error:
             if suspension.verb is Verb.FILTER and not extender.ignorable:
@@ -86,11 +83,14 @@ class Suspensions:
             for name, score in answer.scores.items():
                 known = suspension.bonus.get(name, 0)
                 suspension.bonus[name] = known + score * extender.weight * SCALE
-        yield self._next(suspension) or suspension
+        return self._next(suspension)
 
     def suspended(self, answer: ExtenderAnswer) -> Suspension | None:
         """Return the decision that an answer belongs to; None for any other attempt."""
-        return self._of(answer)
+        suspension = self._by_uid(answer.uid)
+        if suspension is None or suspension.request != answer.request:
+            return None
+        return suspension if suspension.queued.attempts == answer.attempt else None
 
     def end(self, profile: str) -> None:
         """Forget a decision: it goes on, or it is of no use any more."""
@@ -198,12 +198,6 @@ class Suspensions:
             verb=suspension.verb,
             nodes=suspension.allowed,
         )
-
-    def _of(self, answer: ExtenderAnswer) -> Suspension | None:
-        suspension = self._by_uid(answer.uid)
-        if suspension is None or suspension.request != answer.request:
-            return None
-        return suspension if suspension.queued.attempts == answer.attempt else None
 
     def _by_uid(self, uid: PodUid) -> Suspension | None:
         if not self._waiting:

@@ -15,14 +15,14 @@ from k8s_scheduler.core.messages.incoming import (
     PodChanged,
 )
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.news.changes import ObjectChange, object_event_label
+from k8s_scheduler.core.state.protocols import PlacedPods
 
 # Says the label of a message that has not been handled yet.
-EventOf: TypeAlias = Callable[[Any, Cache, SchedulingQueue], str]
+EventOf: TypeAlias = Callable[[Any, PlacedPods, SchedulingQueue], str]
 
 
-def _object_event(message: ObjectChanged, cache: Cache, _queue: SchedulingQueue) -> str:
+def _object_event(message: ObjectChanged, cache: PlacedPods, _queue: SchedulingQueue) -> str:
     known = cache.objects.original(message.kind, message.namespace, message.name) is not None
     if message.object is None:
         change = ObjectChange.DELETE
@@ -31,7 +31,7 @@ def _object_event(message: ObjectChanged, cache: Cache, _queue: SchedulingQueue)
     return object_event_label(message.kind, change)
 
 
-def _pod_event(message: PodChanged, cache: Cache, queue: SchedulingQueue) -> str:
+def _pod_event(message: PodChanged, cache: PlacedPods, queue: SchedulingQueue) -> str:
     uid, pod = message.uid, message.pod
     on_node = _is_bound(uid, cache)
     if pod is None:
@@ -42,12 +42,12 @@ def _pod_event(message: PodChanged, cache: Cache, queue: SchedulingQueue) -> str
     return "UnscheduledPodUpdate" if known else "UnscheduledPodAdd"
 
 
-def _is_bound(uid: PodUid, cache: Cache) -> bool:
+def _is_bound(uid: PodUid, cache: PlacedPods) -> bool:
     """Return whether the API server has said that the pod is on a node."""
     return cache.node_of(uid) is not None and not cache.is_assumed(uid)
 
 
-def _node_event(message: NodeChanged, cache: Cache, _queue: SchedulingQueue) -> str:
+def _node_event(message: NodeChanged, cache: PlacedPods, _queue: SchedulingQueue) -> str:
     if message.node is None:
         return "NodeDelete"
     row = cache.nodes.row_of(message.name)

@@ -12,7 +12,7 @@ from k8s_scheduler.core.engine.metering.point_meter import PointMeter
 from k8s_scheduler.core.framework.status import AttemptResult
 from k8s_scheduler.core.queue.observer import QueueObserver
 from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import PlacedPods
 from k8s_scheduler.obs.counters import Count, Level
 from k8s_scheduler.obs.histograms import Observations
 from k8s_scheduler.obs.metrics import SchedulerMetrics
@@ -225,7 +225,7 @@ class Meter(QueueObserver):
         """Show, at every scrape, how many pods are on their way to be bound."""
         self._bindings.set_function(count)
 
-    def measure(self, cache: Cache) -> None:
+    def measure(self, cache: PlacedPods) -> None:
         """Take the sizes of the cache, and show what was only noted so far."""
         self._nodes.set(len(cache.nodes))
         self._pods.set(cache.pod_count)

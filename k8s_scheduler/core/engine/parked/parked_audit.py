@@ -5,20 +5,21 @@ it does. A pod that is found to fit is woken at once, counted and logged: the ho
 and known.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.engine.nominated import Nominees
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.messages.outgoing import Instruction, Log, Severity
+from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.queue.waking import Waker
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 
 class ParkedAudit:
@@ -27,13 +28,14 @@ class ParkedAudit:
     def __init__(
         self,
         *,
-        cache: Cache,
+        cache: Tables,
         queue: SchedulingQueue,
         waker: Waker,
         runtime: Runtime,
         profiles: Mapping[str, Profile],
         meter: Meter,
         nominees: Nominees,
+        out: Outbox,
     ) -> None:
         self._cache = cache
         self._nominees = nominees
@@ -42,8 +44,9 @@ class ParkedAudit:
         self._runtime = runtime
         self._profiles = profiles
         self._meter = meter
+        self._out = out
 
-    def look(self, *, now: float) -> Iterator[Instruction]:
+    def look(self, *, now: float) -> None:
         """Look at one pod; wake it if it fits."""
         queued = self._waker.sample()
         if queued is None:
@@ -61,14 +64,14 @@ class ParkedAudit:
             return
         if not len(found):
             return
-        yield self.report(queued, NodeRow(int(found[0])))
+        self.report(queued, NodeRow(int(found[0])))
         self._queue.wake(queued, "UnschedulableTimeout", now=now)
 
-    def report(self, queued: QueuedPod, row: NodeRow) -> Log:
-        """Count a parked pod that a node takes, and return what is logged of it."""
+    def report(self, queued: QueuedPod, row: NodeRow) -> None:
+        """Count and log a parked pod that a node takes."""
         self._meter.parked_in_vain()
         metadata = queued.pod.metadata
-        return Log(
+        line = Log(
             Severity.ERROR,
             "a parked pod fits and was not woken: please report this",
             {
@@ -77,3 +80,4 @@ class ParkedAudit:
                 "rejected_by": ", ".join(queued.rejectors),
             },
         )
+        self._out.append(line)

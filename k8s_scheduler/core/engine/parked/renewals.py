@@ -27,7 +27,7 @@ everything be looked at again (`rewind`).
 """
 
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from k8s_scheduler.api.meta import PodUid
@@ -35,6 +35,7 @@ from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.engine.decision.cycle import Cycle, NoNode
 from k8s_scheduler.core.engine.failure import digest_of, tell_failure
 from k8s_scheduler.core.engine.metering.meter import Meter
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.engine.parked.parked_audit import ParkedAudit
 from k8s_scheduler.core.engine.preemption.allowance import Allowance
 from k8s_scheduler.core.engine.preemption.post_filter import MakingRoom, rejection
@@ -42,13 +43,12 @@ from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.status import UNSCHEDULABLE
 from k8s_scheduler.core.messages.checkpoint import RenewalsEntry
-from k8s_scheduler.core.messages.outgoing import Instruction, Log
 from k8s_scheduler.core.queue.peers import Peers
 from k8s_scheduler.core.queue.prices import DEAR, ORDINARY
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.queue.waking import Waker
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Tables
 
 # A judgement of 5,000 nodes costs half a millisecond: these are 5 % of a core at most.
 JUDGED_PER_SECOND: Final = 100
@@ -91,7 +91,7 @@ class Renewals:
     def __init__(
         self,
         *,
-        cache: Cache,
+        cache: Tables,
         queue: SchedulingQueue,
         cycle: Cycle,
         making_room: MakingRoom,
@@ -99,6 +99,7 @@ class Renewals:
         audit: ParkedAudit,
         profiles: Mapping[str, Profile],
         meter: Meter,
+        out: Outbox,
     ) -> None:
         self._cache = cache
         self._queue = queue
@@ -108,6 +109,7 @@ class Renewals:
         self._audit = audit
         self._profiles = profiles
         self._meter = meter
+        self._out = out
         self._judgements = Allowance(JUDGED_PER_SECOND)
         self._tellings = Allowance(0.0)
         self._promised = _Promised()
@@ -121,8 +123,6 @@ class Renewals:
         self._begun_on: tuple[Moment, int] | None = None
         self._done_with: tuple[Moment, int] | None = None
         self._is_owing = False
-        # Of pods that fit and that waking has not found.
-        self._holes: list[Log] = []
 
     @property
     def is_due(self) -> bool:
@@ -157,7 +157,7 @@ class Renewals:
         self._begun_on = self._as_of()
         self._is_owing = False
 
-    def step(self, *, now: float) -> Iterator[Instruction]:
+    def step(self, *, now: float) -> None:
         """Judge and tell some."""
         work = 0.0
         while self._round and not self._is_spent:
@@ -166,11 +166,9 @@ class Renewals:
             group = self._round.popleft()
             if isinstance(group, Peers):
                 work += self._judge(group, now=now)
-                work += yield from self._tell(group, now=now)
+                work += self._tell(group, now=now)
             else:
                 work += self._judge_promised(group, now=now)
-        yield from self._holes
-        self._holes.clear()
         if self._begun_on is not None and not self._round:
             # What changed meanwhile, some of them have not been judged on.
             self._done_with = None if self._is_owing else self._begun_on
@@ -252,7 +250,8 @@ class Renewals:
         pods = (queued,) if peers is None else tuple(peers)
         if not isinstance(found, NoNode):
             if not self._waker.is_due:
-                self._holes.append(self._audit.report(queued, found))
+                # It fits, and waking has not found that.
+                self._audit.report(queued, found)
             self._wake(pods, now=now)
         elif room is None:
             # The search goes on at the next tick, from where it has come to.
@@ -323,7 +322,7 @@ class Renewals:
         promised = self._cache.nominations.node_of(queued.uid)
         return promised is None and self._is_renewable(queued)
 
-    def _tell(self, peers: Peers, *, now: float) -> Generator[Instruction, None, float]:
+    def _tell(self, peers: Peers, *, now: float) -> float:
         """Tell some pods what holds them back now; return what looking for them cost."""
         if self._is_spent:
             return 0.0
@@ -348,16 +347,17 @@ class Renewals:
                 self._tellings.spend(1.0)
                 told += 1
                 peers.seen(queued)
-                yield from self._renew(queued, peers, now=now)
+                self._renew(queued, peers, now=now)
         self._had_its_turn(peers)
         return looked_at / LOOKED_AT_PER_JUDGEMENT
 
-    def _renew(self, queued: QueuedPod, peers: Peers, *, now: float) -> Iterator[Instruction]:
+    def _renew(self, queued: QueuedPod, peers: Peers, *, now: float) -> None:
         queued.told = peers.digest
         queued.renewable_at = max(queued.renewable_at, now) + POD_SECONDS
         self._queue.rejudged(queued, peers.rejectors)
         self._meter.reason_renewed("told")
-        yield from tell_failure(
+        tell_failure(
+            self._out,
             queued.pod,
             attempt=queued.attempts,
             reason=UNSCHEDULABLE,

@@ -17,10 +17,10 @@ from k8s_scheduler.core.engine.preemption.disruption_budgets import Budgets, Lis
 from k8s_scheduler.core.engine.preemption.work import terms_of
 from k8s_scheduler.core.framework.departed import Departed
 from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counts.crowd import Crowd
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import PlacedPods
+from k8s_scheduler.core.state.rows import NodeRow
 
 # So many pods are kept in order, of all rows.
 MAX_PODS: Final = 1 << 16
@@ -45,7 +45,7 @@ class Lesser:
         "terms",
     )
 
-    def __init__(self, pods: Sequence[PlacedPod], gone: Delta, state: Cache) -> None:
+    def __init__(self, pods: Sequence[PlacedPod], gone: Delta, state: PlacedPods) -> None:
         """Take them in their order; `gone` is the row, as it is."""
         self._state = state
         self.pods = pods
@@ -105,7 +105,7 @@ class _Row:
         # By the place of the first one.
         self._known: dict[int, Lesser] = {}
 
-    def below(self, priority: int, gone: Delta, state: Cache) -> Lesser:
+    def below(self, priority: int, gone: Delta, state: PlacedPods) -> Lesser:
         start = bisect_right(self._keys, -priority)
         found = self._known.get(start)
         if found is None:
@@ -118,7 +118,7 @@ class _Row:
 class Arranged:
     """Rows whose pods are known in their order."""
 
-    def __init__(self, state: Cache) -> None:
+    def __init__(self, state: PlacedPods) -> None:
         self._state = state
         # In the order of their last use.
         self._rows: dict[NodeRow, _Row] = {}

@@ -25,9 +25,9 @@ from k8s_scheduler.core.framework.profile import Profile, Step
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import Mask, UndeclaredReadError
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.node_table import Rows
+from k8s_scheduler.core.state.protocols import PlacedPods
+from k8s_scheduler.core.state.rows import NodeRow
 
 # How many nodes are tried together where candidates are looked for: enough for a round to cost
 # little per node, and few enough not to try many more than are wanted.
@@ -48,7 +48,7 @@ class Stuck:
     def __init__(
         self,
         *,
-        state: Cache,
+        state: PlacedPods,
         runtime: Runtime,
         verdicts: VerdictTable,
         profile: Profile,

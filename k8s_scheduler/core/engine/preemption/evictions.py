@@ -15,24 +15,19 @@ No victim is evicted twice. From the request until the watch shows it leaving, w
 its place waits with the one who asked first.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.engine.in_flight import Flight
+from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.engine.numbering import Numbers
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.engine.preemption.eviction import Eviction, in_memory, preempted, reference
 from k8s_scheduler.core.messages.checkpoint import EvictionEntry
-from k8s_scheduler.core.messages.incoming import RequestResult
-from k8s_scheduler.core.messages.outgoing import (
-    ClearNomination,
-    Evict,
-    Instruction,
-    PodReference,
-)
-
-# What a `RequestResult` says of a victim that was gone already.
-GONE = "NotFound"
+from k8s_scheduler.core.messages.incoming import VICTIM_GONE, RequestResult
+from k8s_scheduler.core.messages.outgoing import ClearNomination, Evict, PodReference
 
 _LAST: Final = 2
 
@@ -48,26 +43,31 @@ class Ground(Protocol):
         """Return whether a pod is still there without a node of its own."""
         ...
 
-    def send_back(self, uid: PodUid, *, plugin: str, now: float) -> Iterator[Instruction] | None:
-        """Send a pod back that is on its way and not being bound yet; None if it is not."""
+    def on_its_way(self, uid: PodUid) -> Flight | None:
+        """Return the flight of a pod that is not being bound yet."""
+        ...
+
+    def send_back(self, flight: Flight, *, plugin: str, now: float) -> None:
+        """End such a flight: a plugin gives its place to another pod."""
         ...
 
 
 class Evictions:
     """All preemptions under way, by the pod they are for."""
 
-    def __init__(self, numbers: Numbers) -> None:
+    def __init__(self, numbers: Numbers, meter: Meter, *, out: Outbox) -> None:
         # Of one pod there may be several: a late answer holds nobody back who sees it has worked.
         self._evictions: dict[PodUid, list[Eviction]] = {}
         self._by_victim: dict[PodUid, list[Eviction]] = {}
         self._numbers = numbers
+        self._meter = meter
+        self._out = out
         self._ground: Ground | None = None
         # Victims that were asked to leave without an answer yet, and those of which the server has
         # said that they leave and the watch has not. Dicts stand for ordered sets.
         self._asked: dict[PodUid, None] = {}
         self._granted: dict[PodUid, None] = {}
-        # What nobody has taken note of yet.
-        self._answered: list[Eviction] = []
+        # Their pods are looked at when everything that a message brings is known.
         self._ended: list[Eviction] = []
 
     def connect(self, ground: Ground) -> None:
@@ -84,7 +84,7 @@ class Evictions:
         others: Iterable[Pod],
         victims: Iterable[Pod],
         now: float,
-    ) -> Iterator[Instruction]:
+    ) -> None:
         """Begin; there is somebody who has to leave."""
         leaving = tuple(victims)
         metadata = pod.metadata
@@ -101,11 +101,11 @@ class Evictions:
             generations=tuple(victim.metadata.generation for victim in leaving),
         )
         self._keep(eviction)
-        yield from self._advance(eviction, now=now)
+        self._advance(eviction, now=now)
 
     # What happens
 
-    def answered(self, result: RequestResult) -> Iterator[Instruction]:
+    def answered(self, result: RequestResult) -> None:
         """Take an answer; other attempts' answers are nobody's."""
         eviction = self._of(result)
         if eviction is None:
@@ -113,16 +113,16 @@ class Evictions:
         about = eviction.requests.pop(result.request)
         victim = next((v for v in eviction.victims if v.uid == about), None)
         if victim is not None:
-            yield from self._victim_answered(eviction, victim, result)
+            self._victim_answered(eviction, victim, result)
         elif not result.done:
             # A promise that can't be taken back from a status is no reason to stop.
             eviction.failed = True
         if not eviction.is_waiting:
-            yield from self._go_on(eviction, now=result.now)
+            self._go_on(eviction, now=result.now)
 
     def _victim_answered(
         self, eviction: Eviction, victim: PodReference, result: RequestResult
-    ) -> Iterator[Instruction]:
+    ) -> None:
         uid = victim.uid
         del self._asked[uid]
         joined = [other for other in self._by_victim[uid] if uid in other.joined]
@@ -132,12 +132,12 @@ class Evictions:
         else:
             if self._on_ground.is_staying(uid):
                 self._granted[uid] = None
-            if result.message != GONE:
-                yield preempted(victim, eviction)
+            if result.message != VICTIM_GONE:
+                self._out.append(preempted(victim, eviction))
         for other in joined:
             del other.joined[uid]
             if not other.is_waiting:
-                yield from self._go_on(other, now=result.now)
+                self._go_on(other, now=result.now)
 
     def saw_leave(self, uid: PodUid) -> list[PodUid]:
         """Take note that the watch has shown a pod leaving; return who waited for its sight."""
@@ -181,11 +181,6 @@ class Evictions:
     def _is_unseen(self, eviction: Eviction) -> bool:
         return any(victim.uid in self._granted for victim in eviction.victims)
 
-    def take_answered(self) -> list[Eviction]:
-        """Return the preemptions for which nothing more is asked, each once."""
-        answered, self._answered = self._answered, []
-        return answered
-
     def take_ended(self) -> list[Eviction]:
         """Return the preemptions that have come to their end, each once."""
         ended, self._ended = self._ended, []
@@ -215,30 +210,30 @@ class Evictions:
 
     # Stages
 
-    def _go_on(self, eviction: Eviction, *, now: float) -> Iterator[Instruction]:
+    def _go_on(self, eviction: Eviction, *, now: float) -> None:
         """Ask for what comes next, unless nobody needs the place any more."""
         if not self._on_ground.wants_place(eviction.uid):
             eviction.stopped = True
-        yield from self._advance(eviction, now=now)
+        self._advance(eviction, now=now)
 
-    def _advance(self, eviction: Eviction, *, now: float) -> Iterator[Instruction]:
+    def _advance(self, eviction: Eviction, *, now: float) -> None:
         """Ask for what comes next; a stage with nothing to do is over at once."""
         while not eviction.is_waiting and not eviction.stopped and eviction.stage < _LAST:
             eviction.stage += 1
             if eviction.stage == 0:
-                yield from self._take_back(eviction)
+                self._take_back(eviction)
                 continue
             last = len(eviction.victims) - 1
             for index in range(last) if eviction.stage < _LAST else (last,):
-                yield from self._make_leave(eviction, index, now=now)
+                self._make_leave(eviction, index, now=now)
         if not eviction.is_waiting:
             eviction.is_answered = True
-            self._answered.append(eviction)
+            self._meter.preemption_ended(failed=eviction.failed)
             self._end_if_seen(eviction)
 
-    def _take_back(self, eviction: Eviction) -> Iterator[Instruction]:
+    def _take_back(self, eviction: Eviction) -> None:
         for other in eviction.others:
-            yield ClearNomination(
+            clearing = ClearNomination(
                 uid=eviction.uid,
                 namespace=eviction.namespace,
                 name=eviction.name,
@@ -246,21 +241,22 @@ class Evictions:
                 request=self._request(eviction, other),
                 other=other,
             )
+            self._out.append(clearing)
 
-    def _make_leave(self, eviction: Eviction, index: int, *, now: float) -> Iterator[Instruction]:
+    def _make_leave(self, eviction: Eviction, index: int, *, now: float) -> None:
         """Send a victim back that has no room on the API server yet; have any other deleted."""
         victim = eviction.victims[index]
-        steps = self._on_ground.send_back(victim.uid, plugin=eviction.plugin, now=now)
-        if steps is not None:
+        flight = self._on_ground.on_its_way(victim.uid)
+        if flight is not None:
             eviction.last_in_memory = eviction.stage == _LAST
-            yield in_memory(victim, eviction)
-            yield from steps
+            self._out.append(in_memory(victim, eviction))
+            self._on_ground.send_back(flight, plugin=eviction.plugin, now=now)
         elif victim.uid in self._asked:
             eviction.joined[victim.uid] = None
         elif victim.uid not in self._granted and self._on_ground.is_staying(victim.uid):
             # Whoever was seen to leave since it was chosen need not be asked again.
             self._asked[victim.uid] = None
-            yield Evict(
+            evict = Evict(
                 uid=eviction.uid,
                 namespace=eviction.namespace,
                 name=eviction.name,
@@ -270,6 +266,7 @@ class Evictions:
                 scheduler_name=eviction.scheduler_name,
                 observed_generation=eviction.generations[index],
             )
+            self._out.append(evict)
 
     def _request(self, eviction: Eviction, about: PodReference) -> int:
         number = self._numbers.next()

@@ -22,11 +22,11 @@ from k8s_scheduler.core.framework.preemption import DryRunError, Victims
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.shapes import ShapeKey
 from k8s_scheduler.core.framework.views.reads import Reads
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counts.counters import Counter
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.news.facts import LABELS, NODE
+from k8s_scheduler.core.state.protocols import PlacedPods
+from k8s_scheduler.core.state.rows import NodeRow
 
 Outcome: TypeAlias = Victims | Verdict | DryRunError
 # What tells kinds of pods apart: profile, shape, priority.
@@ -58,7 +58,7 @@ class _Found(NamedTuple):
 class Outcomes:
     """What came of the nodes for pods of one kind."""
 
-    def __init__(self, state: Cache) -> None:
+    def __init__(self, state: PlacedPods) -> None:
         self._state = state
         # How often everything had to be forgotten.
         self.losses = 0
@@ -276,7 +276,7 @@ class OutcomeMemory:
     asked for thousands of things.
     """
 
-    def __init__(self, state: Cache, *, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, state: PlacedPods, *, max_bytes: int = MAX_BYTES) -> None:
         self._state = state
         self._max_bytes = max_bytes
         # In the order of their last use.

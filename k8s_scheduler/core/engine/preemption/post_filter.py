@@ -1,6 +1,6 @@
 """What is done for a pod that no node takes: PostFilter, and what comes of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -34,12 +34,11 @@ from k8s_scheduler.core.framework.profile import Profile, Step
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.messages.incoming import LimitCaches, RequestResult
-from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.node_table import Rows
+from k8s_scheduler.core.state.protocols import Assuming
+from k8s_scheduler.core.state.rows import NodeRow
 
 # Why pods are tried again that had to wait for the limit on victims; kube-scheduler has no such
 # event.
@@ -47,7 +46,7 @@ VICTIM_LIMIT: Final = "VictimLimit"
 # So often waking asks about one pod, in steps, before it leaves it to the pod to find out.
 _WAKING_STEPS: Final = 8
 # Ends the way of a victim that is not bound yet, for a plugin, at a time.
-Interrupt = Callable[[Flight, str, float], Iterator[Instruction]]
+Interrupt = Callable[[Flight, str, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class MakingRoom:
     def __init__(
         self,
         *,
-        cache: Cache,
+        cache: Assuming,
         queue: SchedulingQueue,
         flights: Flights,
         evictions: Evictions,
@@ -125,11 +124,10 @@ class MakingRoom:
         self.search_work.renew(SEARCH_WORK)
         self._waking_work.renew(WAKING_WORK)
 
-    def take_limit(self, message: LimitCaches) -> tuple[Instruction, ...]:
+    def take_limit(self, message: LimitCaches) -> None:
         """Take no more memory than this for what is known of nodes that were tried."""
         self.searches.memory.limit(message.max_bytes)
         self.searches.arranged.clear()
-        return ()
 
     def begin_anew(self) -> None:
         """Begin all unfinished searches anew: they are no part of checkpoints."""
@@ -378,7 +376,7 @@ class MakingRoom:
             arranged=self.searches.arranged,
         )
 
-    def start(self, queued: QueuedPod, room: Room, *, now: float) -> Iterator[Instruction]:
+    def start(self, queued: QueuedPod, room: Room, *, now: float) -> None:
         """Let the victims leave, except those that are on their way out."""
         if room.victims is None or not room.nominated:
             return
@@ -387,7 +385,7 @@ class MakingRoom:
         staying = [pod for pod in pods if self.is_staying(PodUid(pod.metadata.uid))]
         if not staying:
             return
-        yield from self._evictions.start(
+        self._evictions.start(
             queued.pod,
             attempt=queued.attempts,
             node=room.nominated,
@@ -427,14 +425,16 @@ class MakingRoom:
         waiting = flight if flight is not None else queued
         return waiting is not None and waiting.pod.metadata.deletion_timestamp is None
 
-    def send_back(self, uid: PodUid, *, plugin: str, now: float) -> Iterator[Instruction] | None:
-        """Send a pod back that is on its way and not being bound yet; None if it is not."""
+    def on_its_way(self, uid: PodUid) -> Flight | None:
+        """Return the flight of a pod that is not being bound yet."""
         flight = self._flights.get(uid)
-        if flight is None or flight.phase is Phase.BINDING:
-            return None
+        return None if flight is None or flight.phase is Phase.BINDING else flight
+
+    def send_back(self, flight: Flight, *, plugin: str, now: float) -> None:
+        """End such a flight: a plugin gives its place to another pod."""
         if self._interrupt is None:
             raise RuntimeError("connect() comes before the first preemption")
-        return self._interrupt(flight, plugin, now)
+        self._interrupt(flight, plugin, now)
 
     # What comes of it
 
@@ -453,9 +453,9 @@ class MakingRoom:
         """Return whether an answer is about a preemption."""
         return self._evictions.owns(result)
 
-    def answered(self, result: RequestResult) -> Iterator[Instruction]:
+    def answered(self, result: RequestResult) -> None:
         """Take an answer; a pod whose preemption is over may be tried again."""
-        yield from self._evictions.answered(result)
+        self._evictions.answered(result)
         self._conclude(now=result.now)
 
     def _conclude(self, *, now: float) -> None:
@@ -464,8 +464,6 @@ class MakingRoom:
         At once, if nothing that happens from now on would let them: something went wrong, or the
         last victim had no room on the API server yet, and nobody will see it leave.
         """
-        for eviction in self._evictions.take_answered():
-            self._meter.preemption_ended(failed=eviction.failed)
         for eviction in self._evictions.take_ended():
             if eviction.failed or eviction.last_in_memory:
                 self._queue.activate(eviction.uid, now=now)

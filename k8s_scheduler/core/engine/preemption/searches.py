@@ -24,9 +24,9 @@ from k8s_scheduler.core.framework.preemption import Victims
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import PlacedPods
+from k8s_scheduler.core.state.rows import NodeRow
 
 # More nodes than twice all of them that a search tries, and how often it may lose everything,
 # before it loses patience.
@@ -94,7 +94,7 @@ class Search:
 class Searches:
     """All searches under way, and what they share."""
 
-    def __init__(self, state: Cache) -> None:
+    def __init__(self, state: PlacedPods) -> None:
         self._state = state
         self.memory = OutcomeMemory(state)
         self.arranged = Arranged(state)

@@ -24,11 +24,11 @@ from k8s_scheduler.core.framework.views.base import Mask
 from k8s_scheduler.core.framework.views.pod_view import Questions
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counts.counters import Counter
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.news.facts import NODE, SHIFTED
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 Promises = Mapping[NodeRow, Sequence[PlacedPod]]
 
@@ -36,7 +36,7 @@ Promises = Mapping[NodeRow, Sequence[PlacedPod]]
 class CountedIn:
     """The codes of all rows with promised pods that concern the newcomer."""
 
-    def __init__(self, state: Cache, runtime: Runtime, questions: Questions) -> None:
+    def __init__(self, state: Tables, runtime: Runtime, questions: Questions) -> None:
         """Take down in `questions` what is asked of the newcomer."""
         self._state = state
         self._runtime = runtime

@@ -35,8 +35,8 @@ from k8s_scheduler.core.framework.views.base import Mask
 from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 # After as many uses it is measured again.
 _DUE: Final = frozenset({4, 64, 1024, 16384})
@@ -50,7 +50,7 @@ class Evaluation:
 
     def __init__(
         self,
-        state: Cache,
+        state: Tables,
         runtime: Runtime,
         profile: Profile,
         pod: PodView,

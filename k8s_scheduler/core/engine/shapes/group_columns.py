@@ -22,9 +22,9 @@ from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.views.reads import NodeCount, Reads
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counts.counters import Counter
 from k8s_scheduler.core.state.news.facts import NODE, SHIFTED
+from k8s_scheduler.core.state.protocols import Tables
 
 _version: Final = attrgetter("version")
 # Looking these up in the enumeration takes its time.
@@ -65,7 +65,7 @@ class GroupPart:
 
     def __init__(
         self,
-        state: Cache,
+        state: Tables,
         runtime: Runtime,
         questions: Questions,
         filters: list[int],

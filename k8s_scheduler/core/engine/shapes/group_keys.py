@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.engine.shapes.tally import NotKeptError
 from k8s_scheduler.core.framework.views.reads import NarrowRead
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counts.counters import Counter
 from k8s_scheduler.core.state.news.facts import fact_of
+from k8s_scheduler.core.state.protocols import Tables
 
 Values = npt.NDArray[np.int64]
 
@@ -44,7 +44,7 @@ class Key:
         "topology",
     )
 
-    def __init__(self, read: NarrowRead, state: Cache) -> None:
+    def __init__(self, read: NarrowRead, state: Tables) -> None:
         self._read = read
         self._state = state
         self.counter: Counter | None = None

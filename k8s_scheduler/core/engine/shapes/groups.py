@@ -15,8 +15,8 @@ from k8s_scheduler.core.engine.shapes.row_columns import NEVER
 from k8s_scheduler.core.engine.shapes.tally import NotKeptError
 from k8s_scheduler.core.framework.views.reads import NarrowRead, Reads
 from k8s_scheduler.core.framework.views.rows_view import FEW, RowsView
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 # The group of a row that holds no node.
 NO_GROUP: Final = -1
@@ -113,7 +113,7 @@ class Asked:
 class Groups:
     """Which row is in which group, and how many feasible rows each has."""
 
-    def __init__(self, state: Cache) -> None:
+    def __init__(self, state: Tables) -> None:
         self._state = state
         # By what it goes by; several reads may come to the same.
         self._keys: dict[NarrowRead, Key | Mark] = {}

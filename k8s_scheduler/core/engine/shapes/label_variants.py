@@ -6,7 +6,7 @@ from k8s_scheduler.core.engine.shapes.evaluation import Evaluation
 from k8s_scheduler.core.framework.views.answers import Answers, Inquiry
 from k8s_scheduler.core.framework.views.pod_view import Questions
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Tables
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Family:
         """What was asked."""
         return self._inquiry.questions
 
-    def answers(self, state: Cache, queued: QueuedPod) -> Answers:
+    def answers(self, state: Tables, queued: QueuedPod) -> Answers:
         """Return what the pod answers to all questions."""
         if self._inquiry.renew():
             # Something was asked that no pod was asked before: all have to answer anew.

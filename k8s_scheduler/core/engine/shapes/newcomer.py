@@ -17,13 +17,13 @@ from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Tables
 
 
 class Newcomer:
     """Some terms of an evaluation, as prepared for a pod that can be asked anything."""
 
-    def __init__(self, state: Cache, runtime: Runtime, questions: Questions) -> None:
+    def __init__(self, state: Tables, runtime: Runtime, questions: Questions) -> None:
         self._state = state
         self._runtime = runtime
         self._questions = questions

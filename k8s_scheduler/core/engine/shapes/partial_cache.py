@@ -20,7 +20,7 @@ from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.shapes import LONGEST_BYTES
 from k8s_scheduler.core.framework.views.answers import Answers, Inquiry
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Tables
 
 _KINS: Final = 64
 # As many that were seen once, or can't be kept, are remembered.
@@ -38,7 +38,7 @@ _Key = tuple[_Kinship, Answers]
 class KinCache:
     """The kin that keep coming."""
 
-    def __init__(self, state: Cache, runtime: Runtime, row_parts: RowParts, tally: Tally) -> None:
+    def __init__(self, state: Tables, runtime: Runtime, row_parts: RowParts, tally: Tally) -> None:
         self._state = state
         self._runtime = runtime
         self._row_parts = row_parts

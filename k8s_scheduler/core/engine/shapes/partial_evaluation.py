@@ -15,9 +15,9 @@ from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.points import Watch
 from k8s_scheduler.core.framework.profile import Profile, ScoreStep
 from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.node_table import Rows
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 
 class RejectedError(Exception):
@@ -33,7 +33,7 @@ class OneOff:
 
     def __init__(
         self,
-        state: Cache,
+        state: Tables,
         runtime: Runtime,
         pod: PodView,
         *,

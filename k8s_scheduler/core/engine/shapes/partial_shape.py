@@ -25,8 +25,8 @@ from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import RowsView
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.nodes.node_table import Rows
+from k8s_scheduler.core.state.protocols import Tables
 
 _NO_VERSION: Final = -1
 # Pods that come and go before the best row is chosen first again.
@@ -51,7 +51,7 @@ class Kin:
 
     def __init__(
         self,
-        state: Cache,
+        state: Tables,
         runtime: Runtime,
         profile: Profile,
         pod: PodView,

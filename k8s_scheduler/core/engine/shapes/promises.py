@@ -12,15 +12,15 @@ from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.views.base import Codes, Mask
 from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.nodes.node_table import Rows
+from k8s_scheduler.core.state.protocols import Tables
 
 
 class Promises:
     """What those nominated to rows leave to a pod."""
 
     def __init__(
-        self, state: Cache, runtime: Runtime, profile: Profile, nominated: Nominated
+        self, state: Tables, runtime: Runtime, profile: Profile, nominated: Nominated
     ) -> None:
         self._state = state
         self._runtime = runtime

@@ -15,13 +15,13 @@ from k8s_scheduler.core.engine.shapes.tally import NotKeptError
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.profile import Profile
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Tables
 
 
 class RowParts:
     """The row parts that somebody uses."""
 
-    def __init__(self, state: Cache, runtime: Runtime) -> None:
+    def __init__(self, state: Tables, runtime: Runtime) -> None:
         self._state = state
         self._runtime = runtime
         self._parts: WeakValueDictionary[object, RowPart] = WeakValueDictionary()

@@ -21,9 +21,10 @@ from k8s_scheduler.core.framework.points import Watch
 from k8s_scheduler.core.framework.profile import Profile, ScoreStep
 from k8s_scheduler.core.framework.views.reads import NarrowRead, Reads
 from k8s_scheduler.core.state.amounts.names import is_amount, resources_of
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
-from k8s_scheduler.core.state.news.facts import LIVELY, NODE, OBJECTS, FactLog
+from k8s_scheduler.core.state.news.fact_log import FactLog
+from k8s_scheduler.core.state.news.facts import LIVELY, NODE, OBJECTS
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 Column = npt.NDArray[np.int64]
 AnyColumn = npt.NDArray[Any]
@@ -86,7 +87,7 @@ class RowPart:
 
     def __init__(
         self,
-        state: Cache,
+        state: Tables,
         runtime: Runtime,
         profile: Profile,
         filters: Sequence[tuple[int, Term]],

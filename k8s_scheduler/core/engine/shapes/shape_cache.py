@@ -25,9 +25,8 @@ from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.shapes import LONGEST_BYTES
 from k8s_scheduler.core.framework.views.answers import Answers
 from k8s_scheduler.core.messages.incoming import LimitCaches
-from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import PlacedPods
 
 DEFAULT_BYTES: Final = 128 * 1024 * 1024
 # Specs that were seen once are remembered up to this number.
@@ -62,7 +61,7 @@ class ShapeCache:
 
     def __init__(
         self,
-        state: Cache,
+        state: PlacedPods,
         runtime: Runtime,
         verdicts: VerdictTable,
         *,
@@ -112,7 +111,7 @@ class ShapeCache:
             "verdicts": (verdicts.nbytes, verdicts.dropped),
         }
 
-    def take_limit(self, message: LimitCaches) -> tuple[Instruction, ...]:
+    def take_limit(self, message: LimitCaches) -> None:
         """Take another limit; it goes for the state's counters too, which only save work.
 
         What is known of attached volumes is let go of, whatever the limit is.
@@ -120,7 +119,6 @@ class ShapeCache:
         self.limit(message.max_bytes)
         self._state.pods.counters.limit(message.max_bytes)
         self._state.forget_attached()
-        return ()
 
     def limit(self, max_bytes: int) -> None:
         """Take no more memory than this from now on, whatever has to go."""

@@ -16,9 +16,9 @@ from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.views.reads import ObjectRead, Reads
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counts.counters import Counter
 from k8s_scheduler.core.state.news.facts import NODE, OBJECTS, PODS
+from k8s_scheduler.core.state.protocols import Tables
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class _Prepared:
 class Surroundings:
     """Objects and numbers that were read while rows were judged, whichever rows these were."""
 
-    def __init__(self, state: Cache) -> None:
+    def __init__(self, state: Tables) -> None:
         self._state = state
         self._reads = Reads()
         self._facts = 0
@@ -60,7 +60,7 @@ class Surroundings:
 class Inputs:
     """What an evaluation was made from, besides the rows themselves."""
 
-    def __init__(self, state: Cache, questions: Questions) -> None:
+    def __init__(self, state: Tables, questions: Questions) -> None:
         self._state = state
         self._questions = questions
         self._prepared: list[_Prepared] = []
@@ -132,7 +132,7 @@ class Inputs:
         return True
 
 
-def are_same(state: Cache, reads: Reads) -> bool:
+def are_same(state: Tables, reads: Reads) -> bool:
     """Return whether the objects and numbers that were read are the same now."""
     return (
         all(_object(state, read) is seen for read, seen in reads.objects.items())
@@ -141,7 +141,7 @@ def are_same(state: Cache, reads: Reads) -> bool:
     )
 
 
-def _object(state: Cache, read: ObjectRead) -> Any:
+def _object(state: Tables, read: ObjectRead) -> Any:
     what, kind, namespace, name = read
     objects = state.objects
     match what:
@@ -154,7 +154,7 @@ def _object(state: Cache, read: ObjectRead) -> Any:
     return objects.list_all(kind)
 
 
-def _scalar(state: Cache, name: str) -> int:
+def _scalar(state: Tables, name: str) -> int:
     match name:
         case "held_terms":
             return state.pods.held_terms.version
@@ -174,7 +174,7 @@ def _facts_behind(reads: Reads) -> int:
     return found | NODE if "node_count" in reads.scalars else found
 
 
-def _stamp_of(state: Cache) -> tuple[int, int, int]:
+def _stamp_of(state: Tables) -> tuple[int, int, int]:
     """Return numbers that change with most of what is not noted as a fact."""
     return (
         state.pods.held_terms.version,

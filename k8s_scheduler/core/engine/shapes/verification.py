@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.engine.shapes.shape_cache import Known
 from k8s_scheduler.core.framework.evaluation.runtime import Nominated, Runtime
 from k8s_scheduler.core.framework.profile import Profile
@@ -18,8 +19,8 @@ from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import PlacedPods
+from k8s_scheduler.core.state.rows import NodeRow
 
 _SEEDS: Final = 2**32
 # Nodes that are shown in full; there may be thousands of them.
@@ -41,12 +42,12 @@ class Verifier:
 
     def __init__(
         self,
-        state: Cache,
+        state: PlacedPods,
         runtime: Runtime,
         verdicts: VerdictTable,
         *,
         rate: float,
-        tell: Callable[[Log], None],
+        out: Outbox,
         count: Callable[[bool], None],
     ) -> None:
         """Look at a share of `rate`; `count` is told of each look whether it found the same."""
@@ -54,7 +55,7 @@ class Verifier:
         self._runtime = runtime
         self._verdicts = verdicts
         self._threshold = int(rate * _SEEDS)
-        self._tell = tell
+        self._out = out
         self._count = count
 
     def approves(
@@ -74,7 +75,7 @@ class Verifier:
         self._count(found is None)
         if found is None:
             return True
-        self._tell(self._log(profile, queued, kept, nominated))
+        self._out.remark(self._log(profile, queued, kept, nominated))
         return False
 
     def differences(

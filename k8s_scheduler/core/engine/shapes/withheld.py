@@ -26,9 +26,9 @@ from k8s_scheduler.core.framework.views.base import Codes, Mask
 from k8s_scheduler.core.framework.views.pod_view import Questions
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 # Decisions that are made from scratch before it is tried again to keep what can't be kept.
 _PATIENCE: Final = 64
@@ -39,7 +39,7 @@ class Withheld:
 
     def __init__(
         self,
-        state: Cache,
+        state: Tables,
         runtime: Runtime,
         questions: Questions,
         row_terms: Mapping[str, Term],

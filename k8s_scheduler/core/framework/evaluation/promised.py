@@ -18,10 +18,10 @@ from k8s_scheduler.core.framework.evaluation.trial import counting_steps
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.shapes import ShapeKey, shape_of
 from k8s_scheduler.core.framework.views.base import FEW, Codes
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.node_table import Rows
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 if TYPE_CHECKING:
     from k8s_scheduler.core.framework.evaluation.runtime import Nominated, PreFiltered, Runtime
@@ -32,7 +32,7 @@ _Places = npt.NDArray[np.intp]
 class Promised:
     """Counts promised pods in."""
 
-    def __init__(self, runtime: "Runtime", state: Cache) -> None:
+    def __init__(self, runtime: "Runtime", state: Tables) -> None:
         self._runtime = runtime
         self._state = state
         # By row: who was promised room there when it was last asked about, and the difference.

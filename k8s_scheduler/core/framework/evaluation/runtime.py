@@ -38,11 +38,11 @@ from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import FEW, Codes, RowsView, Scores, extremes
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
 from k8s_scheduler.core.state.deltas import Deltas
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.node_table import Rows
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 # By row: pods that are promised room there and count for the pod in question.
 Nominated = Mapping[NodeRow, Sequence[PlacedPod]]
@@ -117,7 +117,7 @@ class Scored:
 class Runtime:
     """Evaluates pods against one state."""
 
-    def __init__(self, state: Cache, verdicts: VerdictTable) -> None:
+    def __init__(self, state: Tables, verdicts: VerdictTable) -> None:
         self._state = state
         self._verdicts = verdicts
         # Views of all nodes, by what they show: the same ones as long as the nodes are the same.

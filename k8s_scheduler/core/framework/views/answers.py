@@ -11,7 +11,7 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.selectors.labels import matches
 from k8s_scheduler.core.framework.views.pod_view import Questions
-from k8s_scheduler.core.state.cache import Cache
+from k8s_scheduler.core.state.protocols import Tables
 from k8s_scheduler.core.state.terms.picked_terms import PickedTerms
 
 Answers = tuple[Hashable, ...]
@@ -45,14 +45,14 @@ class Inquiry:
         self._remembered.clear()
         return True
 
-    def stamp(self, state: Cache, namespace: str) -> tuple[object, ...]:
+    def stamp(self, state: Tables, namespace: str) -> tuple[object, ...]:
         """Return what the answers of all these pods depend on besides the pods."""
         if not self.questions.terms:
             return (self.questions.count,)
         found = state.objects.get(Kind.NAMESPACE, "", namespace)
         return self.questions.count, state.pods.held_terms.version, found
 
-    def answers(self, state: Cache, pod: Pod, labels: bytes) -> Answers:
+    def answers(self, state: Tables, pod: Pod, labels: bytes) -> Answers:
         """Return what a pod answers to all questions; `labels` are its labels, encoded."""
         questions = self.questions
         if questions.name:
@@ -74,7 +74,7 @@ class Inquiry:
         self._remembered[seen] = (terms.version, namespace, found)
         return found
 
-    def _ask(self, state: Cache, pod: Pod, encoded: bytes) -> Answers:
+    def _ask(self, state: Tables, pod: Pod, encoded: bytes) -> Answers:
         questions = self.questions
         labels = pod.metadata.labels or {}
         found: list[Hashable] = [matches(selector, labels) for selector in questions.selectors]
@@ -97,7 +97,7 @@ def _keys_of(questions: Questions) -> tuple[str, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def _terms_picking(state: Cache, pod: Pod) -> PickedTerms:
+def _terms_picking(state: Tables, pod: Pod) -> PickedTerms:
     """Return the terms of placed pods that pick a pod."""
     namespace = state.objects.get(Kind.NAMESPACE, "", pod.metadata.namespace)
     of_namespace = (None if namespace is None else namespace.metadata.labels) or {}

@@ -10,15 +10,15 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.reads import Reads
-from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.counts.counters import Counter
 from k8s_scheduler.core.state.delta import Delta
 from k8s_scheduler.core.state.deltas import Deltas
 from k8s_scheduler.core.state.interning import Interner, Value
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.news.facts import LABELS, PODS
 from k8s_scheduler.core.state.nodes.node_table import Rows
+from k8s_scheduler.core.state.protocols import Tables
+from k8s_scheduler.core.state.rows import NodeRow
 
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -67,7 +67,7 @@ class ViewBase:
 
     def __init__(
         self,
-        state: Cache,
+        state: Tables,
         rows: Rows,
         *,
         plugin: str,

@@ -36,7 +36,7 @@ from k8s_scheduler.core.state.amounts.names import OFFERED_AND_TAKEN, Families, 
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.counts.counters import Counted, Counter
 from k8s_scheduler.core.state.counts.crowd import Crowd
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.terms.picked_terms import PickedTerms
 
 __all__ = [

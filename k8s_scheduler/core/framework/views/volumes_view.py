@@ -7,7 +7,7 @@ import numpy as np
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.framework.views.base import Counts, ViewBase
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.volumes.user import VolumeUser
 
 

@@ -11,8 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from k8s_scheduler.core.framework.views.rows_view import Counts, Mask, RowsView
-from k8s_scheduler.core.state.counts.counters import Counter
-from k8s_scheduler.core.state.counts.crowd import Crowd
+from k8s_scheduler.core.framework.views.values import Counter, Crowd
 
 # By topology key: who counts there, and how often each pod does.
 Counters: TypeAlias = Mapping[str, Mapping[Counter, int]]

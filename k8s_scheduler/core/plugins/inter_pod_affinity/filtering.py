@@ -13,6 +13,7 @@ import numpy as np
 
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import FEW, Mask, RowsView
+from k8s_scheduler.core.framework.views.values import Crowd, Purpose, TermKind
 from k8s_scheduler.core.plugins.inter_pod_affinity.domains import NO_COUNTS, DomainCounts
 from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
     Newcomer,
@@ -21,9 +22,6 @@ from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
     counters_of,
     selections,
 )
-from k8s_scheduler.core.state.counts.crowd import Crowd
-from k8s_scheduler.core.state.terms.held_terms import TermKind
-from k8s_scheduler.core.state.terms.picked_terms import Purpose
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,16 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.selectors.labels import EVERYTHING, NOTHING, Requirements, matches
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
-from k8s_scheduler.core.state.counts.counters import Counter, Holding, Matching, Weighing
-from k8s_scheduler.core.state.terms.held_terms import PodTerm, TermKind
-from k8s_scheduler.core.state.terms.picked_terms import PickedTerms, Purpose
+from k8s_scheduler.core.framework.views.values import (
+    Counter,
+    Holding,
+    Matching,
+    PickedTerms,
+    PodTerm,
+    Purpose,
+    TermKind,
+    Weighing,
+)
 
 # Terms by one topology key that are counted each by itself.
 FEW_TERMS: Final = 2

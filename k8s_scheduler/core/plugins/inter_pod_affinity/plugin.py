@@ -21,6 +21,7 @@ from k8s_scheduler.core.framework.plugin import SKIP, Reject, Skip
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
+from k8s_scheduler.core.framework.views.values import Crowd
 from k8s_scheduler.core.plugins.inter_pod_affinity.filtering import RequiredTerm
 from k8s_scheduler.core.plugins.inter_pod_affinity.scoring import (
     Wish,
@@ -30,7 +31,6 @@ from k8s_scheduler.core.plugins.inter_pod_affinity.scoring import (
     scaled_between_extremes,
     wishes,
 )
-from k8s_scheduler.core.state.counts.crowd import Crowd
 
 TOO_FAR = Reason(
     code="InterPodAffinity/Affinity",

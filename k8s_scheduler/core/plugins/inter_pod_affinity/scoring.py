@@ -15,14 +15,12 @@ import numpy as np
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import FEW, RowsView, Scores, extremes
+from k8s_scheduler.core.framework.views.values import Counter, PodTerm, Purpose, TermKind
 from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
     Newcomer,
     counters_of,
     selections,
 )
-from k8s_scheduler.core.state.counts.counters import Counter
-from k8s_scheduler.core.state.terms.held_terms import PodTerm, TermKind
-from k8s_scheduler.core.state.terms.picked_terms import Purpose
 
 # How a preferred term's weight counts.
 _SIGNS = {TermKind.PREFERRED_AFFINITY: 1, TermKind.PREFERRED_ANTI_AFFINITY: -1}

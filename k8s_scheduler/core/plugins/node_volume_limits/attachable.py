@@ -19,7 +19,7 @@ from k8s_scheduler.api.storage.csi_translation import TranslationError
 from k8s_scheduler.api.storage.objects import PersistentVolumeClaim
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views.rows_view import RowsView
-from k8s_scheduler.core.state.volumes.handles import driver_of_claim, driver_of_disk, unique_name
+from k8s_scheduler.core.framework.views.values import driver_of_claim, driver_of_disk, unique_name
 
 # `driver/handle` -> driver
 Attachable: TypeAlias = dict[str, str]

@@ -11,8 +11,8 @@ from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.storage.objects import PersistentVolume, VolumeAttachment
 from k8s_scheduler.core.framework.evaluation.remembered import Remembered
 from k8s_scheduler.core.framework.views.rows_view import RowsView
+from k8s_scheduler.core.framework.views.values import unique_name
 from k8s_scheduler.core.plugins.node_volume_limits.attachable import Attachable
-from k8s_scheduler.core.state.volumes.handles import unique_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Codes, Mask, RowsView
+from k8s_scheduler.core.framework.views.values import NodeRow
 from k8s_scheduler.core.plugins.node_volume_limits.attachable import (
     Attachable,
     MissingClaimError,
@@ -38,7 +39,6 @@ from k8s_scheduler.core.plugins.node_volume_limits.attachments import (
     Attachments,
     attached,
 )
-from k8s_scheduler.core.state.news.changes import NodeRow
 
 _ANY: Final = ""
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.framework.evaluation.remembered import Remembered
 from k8s_scheduler.core.framework.views.rows_view import Counts, Mask, RowsView
+from k8s_scheduler.core.framework.views.values import Counter, Matching
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import Constraint
-from k8s_scheduler.core.state.counts.counters import Counter, Matching
 
 Ids = npt.NDArray[np.int64]
 

@@ -28,6 +28,7 @@ from k8s_scheduler.core.framework.views.rows_view import (
     Scores,
     extremes,
 )
+from k8s_scheduler.core.framework.views.values import Counter
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint
 from k8s_scheduler.core.plugins.pod_topology_spread.domains import (
     Census,
@@ -37,7 +38,6 @@ from k8s_scheduler.core.plugins.pod_topology_spread.domains import (
     mask_of_keys,
 )
 from k8s_scheduler.core.plugins.pod_topology_spread.inclusion import Inclusion, both
-from k8s_scheduler.core.state.counts.counters import Counter
 
 # No count is negative, so no other node has this raw score.
 IGNORED: Final = -1

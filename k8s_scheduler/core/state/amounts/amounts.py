@@ -41,7 +41,7 @@ from k8s_scheduler.core.state.amounts.names import (
 from k8s_scheduler.core.state.amounts.overdrawn import Overdrawn
 from k8s_scheduler.core.state.amounts.sparse import OFFERED, TAKEN, Cell, SparseAmounts
 from k8s_scheduler.core.state.columns import AnyColumn
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
 _POD_SLOT, _CPU_SLOT, _MEMORY_SLOT = range(3)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from k8s_scheduler.core.state.amounts.kept import EXACT_BELOW, Block, Kept, Work
 from k8s_scheduler.core.state.amounts.names import NATIVE, PLANES, wrapped
 from k8s_scheduler.core.state.columns import doubled
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 
 _EXACT_ABOVE: Final = -EXACT_BELOW
 # Zero everywhere: what has no column is shown as if it were here, and its cells are filled in.

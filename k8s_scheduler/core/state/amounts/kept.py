@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.core.state.amounts.names import Families
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 
 # In integers, or in floats that are exact.
 Block: TypeAlias = npt.NDArray[Any]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from k8s_scheduler.core.state.amounts.names import wrapped
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
 # What is offered and what is taken.

@@ -18,8 +18,8 @@ from k8s_scheduler.api.meta import Labels
 from k8s_scheduler.api.selectors.labels import DOES_NOT_EXIST, EXISTS, IN, Requirement, Requirements
 from k8s_scheduler.core.state.columns import Columns
 from k8s_scheduler.core.state.interning import Interner
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 from k8s_scheduler.lib.seats import Seats
 

@@ -7,13 +7,11 @@ it has seen are dropped. A reader that must not miss anything asks before it dec
 import enum
 from dataclasses import dataclass, field
 from functools import cache
-from typing import NewType
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.state.news.pod_news import PodNews
-
-NodeRow = NewType("NodeRow", int)
+from k8s_scheduler.core.state.rows import NodeRow
 
 
 class Change(enum.IntFlag):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.node import ContainerImage
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
 Sizes: TypeAlias = npt.NDArray[np.int64]
@@ -32,13 +32,13 @@ class ImageIndex:
         # Columns that were asked for, until the image comes to or leaves a node.
         self._columns: dict[str, Sizes] = {}
 
-    def put(self, row: NodeRow, images: list[ContainerImage] | None) -> None:
-        """Take the images of a node, in place of what it had."""
-        if self._known.get(row) == images:
+    def put(self, row: NodeRow, images: list[ContainerImage] | None) -> bool:
+        """Take the images of a node, in place of what it had; return whether they are others."""
+        if self._known.get(row) == (images or None):
             if images:
                 # As the node has it now: the one before would be there for this alone.
                 self._known[row] = images
-            return
+            return False
         self.generation += 1
         self._forget(row)
         if images:
@@ -46,6 +46,7 @@ class ImageIndex:
         for name, size in _sizes(images).items():
             self._rows.setdefault(name, {})[row] = size
             self._columns.pop(name, None)
+        return True
 
     def _forget(self, row: NodeRow) -> None:
         for name in _sizes(self._known.pop(row, None)):

@@ -6,7 +6,7 @@ node has, and one pod may name all of them: then only the rows that have a key a
 
 from typing import Final
 
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
 

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from k8s_scheduler.api.meta import Labels
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.key_holders import KeyHolders
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
 ABSENT = -1

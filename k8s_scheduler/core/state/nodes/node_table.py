@@ -5,11 +5,13 @@ node, keep the row ("ghost"); it takes part in no decision until the node (re)ap
 without node and pods is freed and used again for the next newcomer, lowest row first, so that
 equal histories give equal tables. Many free rows at the end are given back (`shorten`).
 
-Column names: `allocatable/<resource>`, `requested/<resource>`, `non_zero/cpu`, `non_zero/memory`,
-`pod_count`, `unschedulable`, `taint_set`, `feature_set`, `label/<key>`. Cpu is in thousandths, the
-rest in whole units. Resources are kept apart (`amounts`): those that nodes offer have columns, and
-others read as if they had. Columns of labels are born when somebody reads the key. Images and host
-ports are indexes beside the columns.
+The columns and what they mean are listed in `news/facts`. Cpu is in thousandths, the rest in whole
+units. Resources are kept apart (`amounts`): those that nodes offer have columns, and others read as
+if they had. Columns of labels are made when a key is first read. Images and host ports are indexes
+beside the columns.
+
+Each part says whether an update changed it, so what a node's new version means is compared once:
+`put_node` returns the facts, and everything else follows from them.
 """
 
 import heapq
@@ -26,11 +28,21 @@ from k8s_scheduler.api.taints import TaintSet
 from k8s_scheduler.core.state.amounts.amounts import Amounts
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
 from k8s_scheduler.core.state.interning import Interner, Value
-from k8s_scheduler.core.state.news.changes import Change, ChangeLog, NodeRow
+from k8s_scheduler.core.state.news.facts import (
+    ALL_OF_A_NODE,
+    ALLOCATABLE,
+    COLUMNS,
+    FEATURES,
+    IMAGES,
+    LABELS,
+    TAINTS,
+    UNSCHEDULABLE,
+)
 from k8s_scheduler.core.state.nodes.images import ImageIndex
 from k8s_scheduler.core.state.nodes.label_numbers import LabelNumbers
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
 from k8s_scheduler.core.state.nodes.ports import PortIndex
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
 Rows = npt.NDArray[np.int64]
@@ -44,8 +56,7 @@ class NodeTable:
     # So many free rows at the end are not worth cutting off.
     SPARED: Final = 1024
 
-    def __init__(self, log: ChangeLog) -> None:
-        self._log = log
+    def __init__(self) -> None:
         self._columns = Columns()
         self._rows: dict[NodeName, NodeRow] = {}
         self._names: list[NodeName | None] = []
@@ -62,9 +73,9 @@ class NodeTable:
         self.label_numbers = LabelNumbers(self.labels)
         self.images = ImageIndex()
         self.ports = PortIndex()
-        self._columns.add("unschedulable", np.bool_)
-        self._columns.add("taint_set", np.int64)
-        self._columns.add("feature_set", np.int64)
+        for entry in COLUMNS:
+            if entry.dtype is not None:
+                self._columns.add(entry.name, entry.dtype)
 
     # Reading
 
@@ -103,34 +114,36 @@ class NodeTable:
 
     # Nodes
 
-    def put_node(self, node: Node) -> NodeRow:
-        """Add a node or take its new facts; a bad one raises QuantityError and changes nothing."""
+    def put_node(self, node: Node) -> tuple[NodeRow, int]:
+        """Add a node or take its new version; return its row and which facts are others now.
+
+        A bad one raises QuantityError and changes nothing.
+        """
         offered = allocatable(node.status.allocatable)
         row = self.claim_row(NodeName(node.metadata.name))
-        change = self._write_spec(row, node)
+        facts = self._write_spec(row, node)
         if self.amounts.offer(row, offered):
-            change |= Change.NODE_ALLOCATABLE
+            facts |= ALLOCATABLE
+        if self.images.put(row, node.status.images):
+            facts |= IMAGES
         known = self._nodes.get(row)
         self._nodes[row] = node
         if known is None:
             self._forget_who_is_present()
-            change = Change.NODE_ADD
+            facts = ALL_OF_A_NODE
         elif known.metadata.labels != node.metadata.labels:
-            change |= Change.NODE_LABEL
-        if known is None or change & Change.NODE_LABEL:
+            facts |= LABELS
+        if facts & LABELS:
             self.labels.put(row, node.metadata.labels)
         else:
             self.labels.renew(row, node.metadata.labels)
-        self.images.put(row, node.status.images)
-        if change:
-            self._log.note(row, change)
-        return row
+        return row, facts
 
-    def remove_node(self, name: NodeName) -> None:
-        """Take a node away; its pods, if any, keep the row as a ghost."""
+    def remove_node(self, name: NodeName) -> NodeRow | None:
+        """Take a node away and return the row it had; its pods, if any, keep it as a ghost."""
         row = self._rows.get(name)
         if row is None or self._nodes.pop(row, None) is None:
-            return
+            return None
         self._nodes = compact(self._nodes)
         self._forget_who_is_present()
         self.amounts.offer(row, {})
@@ -139,8 +152,8 @@ class NodeTable:
         self._set_features(row, ())
         self.labels.put(row, None)
         self.images.put(row, None)
-        self._log.note(row, Change.NODE_DELETE)
         self.free_if_empty(row)
+        return row
 
     def claim_row(self, name: NodeName) -> NodeRow:
         """Return the node's row, making one (a ghost) if it has none."""
@@ -222,17 +235,17 @@ class NodeTable:
         self._present = self.all_rows = None
         self.amounts.count_nodes(len(self._nodes))
 
-    def _write_spec(self, row: NodeRow, node: Node) -> Change:
-        changed = Change(0)
+    def _write_spec(self, row: NodeRow, node: Node) -> int:
+        facts = 0
         column = self._columns["unschedulable"]
         if column[row] != node.spec.unschedulable:
             column[row] = node.spec.unschedulable
-            changed = Change.NODE_TAINT
+            facts = UNSCHEDULABLE
         if self._set_taints(row, TaintSet(node.spec.taints or ())):
-            changed |= Change.NODE_TAINT
+            facts |= TAINTS
         if self._set_features(row, tuple(sorted(node.status.declared_features or ()))):
-            changed |= Change.NODE_DECLARED_FEATURE
-        return changed
+            facts |= FEATURES
+        return facts
 
     def _set_taints(self, row: NodeRow, taints: TaintSet) -> bool:
         return _swap(self._columns["taint_set"], row, self.taint_sets, taints)

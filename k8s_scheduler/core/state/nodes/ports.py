@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from k8s_scheduler.api.ports import HostPort
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
 _NOBODY: Mapping[NodeRow, Mapping[str, int]] = {}

@@ -18,9 +18,9 @@ from k8s_scheduler.core.state.columns import AnyColumn, Columns
 from k8s_scheduler.core.state.counts.crowd import Crowd
 from k8s_scheduler.core.state.counts.label_sets import LabelSets
 from k8s_scheduler.core.state.counts.live_counters import CountedFacts, Counters
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
 from k8s_scheduler.core.state.pods.lowest_priorities import LowestPriorities
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.terms.held_terms import NO_TERMS, HeldTerms
 
 # In the order of `CountedFacts`, and the priority.

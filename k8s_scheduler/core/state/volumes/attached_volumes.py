@@ -20,8 +20,8 @@ from k8s_scheduler.api.pod_volumes import Volume
 from k8s_scheduler.api.storage.claims import claim_of
 from k8s_scheduler.api.storage.csi_translation import TranslationError
 from k8s_scheduler.api.storage.objects import PersistentVolumeClaim
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.objects import ObjectStore
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.volumes.handles import (
     NO_DRIVER,
     driver_of_claim,

@@ -8,8 +8,8 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.objects import ObjectStore
+from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.volumes.attached_volumes import (
     AttachedVolumes,
     FewerVolumes,

@@ -13,7 +13,7 @@ from k8s_scheduler.app.driver.executor import Carrier
 from k8s_scheduler.app.driver.pump import Pump
 from k8s_scheduler.app.recovery.core_check import CoreCheck
 from k8s_scheduler.app.recovery.self_check import SelfCheck
-from k8s_scheduler.core.engine.checks.inspection import Holdings
+from k8s_scheduler.core.engine.checks.holdings import Holdings
 from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged, Schedule
 from k8s_scheduler.core.scheduler import Scheduler

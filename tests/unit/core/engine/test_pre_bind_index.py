@@ -9,9 +9,11 @@ from k8s_scheduler.core.engine.pre_bind_index import Awaited
 from k8s_scheduler.core.framework.views.reads import NodeCount, Reads
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.plugins.volume_binding import VolumeBinding
-from k8s_scheduler.core.state.news.changes import ChangeLog, NodeRow
-from k8s_scheduler.core.state.news.facts import LABELS, NODE, ROOM, FactLog
+from k8s_scheduler.core.state.news.changes import ChangeLog
+from k8s_scheduler.core.state.news.fact_log import FactLog
+from k8s_scheduler.core.state.news.facts import LABELS, NODE, ROOM
 from k8s_scheduler.core.state.objects import ObjectStore
+from k8s_scheduler.core.state.rows import NodeRow
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import claiming
 from tests.unit.core.harness import only

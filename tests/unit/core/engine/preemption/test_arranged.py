@@ -7,7 +7,7 @@ from k8s_scheduler.core.engine.preemption import arranged
 from k8s_scheduler.core.engine.preemption.arranged import Arranged
 from k8s_scheduler.core.engine.preemption.disruption_budgets import Budgets
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.preemption.test_budgets import budget, listing
 

@@ -11,7 +11,7 @@ from k8s_scheduler.core.messages.outgoing import Evict
 from k8s_scheduler.core.plugins.default_preemption import NO_VICTIMS
 from k8s_scheduler.core.state.counts.counters import Counter
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import promised, spread, zoned
 from tests.unit.core.engine.preemption.searching import Search, boss, hungry, lesser

@@ -3,6 +3,7 @@
 from k8s_scheduler.core.engine.shapes import row_columns as row_part
 from k8s_scheduler.core.messages.outgoing import Bind, Log
 from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
+from k8s_scheduler.core.state.news.fact_log import FactLog
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.shapes.test_shape_cache import NODES, harness, place
 from tests.unit.core.harness import only
@@ -129,8 +130,9 @@ class TestShapes:
                 found.pod(spread(f"{app}{number}", app))
                 assert found.binds()
         # Somebody forgets to say that nodes were cordoned.
-        monkeypatch.setattr("k8s_scheduler.core.state.cache._changed_facts", lambda *_: 0)
-        cordon(found, *range(NODES - 1))
+        with monkeypatch.context() as silent:
+            silent.setattr(FactLog, "note", lambda *_: None)
+            cordon(found, *range(NODES - 1))
         stale = []
         for number in (2, 3):
             for app in ("a", "b"):

@@ -5,9 +5,9 @@ import random
 import numpy as np
 
 from k8s_scheduler.core.state.columns import Columns
-from k8s_scheduler.core.state.news.changes import NodeRow
 from k8s_scheduler.core.state.nodes.key_holders import KeyHolders
 from k8s_scheduler.core.state.nodes.labels import ABSENT, LabelColumns
+from k8s_scheduler.core.state.rows import NodeRow
 
 
 class Looked(dict):

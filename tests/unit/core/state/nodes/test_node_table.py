@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.core.state.news.changes import ChangeLog
 from k8s_scheduler.core.state.nodes.node_table import NodeTable
 from tests.builders import make_node
 
@@ -13,7 +12,7 @@ GHOSTS = NodeTable.SPARED
 
 
 def table_of(nodes: int = NODES, *, ghosts: int = 0) -> NodeTable:
-    table = NodeTable(ChangeLog())
+    table = NodeTable()
     for number in range(nodes):
         table.put_node(make_node(f"n{number}").label(zone=f"z{number}").offers(cpu="4").obj())
     for number in range(ghosts):
@@ -98,7 +97,7 @@ def test_a_table_from_a_checkpoint_is_shortened_alike():
     table = table_of(ghosts=GHOSTS)
     free(table)
     table.remove_node(NodeName("n2"))
-    other = NodeTable(ChangeLog())
+    other = NodeTable()
     other.lay_out(rows=table.row_count, names=dict(table.used_rows()))
     assert other.shorten()
     assert table.shorten()

@@ -15,7 +15,7 @@ from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.api.resources import allocatable, pod_requests
 from k8s_scheduler.core.engine.checkpoints import Parts
 from k8s_scheduler.core.state.amounts.names import ALLOCATABLE, REQUESTED
-from k8s_scheduler.core.state.news.changes import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow
 
 _SHOWN = ("cpu", "memory", "pods")
 
