@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeGuard, TypeVar
 from weakref import WeakKeyDictionary
 
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.api.kinds import Kind, joined
+from k8s_scheduler.api.kinds import Kind, KindError, joined
 from k8s_scheduler.core.framework.dependencies import (
     Declarations,
     Object,
@@ -185,7 +185,11 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
     for uses in resolved.points.values():
         for use in uses:
             if use.name not in made:
-                made[use.name] = factories[use.name](resolved.plugin_args.get(use.name, {}))
+                args = resolved.plugin_args.get(use.name, {})
+                try:
+                    made[use.name] = factories[use.name](args)
+                except KindError as error:
+                    raise ProfileError(f"{use.name}: {error}") from error
 
     def at(point: str, kind: type[Point]) -> tuple[tuple[str, Point], ...]:
         # Configuration goes by upstream's table of points; a plugin of ours may do at one point
