@@ -13,6 +13,8 @@ from k8s_scheduler.core.messages.outgoing import (
     RecordEvent,
 )
 from k8s_scheduler.core.plugins.default_preemption import DefaultPreemption
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import pinned, promised
 from tests.unit.core.engine.sagas import SagaHarness, check_room, hold, no, writes
@@ -370,3 +372,33 @@ class TestBrokenPromises:
         assert condition.reason == "Unschedulable"
         assert condition.message.startswith("0/1 nodes are available: 1 Insufficient cpu. ")
         assert "broken" in condition.message
+
+
+class TestDuration:
+    """How long it took is shown by how it ended."""
+
+    def ends(self, cpu):
+        """Let a pod come that needs room; return how often PostFilter ended in which way."""
+        metrics, bench = Metrics(), SagaHarness("One")
+        bench.core = Scheduler(bench.core.setup, metrics=metrics.scheduler)
+        bench.node(make_node("n1").obj())
+        bench.pod(lesser("a").on("n1").obj())
+        come(bench, preemptor(cpu=cpu))
+        name = "scheduler_framework_extension_point_duration_seconds_count"
+        labels = {"extension_point": "PostFilter", "profile": "default-scheduler"}
+        value = metrics.registry.get_sample_value
+        statuses = ("Success", "Unschedulable", "Error")
+        return [s for s in statuses if value(name, labels | {"status": s})]
+
+    def test_with_a_node_that_victims_leave(self):
+        assert self.ends("4") == ["Success"]
+
+    def test_without_one(self):
+        assert self.ends("64") == ["Unschedulable"]
+
+    def test_with_a_plugin_that_failed(self, monkeypatch):
+        def fail(*_args):
+            raise ValueError("broken")
+
+        monkeypatch.setattr(DefaultPreemption, "post_filter", fail)
+        assert self.ends("64") == ["Error"]

@@ -72,6 +72,37 @@ class TestAdmission:
         assert (found.core.tally.made, found.core.tally.refused) == (0, {})
 
 
+class TestAdmissionToAFamily:
+    """Pods of one spec whose labels make a difference are of several shapes."""
+
+    @pytest.fixture
+    def found(self):
+        """A pod on n0 will have no pod of app=db beside it, so labels are asked for."""
+        found = harness()
+        lonely = make_pod("lonely").uid("lonely").on("n0")
+        term = {
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": {"matchLabels": {"app": "db"}},
+        }
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        lonely.raw["spec"]["affinity"] = {"podAntiAffinity": required}
+        found.pod(lonely.obj())
+        return found
+
+    def counts(self, found, name, app):
+        found.pod(make_pod(name).uid(name).label(app=app).request(cpu="100m").obj())
+        assert found.binds()
+        tally = found.core.tally
+        return tally.new, tally.made, tally.answered
+
+    def test_the_first_pod_with_other_labels_is_new_beside_a_kept_shape(self, found):
+        assert self.counts(found, "a", "web") == (1, 0, 0)
+        assert self.counts(found, "b", "web") == (1, 1, 0)
+        assert self.counts(found, "c", "db") == (2, 1, 0)
+        assert self.counts(found, "d", "db") == (2, 2, 0)
+        assert self.counts(found, "e", "db") == (2, 2, 1)
+
+
 class TestBounds:
     """Memory is bounded."""
 
