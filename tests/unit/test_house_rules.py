@@ -32,6 +32,12 @@ def test_reason_codes_are_unique_and_name_their_plugin():
         assert all(reason.plugin == name for reason in registration.kind.reasons)
 
 
+@pytest.mark.parametrize("name", BUILT_INS)
+def test_every_plugin_has_examples(name):
+    module = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    assert (ROOT / f"tests/unit/core/plugins/test_{module}_examples.py").exists()
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", path.read_text("utf-8")):

@@ -145,21 +145,6 @@ class TestRejection:
         assert "'1x' is not a quantity" in note
 
 
-class TestGates:
-    """A gated pod waits without being tried."""
-
-    def test_waits_until_the_last_gate_is_gone(self):
-        h = Harness()
-        h.node(make_node("n1").obj())
-        h.pod(make_pod("a").gate("one", "two").obj())
-        assert h.schedule() == []
-        h.pod(make_pod("a").gate("two").obj())
-        assert h.schedule() == []
-        h.pod(make_pod("a").obj())
-        (bind,) = h.binds()
-        assert (bind.name, bind.attempt) == ("a", 1)
-
-
 class TestDeletingPods:
     """A pod on its way out is not placed."""
 
