@@ -10,6 +10,8 @@ from k8s_scheduler.core.builtins import BUILT_INS
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(p for d in ("k8s_scheduler", "testbed", "tests") for p in (ROOT / d).rglob("*.py"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+# Test files of the package that are not named after a module of it: stories of several.
+MOST_STORIES = 39
 REASONS = [reason for r in BUILT_INS.values() for reason in r.kind.reasons]
 
 
@@ -30,6 +32,22 @@ def test_reason_codes_are_unique_and_name_their_plugin():
     assert len(codes) == len(set(codes))
     for name, registration in BUILT_INS.items():
         assert all(reason.plugin == name for reason in registration.kind.reasons)
+
+
+def test_tests_are_where_their_module_is():
+    """A test file is named after a module of its folder; stories of several only get fewer."""
+    strays = [path for path in (ROOT / "tests/unit").rglob("test_*.py") if _is_stray(path)]
+    assert len(strays) <= MOST_STORIES, sorted(str(path.relative_to(ROOT)) for path in strays)
+
+
+def _is_stray(path):
+    tests, package = ROOT / "tests/unit", ROOT / "k8s_scheduler"
+    place = path.relative_to(tests)
+    if not (package / place.parts[0]).is_dir():
+        return False
+    beside = [found.stem for found in (package / place.parent).glob("*")]
+    name = path.stem.removeprefix("test_")
+    return not any(name == module or name.startswith(f"{module}_") for module in beside)
 
 
 @pytest.mark.parametrize("name", BUILT_INS)

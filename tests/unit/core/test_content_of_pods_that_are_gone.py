@@ -11,7 +11,7 @@ import pytest
 
 from k8s_scheduler.core.framework.reasons import Reason, VerdictTable
 from tests.builders import make_node, make_pod
-from tests.unit.core.engine.shapes.test_bytes import cluster
+from tests.unit.core.engine.shapes.test_shape_cache_bytes import cluster
 
 NODES = 10
 MIB = 1024 * 1024

@@ -124,7 +124,7 @@ class TestRejection:
         assert only(PatchCondition, out) == []
         assert [e.note for e in only(RecordEvent, out)] == [message]
 
-    def test_named_node_only(self):
+    def test_a_cordoned_node_is_left_to_pods_that_tolerate_it(self):
         h = Harness()
         h.node(make_node("n1").obj())
         h.node(make_node("n2").cordoned().obj())

@@ -3,7 +3,7 @@
 from k8s_scheduler.core.messages.incoming import LimitCaches
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.obs.metrics import Metrics
-from tests.unit.core.engine.shapes.test_bytes import SETUP, cluster, come_and_go, sized
+from tests.unit.core.engine.shapes.test_shape_cache_bytes import SETUP, cluster, come_and_go, sized
 
 
 def test_bytes_and_what_had_to_go_are_shown_at_every_tick():
