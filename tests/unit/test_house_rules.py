@@ -12,6 +12,8 @@ SOURCES = sorted(p for d in ("k8s_scheduler", "testbed", "tests") for p in (ROOT
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # Test files of the package that are not named after a module of it: stories of several.
 MOST_STORIES = 39
+# How often tests name private fields of a core, `tests/inside.py` aside.
+MOST_REACHES = 84
 REASONS = [reason for r in BUILT_INS.values() for reason in r.kind.reasons]
 
 
@@ -48,6 +50,18 @@ def _is_stray(path):
     beside = [found.stem for found in (package / place.parent).glob("*")]
     name = path.stem.removeprefix("test_")
     return not any(name == module or name.startswith(f"{module}_") for module in beside)
+
+
+def test_tests_look_into_a_core_through_one_door():
+    """Its parts are had from `inside(core)`; what reaches into private fields can only get less."""
+    doors = {ROOT / "tests/inside.py", Path(__file__)}
+    reaches = [
+        found
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "tests") and path not in doors
+        for found in re.findall(r"core\._[a-z]\w*", path.read_text(encoding="utf-8"))
+    ]
+    assert len(reaches) <= MOST_REACHES
 
 
 @pytest.mark.parametrize("name", BUILT_INS)

@@ -11,6 +11,7 @@ from k8s_scheduler.core.plugins.node_name import NodeName
 from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness, only, profile
 
 
@@ -231,7 +232,7 @@ class TestManyResources:
     def test_names_nobody_offers_leave_nothing_behind(self):
         h = Harness()
         h.node(make_node("n1").label(zone="a").obj())
-        nodes = h.core._cache.nodes
+        nodes = inside(h.core).cache.nodes
         columns = nodes._columns._columns
         before = len(columns), len(nodes.amounts._slots)
         for i in range(50):

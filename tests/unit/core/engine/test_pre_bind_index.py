@@ -13,6 +13,7 @@ from k8s_scheduler.core.state.news.changes import ChangeLog, NodeRow
 from k8s_scheduler.core.state.news.facts import LABELS, NODE, ROOM, FactLog
 from k8s_scheduler.core.state.objects import ObjectStore
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import claiming
 from tests.unit.core.harness import only
 from tests.unit.core.plugins.storage_bench import HOST, storage_class, volume
@@ -256,4 +257,4 @@ class TestInACore:
         assert self.asked == ["p1", "p2"]
 
     def test_terms_are_let_go(self, shop):
-        assert [dict(flight.state.terms) for flight in shop.core._flights] == [{}, {}]
+        assert [dict(flight.state.terms) for flight in inside(shop.core).flights] == [{}, {}]

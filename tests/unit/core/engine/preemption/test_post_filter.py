@@ -16,6 +16,7 @@ from k8s_scheduler.core.plugins.default_preemption import DefaultPreemption
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import pinned, promised
 from tests.unit.core.engine.sagas import SagaHarness, check_room, hold, no, writes
 from tests.unit.core.harness import only
@@ -141,7 +142,7 @@ class TestVictimsOnTheirWay:
         out = halted.schedule(limit=1)
         assert next(e.reason for e in only(RecordEvent, out) if e.name == "a") == "Preempted"
         assert halted.place("p") == "active"
-        assert halted.core._queue.get(P).backoff_expiry > halted.now
+        assert inside(halted.core).queue.get(P).backoff_expiry > halted.now
 
     def test_that_its_wait_ends_in_an_error_is_counted(self, bench, monkeypatch):
         ends = []
@@ -167,7 +168,7 @@ class TestVictimsOnTheirWay:
 
     def test_it_is_over_with_the_last_one(self, halted):
         come(halted, preemptor())
-        assert halted.core._evictions.entries() == ()
+        assert inside(halted.core).evictions.entries() == ()
 
     def test_its_failure_is_in_kube_schedulers_words_at_permit(self, bench):
         bench["One"].line("permit", hold(60), pod="a")
@@ -201,7 +202,7 @@ class TestVictimsOnTheirWay:
         bench["One"].line("permit", None, pod="p")
         bench.pod(preemptor(cpu="2").obj())
         bench.schedule(limit=1)
-        assert bench.core._cache.pod_count == 0
+        assert inside(bench.core).cache.pod_count == 0
         assert None not in {bench.place(name) for name in "abcp"}
         check_room(bench.core)
         bench.settle()

@@ -11,6 +11,7 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS, ROOM, FactLog, fact_of
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness, only
 
 NODES = 5
@@ -112,7 +113,7 @@ class TestBounds:
         for round_ in range(3):
             for size in (100, 200):
                 place(found, f"p{round_}-{size}", cpu=f"{size}m")
-        assert len(found.core._shapes) == 1
+        assert len(inside(found.core).shapes) == 1
         assert found.core.tally.dropped >= 1
         # The last of the second size, whose shape is the one that is left.
         assert found.core.tally.answered == 1
