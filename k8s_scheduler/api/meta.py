@@ -48,6 +48,12 @@ class ObjectMeta(Wire, frozen=True, gc=False):
     owner_references: list[OwnerReference] | None = None
 
 
+class ClusterObject(Wire, frozen=True, gc=False):
+    """Base of every object, besides pods and nodes, that decisions depend on."""
+
+    metadata: ObjectMeta
+
+
 class ListMeta(Wire, frozen=True, gc=False):
     """Where a list or a bookmark stands in history, and where its next page starts."""
 

@@ -1,13 +1,11 @@
 """Owners of pods, and what else selects them, as far as scheduling reads them."""
 
-from k8s_scheduler.api.meta import Int32, Labels, ObjectMeta, Wire
+from k8s_scheduler.api.meta import ClusterObject, Int32, Labels, Wire
 from k8s_scheduler.api.selectors.types import LabelSelector
 
 
-class Namespace(Wire, frozen=True, gc=False):
+class Namespace(ClusterObject, frozen=True, gc=False):
     """A namespace; its labels can be selected."""
-
-    metadata: ObjectMeta
 
 
 class PairsSpec(Wire, frozen=True, gc=False):
@@ -16,17 +14,15 @@ class PairsSpec(Wire, frozen=True, gc=False):
     selector: Labels | None = None
 
 
-class Service(Wire, frozen=True, gc=False):
+class Service(ClusterObject, frozen=True, gc=False):
     """A service and the pods behind it."""
 
-    metadata: ObjectMeta
     spec: PairsSpec = PairsSpec()
 
 
-class ReplicationController(Wire, frozen=True, gc=False):
+class ReplicationController(ClusterObject, frozen=True, gc=False):
     """The oldest kind of owner."""
 
-    metadata: ObjectMeta
     spec: PairsSpec = PairsSpec()
 
 
@@ -36,17 +32,15 @@ class SelectorSpec(Wire, frozen=True, gc=False):
     selector: LabelSelector | None = None
 
 
-class ReplicaSet(Wire, frozen=True, gc=False):
+class ReplicaSet(ClusterObject, frozen=True, gc=False):
     """The owner of a Deployment's pods."""
 
-    metadata: ObjectMeta
     spec: SelectorSpec = SelectorSpec()
 
 
-class StatefulSet(Wire, frozen=True, gc=False):
+class StatefulSet(ClusterObject, frozen=True, gc=False):
     """The owner of pods with an identity."""
 
-    metadata: ObjectMeta
     spec: SelectorSpec = SelectorSpec()
 
 
@@ -57,10 +51,9 @@ class DisruptionStatus(Wire, frozen=True, gc=False):
     disrupted_pods: Labels | None = None
 
 
-class PodDisruptionBudget(Wire, frozen=True, gc=False):
+class PodDisruptionBudget(ClusterObject, frozen=True, gc=False):
     """How many of the selected pods may go at once."""
 
-    metadata: ObjectMeta
     spec: SelectorSpec = SelectorSpec()
     status: DisruptionStatus = DisruptionStatus()
 
@@ -71,8 +64,7 @@ class DeviceClassSpec(Wire, frozen=True, gc=False):
     extended_resource_name: str | None = None
 
 
-class DeviceClass(Wire, frozen=True, gc=False):
+class DeviceClass(ClusterObject, frozen=True, gc=False):
     """A class of devices."""
 
-    metadata: ObjectMeta
     spec: DeviceClassSpec = DeviceClassSpec()

@@ -216,7 +216,7 @@ class Daemon:
     def _decide(self) -> None:
         self._around.keep_memory()
         self._graph.pump.allow()
-        counts = {i.resource.plural: len(i.store) for i in self._graph.informers()}
+        counts = {i.resource.label: len(i.store) for i in self._graph.informers()}
         logger.info("Caches are synced, scheduling", extra={"fields": counts})
 
     async def _give_back(self, *, certain: bool) -> None:

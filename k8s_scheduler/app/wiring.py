@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from k8s_scheduler.api.kinds import ClusterObject, Kind
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import REMEMBERED
@@ -34,7 +35,7 @@ from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.http.throttle import gated, rate_limit
 from k8s_scheduler.kube.lease.elector import Elector, ElectorHooks
 from k8s_scheduler.kube.lease.lease import LeaseConfig
-from k8s_scheduler.kube.resources import NODES, OTHERS, PODS, Resource, T
+from k8s_scheduler.kube.resources import NODES, PODS, Resource, T, resource_of
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.kube.watch.comparing import Comparer
 from k8s_scheduler.kube.watch.informer import Informer
@@ -89,7 +90,8 @@ class Graph:
 
     def watched(self) -> Mapping[Kind, Informer[ClusterObject]]:
         """Return the informers of the kinds besides pods and nodes, by kind."""
-        return {Kind(informer.resource.kind): informer for informer in self.others}
+        found = ((informer.resource.kind, informer) for informer in self.others)
+        return {kind: informer for kind, informer in found if isinstance(kind, Kind)}
 
     def configuration_page(self) -> Mapping[str, Any]:
         """Return what `/configz` shows."""
@@ -207,7 +209,7 @@ def wire(
     pods.add_handler(rejections.pod_changed)
 
     def watch(kind: Kind) -> Informer[ClusterObject]:
-        informer = watching.informer(OTHERS[kind])
+        informer = watching.informer(resource_of(kind))
         informer.add_handler(functools.partial(pump.object_changed, kind))
         return informer
 
@@ -329,7 +331,7 @@ def _progress(informers: Iterable[Informer[Any]]) -> Iterator[tuple[str, str]]:
     """Yield the version that each resource is known up to."""
     for informer in informers:
         if informer.resource_version:
-            yield informer.resource.plural, informer.resource_version
+            yield informer.resource.label, informer.resource_version
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ the version we ask for, or switched off, so its resources `may_be_absent`: then 
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from k8s_scheduler.api.kinds import TYPES, ClusterObject, Kind
-from k8s_scheduler.api.meta import ObjectMeta
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject, ObjectMeta
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 
@@ -40,6 +39,7 @@ class Resource(Generic[T]):
     group: str
     version: str
     plural: str
+    # A `Kind` for all objects but pods and nodes.
     kind: str
     namespaced: bool
     type: type[T]
@@ -50,7 +50,12 @@ class Resource(Generic[T]):
     @property
     def prefix(self) -> str:
         """The path of the resource's API version."""
-        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        return f"/{'apis' if self.group else 'api'}/{self.api_version}"
+
+    @property
+    def api_version(self) -> str:
+        """The version as objects name it: `v1`, `storage.k8s.io/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def list_path(self) -> str:
@@ -62,6 +67,11 @@ class Resource(Generic[T]):
     def full_name(self) -> str:
         """The name that roles and kubectl know: `pods`, `csinodes.storage.k8s.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def label(self) -> str:
+        """The name in metrics, logs and of tasks; a custom resource goes by its full name."""
+        return self.kind.label if isinstance(self.kind, Kind) else self.plural
 
     @property
     def may_be_absent(self) -> bool:
@@ -88,40 +98,16 @@ PODS = Resource(
 NODES = Resource(group="", version="v1", plural="nodes", kind="Node", namespaced=False, type=Node)
 
 
-def _other(
-    kind: Kind, plural: str, *, group: str = "", namespaced: bool = False
-) -> tuple[Kind, Resource[ClusterObject]]:
-    return kind, Resource(
-        group=group,
-        version="v1",
-        plural=plural,
-        kind=kind.value,
-        namespaced=namespaced,
-        type=TYPES[kind],
+def resource_of(kind: Kind) -> Resource[ClusterObject]:
+    """Return where objects of a kind are found."""
+    return Resource(
+        group=kind.group,
+        version=kind.versions[0],
+        plural=kind.resource,
+        kind=kind,
+        namespaced=kind.namespaced,
+        type=kind.type,
     )
-
-
-_APPS = "apps"
-_STORAGE = "storage.k8s.io"
-
-OTHERS: Final[Mapping[Kind, Resource[ClusterObject]]] = dict(
-    (
-        _other(Kind.NAMESPACE, "namespaces"),
-        _other(Kind.SERVICE, "services", namespaced=True),
-        _other(Kind.REPLICATION_CONTROLLER, "replicationcontrollers", namespaced=True),
-        _other(Kind.REPLICA_SET, "replicasets", group=_APPS, namespaced=True),
-        _other(Kind.STATEFUL_SET, "statefulsets", group=_APPS, namespaced=True),
-        _other(Kind.POD_DISRUPTION_BUDGET, "poddisruptionbudgets", group="policy", namespaced=True),
-        _other(Kind.PERSISTENT_VOLUME, "persistentvolumes"),
-        _other(Kind.PERSISTENT_VOLUME_CLAIM, "persistentvolumeclaims", namespaced=True),
-        _other(Kind.STORAGE_CLASS, "storageclasses", group=_STORAGE),
-        _other(Kind.CSI_NODE, "csinodes", group=_STORAGE),
-        _other(Kind.CSI_DRIVER, "csidrivers", group=_STORAGE),
-        _other(Kind.CSI_STORAGE_CAPACITY, "csistoragecapacities", group=_STORAGE, namespaced=True),
-        _other(Kind.VOLUME_ATTACHMENT, "volumeattachments", group=_STORAGE),
-        _other(Kind.DEVICE_CLASS, "deviceclasses", group="resource.k8s.io"),
-    )
-)
 
 
 def has_reached(seen: str, wanted: str) -> bool:

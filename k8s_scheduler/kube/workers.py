@@ -8,7 +8,7 @@ long, so a high limit costs nothing in quiet times.
 from typing import Final
 
 from k8s_scheduler.api.config.types import MOST_PARALLELISM
-from k8s_scheduler.kube.resources import OTHERS
+from k8s_scheduler.api.kinds import BUILT_IN
 
 BINDING_WORKERS: Final = 64
 CONDITION_WORKERS: Final = 8
@@ -18,7 +18,7 @@ POD_READING_WORKERS: Final = 2
 _WRITERS: Final = BINDING_WORKERS + CONDITION_WORKERS + EVENT_WORKERS + MOST_PARALLELISM
 # Each reads one thing at a time: a list of each kind (pods, nodes and the configuration's ConfigMap
 # among them), the lease, the last good configuration, the comparison, rejected pods, our own pod.
-_READERS: Final = len(OTHERS) + 3 + 5 + POD_READING_WORKERS
+_READERS: Final = len(BUILT_IN) + 3 + 5 + POD_READING_WORKERS
 # Reviews of the tokens that are shown at our own port; they come and go quickly.
 _REVIEWS: Final = 8
 REQUEST_CONNECTIONS: Final = _WRITERS + _READERS + _REVIEWS

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import BUILT_IN
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, PodSpec, PodStatus
@@ -29,6 +29,7 @@ from k8s_scheduler.core.messages.incoming import (
 from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
+from k8s_scheduler.kube.resources import resource_of
 from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
 from k8s_scheduler.simulate.defaulting.objects import DEFAULT_NAMESPACE, defaulted
 
@@ -37,38 +38,14 @@ NODE: Final = "Node"
 _NOW: Final = 0.0
 _FINISHED: Final = ("Succeeded", "Failed")
 
+_KINDS: Final = {kind.name: kind for kind in BUILT_IN}
 # The version of each kind that is read; other versions and other groups' kinds of the same name
 # are not what scheduling looks at.
 API_VERSIONS: Final = {
     POD: "v1",
     NODE: "v1",
-    Kind.NAMESPACE: "v1",
-    Kind.SERVICE: "v1",
-    Kind.REPLICATION_CONTROLLER: "v1",
-    Kind.REPLICA_SET: "apps/v1",
-    Kind.STATEFUL_SET: "apps/v1",
-    Kind.POD_DISRUPTION_BUDGET: "policy/v1",
-    Kind.PERSISTENT_VOLUME: "v1",
-    Kind.PERSISTENT_VOLUME_CLAIM: "v1",
-    Kind.STORAGE_CLASS: "storage.k8s.io/v1",
-    Kind.CSI_NODE: "storage.k8s.io/v1",
-    Kind.CSI_DRIVER: "storage.k8s.io/v1",
-    Kind.CSI_STORAGE_CAPACITY: "storage.k8s.io/v1",
-    Kind.VOLUME_ATTACHMENT: "storage.k8s.io/v1",
-    Kind.DEVICE_CLASS: "resource.k8s.io/v1",
+    **{name: resource_of(kind).api_version for name, kind in _KINDS.items()},
 }
-_CLUSTER_SCOPED: Final = frozenset(
-    (
-        NODE,
-        Kind.NAMESPACE,
-        Kind.PERSISTENT_VOLUME,
-        Kind.STORAGE_CLASS,
-        Kind.CSI_NODE,
-        Kind.CSI_DRIVER,
-        Kind.VOLUME_ATTACHMENT,
-        Kind.DEVICE_CLASS,
-    )
-)
 
 ObjectKey: TypeAlias = tuple[str, str, str]
 
@@ -148,7 +125,7 @@ class Cluster:
         elif kind == NODE:
             self._send(key, [NodeChanged(_NOW, NodeName(name), None)])
         else:
-            self._send(key, [ObjectChanged(_NOW, Kind(kind), key[1], name, None)])
+            self._send(key, [ObjectChanged(_NOW, _KINDS[kind], key[1], name, None)])
 
     def pod(self, namespaced_name: str) -> Pod | None:
         """Return the pod `namespace/name`, if it is there."""
@@ -165,8 +142,8 @@ class Cluster:
             return self._pod_messages(key, _convert(raw, Pod))
         if kind == NODE:
             return [NodeChanged(_NOW, NodeName(name), _convert(raw, Node))]
-        known = Kind(kind)
-        return [ObjectChanged(_NOW, known, namespace, name, _convert(raw, TYPES[known]))]
+        known = _KINDS[kind]
+        return [ObjectChanged(_NOW, known, namespace, name, _convert(raw, known.type))]
 
     def _pod_messages(self, key: ObjectKey, pod: Pod) -> list[Message]:
         namespace, name = key[1:]
@@ -237,7 +214,7 @@ def _gone(pod: Pod) -> PodChanged:
 
 
 def _key(kind: str, namespace: str, name: str) -> ObjectKey:
-    if kind in _CLUSTER_SCOPED:
+    if kind == NODE or (kind in _KINDS and not _KINDS[kind].namespaced):
         return kind, "", name
     return kind, namespace or DEFAULT_NAMESPACE, name
 

@@ -7,7 +7,6 @@ somebody else who watched the API server can rebuild what was decided on.
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Final
 
 import msgspec
 
@@ -20,7 +19,7 @@ from k8s_scheduler.core.messages.incoming import (
     PodChanged,
     Restore,
 )
-from k8s_scheduler.kube.resources import NODES, OTHERS, PODS, has_reached
+from k8s_scheduler.kube.resources import NODES, PODS, has_reached
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -61,9 +60,6 @@ def time_text(seconds: float) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-_RESOURCES: Final = {kind: resource.plural for kind, resource in OTHERS.items()}
-
-
 class Seen:
     """The newest version of each resource, as a recording is gone through."""
 
@@ -79,8 +75,10 @@ class Seen:
                 self._object(NODES.plural, node.metadata)
             case ObjectChanged(kind=kind):
                 found = message.read()
-                if found is not None:
-                    self._object(_RESOURCES[kind], found.metadata)
+                # A recording does not say under which name a custom resource is watched: of these
+                # it is known only how far informers had come.
+                if found is not None and not kind.is_custom:
+                    self._object(kind.label, found.metadata)
             case Restore(checkpoint=checkpoint):
                 self._all(checkpoint)
 

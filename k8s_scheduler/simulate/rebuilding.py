@@ -15,7 +15,6 @@ from typing import Any, Final
 import msgspec
 
 from k8s_scheduler.api.config.types import API_VERSION, KIND, ResolvedProfile
-from k8s_scheduler.api.kinds import TYPES
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.messages.checkpoint import Checkpoint, ObjectEntry
 from k8s_scheduler.simulate.cluster import API_VERSIONS, NODE, POD
@@ -42,7 +41,9 @@ def _objects(state: Checkpoint, pod: Pod) -> Iterator[dict[str, Any]]:
         if node.node is not None:
             yield _plain(NODE, node.node)
     for entry in state.objects:
-        yield _plain(entry.kind, _assumed(entry))
+        # `evaluate` reads no custom resources.
+        if not entry.kind.is_custom:
+            yield _plain(entry.kind.name, _assumed(entry))
     placed = [_placed(entry.pod, names[entry.row]) for entry in state.pods]
     # `evaluate` takes the order in which pods come up for the order in which they were made.
     placed.sort(key=lambda p: p.metadata.creation_timestamp)
@@ -65,11 +66,11 @@ def _placed(pod: Pod, node: str) -> Pod:
 def _assumed(entry: ObjectEntry) -> Any:
     """Return an object as decisions see it."""
     known = entry.object if entry.assumed is None else entry.assumed
-    return msgspec.convert(msgspec.to_builtins(known), TYPES[entry.kind])
+    return msgspec.convert(msgspec.to_builtins(known), entry.kind.type)
 
 
 def _plain(kind: str, value: msgspec.Struct) -> dict[str, Any]:
-    return {"apiVersion": API_VERSIONS[kind], "kind": str(kind), **_written(value)}
+    return {"apiVersion": API_VERSIONS[kind], "kind": kind, **_written(value)}
 
 
 def _written(value: Any) -> Any:

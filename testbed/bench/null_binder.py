@@ -37,7 +37,7 @@ from k8s_scheduler.kube.events.recorder import EventRecorder
 from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.http.transport import ApiTransport
-from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
+from k8s_scheduler.kube.resources import NODES, PODS, resource_of
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.kube.write.dispatcher import Dispatcher
 from k8s_scheduler.lib.aiotasks import Supervisor
@@ -85,7 +85,7 @@ class NullBinder:
         self._pods.add_handler(ring.pod_changed)
         self._before_pods: list[Informer[Any]] = [nodes]
         for kind in kinds:
-            informer = Informer(transport, OTHERS[kind], metrics=metrics.kube, meter=meter)
+            informer = Informer(transport, resource_of(kind), metrics=metrics.kube, meter=meter)
             self._before_pods.append(informer)
         self._tasks = Supervisor()
         self._is_ready = False

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.engine.decision.cycle import Placement
 from k8s_scheduler.core.engine.in_flight import Flight
 from k8s_scheduler.core.messages.incoming import BindResult, Message, ObjectChanged, RequestResult
@@ -104,7 +104,7 @@ class LateBinding:
     def _changed(self, now: float, kind: Kind, raw: Raw) -> ObjectChanged:
         self._version += 1
         raw["metadata"]["resourceVersion"] = str(self._version)
-        found = msgspec.convert(raw, TYPES[kind])
+        found = msgspec.convert(raw, kind.type)
         return ObjectChanged(now, kind, found.metadata.namespace, found.metadata.name, found)
 
     def _volume(self, number: int, claim: str = "", *, phase: str = "Available") -> Raw:

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from k8s_scheduler.api.kinds import TYPES, ClusterObject, Kind
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 
@@ -175,4 +176,4 @@ def make_pod(raw: Raw, name: str, *, node: str = "") -> Pod:
 def make_object(kind: Kind, raw: Raw) -> ClusterObject:
     """Return an object of another kind, in the namespace of the pods."""
     metadata = raw["metadata"] | {"namespace": "default"}
-    return msgspec.convert({**raw, "metadata": metadata}, TYPES[kind])
+    return msgspec.convert({**raw, "metadata": metadata}, kind.type)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import kind_named
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
@@ -63,18 +63,19 @@ class Tape:
 
     def put(self, raw: Raw) -> None:
         """Let an object be as it is written."""
-        kind, raw = raw["kind"], defaulted(raw)
+        name, raw = raw["kind"], defaulted(raw)
         self.version += 1
         raw["metadata"] = {**raw["metadata"], "resourceVersion": str(self.version)}
-        if kind == "Pod":
+        if name == "Pod":
             self.put_pod(msgspec.convert(raw, Pod))
-        elif kind == "Node":
+        elif name == "Node":
             node = msgspec.convert(raw, Node)
             self.tell(NodeChanged(self.now, NodeName(node.metadata.name), node))
         else:
-            found = msgspec.convert(raw, TYPES[Kind(kind)])
+            kind = kind_named(name)
+            found = msgspec.convert(raw, kind.type)
             metadata = found.metadata
-            self.tell(ObjectChanged(self.now, Kind(kind), metadata.namespace, metadata.name, found))
+            self.tell(ObjectChanged(self.now, kind, metadata.namespace, metadata.name, found))
 
     def put_pod(self, pod: Pod) -> None:
         uid = pod.metadata.uid or f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -20,7 +20,7 @@ from k8s_scheduler.core.messages.incoming import Message, Schedule, Tick
 from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
-from k8s_scheduler.kube.resources import NODES, OTHERS, PODS, Resource
+from k8s_scheduler.kube.resources import NODES, PODS, Resource, resource_of
 from k8s_scheduler.kube.watch.decoding import ObjectDecoder
 from k8s_scheduler.kube.watch.list_tickets import Progress
 from k8s_scheduler.kube.watch.reflector_limits import DEFAULT_PACE
@@ -116,20 +116,21 @@ class World:
         self._open(PODS, self.pump.pod_changed)
         self._open(NODES, self.pump.node_changed)
         for kind in self.core.kinds:
-            self._open(OTHERS[kind], partial(self.pump.object_changed, kind))
+            self._open(resource_of(kind), partial(self.pump.object_changed, kind))
         self._canaries = 0
 
     def _open(self, resource: Resource[Any], handler: Callable[..., None]) -> None:
-        store = self.stores[resource.kind] = Store[Any](resource.plural)
+        name = resource.kind.rpartition("/")[2]
+        store = self.stores[name] = Store[Any](resource.plural)
         store.add_handler(handler)
-        self._watchers[resource.kind] = self._watcher(resource)
+        self._watchers[name] = self._watcher(resource)
 
     def _watcher(self, resource: Resource[Any]) -> Watcher[Any]:
         parts = ReflectorParts(
             transport=None,  # nothing is fetched
             resource=resource,
             decoder=ObjectDecoder(resource),
-            store=self.stores[resource.kind],
+            store=self.stores[resource.kind.rpartition("/")[2]],
             progress=Progress(on_answer=lambda: None),
             undecodable=UndecodableLog(resource.plural, METRICS.kube),
             meter=silent_meter(),

@@ -9,13 +9,13 @@ import pytest
 
 from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import BUILT_IN, Kind
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import ObjectChanged
 from k8s_scheduler.core.messages.recording import read_segment
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
-from k8s_scheduler.kube.resources import OTHERS
+from k8s_scheduler.kube.resources import resource_of
 from testbed.bed import Bed
 from testbed.daemon import Daemon
 from testbed.installation import install
@@ -172,14 +172,14 @@ class Stage:
         self.name = f"x-{sandbox.namespace}"
 
     def namespace(self, kind):
-        return self._sandbox.namespace if OTHERS[kind].namespaced else ""
+        return self._sandbox.namespace if resource_of(kind).namespaced else ""
 
     def create(self):
         for kind, case in CASES.items():
-            resource = OTHERS[kind]
+            resource = resource_of(kind)
             body = {
-                "apiVersion": resource.prefix.removeprefix("/apis/").removeprefix("/api/"),
-                "kind": resource.kind,
+                "apiVersion": resource.api_version,
+                "kind": kind.name,
                 "metadata": {"name": self.name, "labels": {"seen": "once"}},
             } | case.body
             if resource.namespaced:
@@ -197,7 +197,9 @@ class Stage:
 
     def path(self, kind, subresource=""):
         namespace = self._sandbox.namespace
-        return OTHERS[kind].object_path(self.name, namespace=namespace, subresource=subresource)
+        return resource_of(kind).object_path(
+            self.name, namespace=namespace, subresource=subresource
+        )
 
 
 def told(tape, name):
@@ -236,7 +238,7 @@ def refusals(daemon):
 
 
 def test_every_kind_is_covered():
-    assert set(CASES) == set(Kind)
+    assert set(CASES) == set(BUILT_IN)
 
 
 def test_objects_of_every_kind_reach_the_core_as_they_come_change_and_go(sandbox, tmp_path):
@@ -305,7 +307,7 @@ def test_a_recording_with_other_kinds_replays_to_the_same_decisions(sandbox, tmp
 
 def test_a_right_that_is_missing_is_named_and_holds_up_every_decision(sandbox):
     bed = sandbox.bed
-    name = OTHERS[Kind.POD_DISRUPTION_BUDGET].full_name
+    name = resource_of(Kind.POD_DISRUPTION_BUDGET).full_name
     path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/k8s-scheduler"
     sandbox.create_nodes([make_node("n1")])
     install(bed)
@@ -370,7 +372,7 @@ def plain_bed():
 
 def test_a_kind_that_the_server_does_not_serve_is_taken_as_empty(plain_bed):
     kinds = {Kind.DEVICE_CLASS, Kind.POD_DISRUPTION_BUDGET} & read_kinds()
-    resources = [OTHERS[kind] for kind in sorted(kinds)]
+    resources = [resource_of(kind) for kind in sorted(kinds)]
     assert resources
     for resource in resources:
         assert plain_bed.client.request("GET", resource.list_path)[0] == 404

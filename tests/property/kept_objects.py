@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import Kind, kind_named
 from tests.property.kept_pods import (
     CLAIMS,
     INDEX,
@@ -45,7 +45,7 @@ class ObjectChanges:
         self._change(Kind.SERVICE, namespace, name, {"spec": spec})
 
     def change_owner(self) -> None:
-        kind = Kind(self.rng.choice(OWNERS))
+        kind = kind_named(self.rng.choice(OWNERS))
         labels = self._random_selector()
         selector: Any = labels
         if kind is not Kind.REPLICATION_CONTROLLER:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
@@ -112,7 +112,7 @@ class Server:
         metadata = raw["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         self.objects[kind, namespace, name] = raw
-        found = msgspec.convert(copy.deepcopy(raw), TYPES[kind])
+        found = msgspec.convert(copy.deepcopy(raw), kind.type)
         self.watch.append(lambda now: ObjectChanged(now, kind, namespace, name, found))
 
     def drop(self, kind: Kind, namespace: str, name: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged, Schedule
@@ -36,7 +36,7 @@ class Cluster:
 
     def put_service(self, **selector: str) -> None:
         raw = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": selector}}
-        service = msgspec.convert(raw, TYPES[Kind.SERVICE])
+        service = msgspec.convert(raw, Kind.SERVICE.type)
         self.core.handle(ObjectChanged(NOW, Kind.SERVICE, "default", "s", service))
 
     def is_kept(self, pod: PodBuilder, *, times: int = 1) -> bool:

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.pod import TopologySpreadConstraint
 from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP
@@ -139,7 +139,7 @@ def objects(draw):
         name = f"s{i}" if kind is Kind.SERVICE else draw(st.sampled_from(["o1", "o2"]))
         metadata = {"name": name, "namespace": draw(st.sampled_from(["a", "a", "b"]))}
         raw = {"metadata": metadata, "spec": {"selector": selector}}
-        found.append((kind, msgspec.convert(raw, TYPES[kind])))
+        found.append((kind, msgspec.convert(raw, kind.type)))
     return found
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import kind_named
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.dependencies import Declarations
@@ -46,8 +46,8 @@ class Bench:
         self.pod = view_of(cluster["pod"])
 
     def put(self, raw):
-        kind = Kind(raw["kind"])
-        found = msgspec.convert(raw, TYPES[kind])
+        kind = kind_named(raw["kind"])
+        found = msgspec.convert(raw, kind.type)
         self.cache.objects.put(kind, found.metadata.namespace, found.metadata.name, found)
 
     def view(self, *names, delta=None):
@@ -277,7 +277,7 @@ def _apply(bench, change, raw):
     else:
         metadata = raw["metadata"]
         bench.cache.objects.remove(
-            Kind(raw["kind"]), metadata.get("namespace", ""), metadata["name"]
+            kind_named(raw["kind"]), metadata.get("namespace", ""), metadata["name"]
         )
 
 

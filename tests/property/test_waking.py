@@ -14,7 +14,7 @@ import pytest
 
 from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.builtins import known_plugins
@@ -241,7 +241,7 @@ class History:
     def put_object(self, kind: Kind, namespace: str, name: str, **parts: Any) -> None:
         metadata = {"name": name, "namespace": namespace, "uid": f"{kind}-{name}"}
         metadata |= parts.pop("metadata", {})
-        found = msgspec.convert({"metadata": metadata, **parts}, TYPES[kind])
+        found = msgspec.convert({"metadata": metadata, **parts}, kind.type)
         self.tell(ObjectChanged(self.now, kind, namespace, name, found))
 
     def drop_object(self, kind: Kind, namespace: str, name: str) -> None:

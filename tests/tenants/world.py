@@ -12,7 +12,7 @@ import msgspec
 from k8s_scheduler.api.config.extras import Batch
 from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.config.load import default_configuration
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
@@ -114,7 +114,7 @@ class World:
 
     def object(self, kind: Kind, raw: Raw) -> None:
         """Show an object of another kind."""
-        found = msgspec.convert(raw, TYPES[kind])
+        found = msgspec.convert(raw, kind.type)
         namespace, name = raw["metadata"].get("namespace", ""), raw["metadata"]["name"]
         self.tell(ObjectChanged(self.now, kind, namespace, name, found))
 

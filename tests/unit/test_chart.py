@@ -9,9 +9,9 @@ import yaml
 
 import k8s_scheduler
 from k8s_scheduler.api.config.types import KubeSchedulerConfiguration
+from k8s_scheduler.api.kinds import BUILT_IN
 from k8s_scheduler.app.configuration.status import FIXED
 from k8s_scheduler.cli.shadow import shadow
-from k8s_scheduler.kube.resources import OTHERS
 from tests.unit.shipped import (
     CHART,
     MANIFESTS,
@@ -47,7 +47,7 @@ class TestShadow:
         (role,) = [o for o in shadow_objects() if o["kind"] == "ClusterRole"]
         assert granted(role) == {
             *(("", kind, "", verb) for kind in ("pods", "nodes") for verb in INFORM),
-            *((r.group, r.plural, "", verb) for r in OTHERS.values() for verb in INFORM),
+            *((k.group, k.resource, "", verb) for k in BUILT_IN for verb in INFORM),
             # Questions about who reads its metrics: nothing is stored.
             ("authentication.k8s.io", "tokenreviews", "", "create"),
             ("authorization.k8s.io", "subjectaccessreviews", "", "create"),

@@ -61,7 +61,7 @@ def reads_of(name):
         name,
         code(c for c in columns if not c.startswith("pods/")),
         code(c for c in columns if c.startswith("pods/")),
-        ", ".join(d.kind for d in declared if isinstance(d, Object)),
+        ", ".join(d.kind.name for d in declared if isinstance(d, Object)),
     ]
 
 

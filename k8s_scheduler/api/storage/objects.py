@@ -2,7 +2,7 @@
 
 import msgspec
 
-from k8s_scheduler.api.meta import Int32, Labels, ObjectMeta, Wire
+from k8s_scheduler.api.meta import ClusterObject, Int32, Labels, ObjectMeta, Wire
 from k8s_scheduler.api.pod import ResourceList
 from k8s_scheduler.api.pod_volumes import (
     AwsElasticBlockStore,
@@ -63,10 +63,9 @@ class PersistentVolumeStatus(Wire, frozen=True, gc=False):
     phase: str = ""
 
 
-class PersistentVolume(Wire, frozen=True, gc=False):
+class PersistentVolume(ClusterObject, frozen=True, gc=False):
     """A volume that outlives pods."""
 
-    metadata: ObjectMeta
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: PersistentVolumeStatus = PersistentVolumeStatus()
 
@@ -95,10 +94,9 @@ class PersistentVolumeClaimStatus(Wire, frozen=True, gc=False):
     phase: str = ""
 
 
-class PersistentVolumeClaim(Wire, frozen=True, gc=False):
+class PersistentVolumeClaim(ClusterObject, frozen=True, gc=False):
     """A wish for a volume."""
 
-    metadata: ObjectMeta
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
@@ -116,10 +114,9 @@ class TopologySelectorTerm(Wire, frozen=True, gc=False):
     match_label_expressions: list[TopologyRequirement] | None = None
 
 
-class StorageClass(Wire, frozen=True, gc=False):
+class StorageClass(ClusterObject, frozen=True, gc=False):
     """How volumes of a kind come into being."""
 
-    metadata: ObjectMeta
     provisioner: str = ""
     volume_binding_mode: str | None = None
     allowed_topologies: list[TopologySelectorTerm] | None = None
@@ -146,10 +143,9 @@ class CsiNodeSpec(Wire, frozen=True, gc=False):
     drivers: list[CsiNodeDriver] | None = None
 
 
-class CsiNode(Wire, frozen=True, gc=False):
+class CsiNode(ClusterObject, frozen=True, gc=False):
     """What CSI drivers say about a node of the same name."""
 
-    metadata: ObjectMeta
     spec: CsiNodeSpec = CsiNodeSpec()
 
 
@@ -160,17 +156,15 @@ class CsiDriverSpec(Wire, frozen=True, gc=False):
     prevent_pod_scheduling_if_missing: bool | None = None
 
 
-class CsiDriver(Wire, frozen=True, gc=False):
+class CsiDriver(ClusterObject, frozen=True, gc=False):
     """A CSI driver."""
 
-    metadata: ObjectMeta
     spec: CsiDriverSpec = CsiDriverSpec()
 
 
-class CsiStorageCapacity(Wire, frozen=True, gc=False):
+class CsiStorageCapacity(ClusterObject, frozen=True, gc=False):
     """How much a driver can still provide in a part of the cluster."""
 
-    metadata: ObjectMeta
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None
     capacity: str | int | float | None = None
@@ -198,10 +192,9 @@ class VolumeAttachmentStatus(Wire, frozen=True, gc=False):
     attached: bool = False
 
 
-class VolumeAttachment(Wire, frozen=True, gc=False):
+class VolumeAttachment(ClusterObject, frozen=True, gc=False):
     """A volume on its way to, or at, a node."""
 
-    metadata: ObjectMeta
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()
 

@@ -11,12 +11,12 @@ come to their end: `tidy` is called now and then.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from k8s_scheduler.api.config.types import SchedulerConfiguration
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import Kind, joined
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.wiring import Graph, setup_of
 from k8s_scheduler.core.setup import ProfileError, settings_of
@@ -59,7 +59,8 @@ class Swap:
             compiled = setup.compiled()
         except ProfileError as error:
             raise SwapError(str(error)) from error
-        needed = sorted({kind for profile in compiled.values() for kind in profile.kinds})
+        needed = joined(kind for profile in compiled.values() for kind in profile.kinds)
+        self._refuse_other_paths(needed)
         graph = self._graph
         if not graph.pump.is_whole:
             raise NotNowError("the scheduler's core has failed and is being made anew")
@@ -74,6 +75,13 @@ class Swap:
         if (setup.pod_limits, setup.node_limits) != (before.pod_limits, before.node_limits):
             await graph.pump.renew(graph.nodes.store, graph.pods.store)
         await self.tidy()
+
+    def _refuse_other_paths(self, needed: Iterable[Kind]) -> None:
+        """Raise if more is to be read of a custom resource than what it is watched for."""
+        for kind in self._watched():
+            for wanted in needed:
+                if wanted == kind and not set(wanted.paths) <= set(kind.paths):
+                    raise SwapError(f"other paths of {kind} are to be read: this needs a restart")
 
     def has_taken_effect(self) -> None:
         """Tell those who go by the configuration in force and not by the core."""
@@ -97,9 +105,9 @@ class Swap:
         graph = self._graph
         added = {kind: graph.watch(kind) for kind in kinds}
         # A standby may have been told to fill no caches: then these are filled with the others.
-        if added and graph.nodes.resource.plural in self._tasks:
+        if added and graph.nodes.resource.label in self._tasks:
             for informer in added.values():
-                self._tasks.start(informer.resource.plural, informer.run())
+                self._tasks.start(informer.resource.label, informer.run())
             try:
                 async with asyncio.timeout(self._sync_seconds):
                     for informer in added.values():
@@ -119,7 +127,7 @@ class Swap:
         """Stop an informer that is none of the graph's, or no longer."""
         # First of all: who waits for it looks at the others that there are now.
         informer.drop()
-        name = informer.resource.plural
+        name = informer.resource.label
         if name in self._tasks:
             await self._tasks.stop(name)
         await self._graph.pump.forget(kind, informer.store)

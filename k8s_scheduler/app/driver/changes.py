@@ -5,7 +5,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from k8s_scheduler.api.kinds import ClusterObject, Kind
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.core.messages.incoming import Message, NodeChanged, ObjectChanged, PodChanged
 from k8s_scheduler.lib.slices import SliceMeter
 

@@ -23,7 +23,7 @@ from k8s_scheduler.core.messages.outgoing import (
 )
 from k8s_scheduler.kube.events.event import EventNote
 from k8s_scheduler.kube.events.recorder import EventRecorder
-from k8s_scheduler.kube.resources import OTHERS
+from k8s_scheduler.kube.resources import resource_of
 from k8s_scheduler.kube.write.binding import BindRequest
 from k8s_scheduler.kube.write.conditions import ConditionPatch
 from k8s_scheduler.kube.write.dispatcher import Dispatcher
@@ -145,7 +145,7 @@ class Carrier:
 
     def _patch_object(self, patch: PatchObject) -> None:
         calls = object_calls(
-            OTHERS[patch.kind],
+            resource_of(patch.kind),
             namespace=patch.object_namespace,
             name=patch.object_name,
             patch=patch.patch,

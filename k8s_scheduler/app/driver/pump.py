@@ -27,8 +27,8 @@ from typing import Final
 
 from k8s_scheduler.api.config.extras import Batch, SchedulerExtras
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.api.kinds import ClusterObject, Kind
-from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject, NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.driver.changes import for_each, is_end, reads_the_same
@@ -171,9 +171,9 @@ class Pump:
         if known is not None:
             namespace, name = known.metadata.namespace, known.metadata.name
             key = f"{namespace}/{name}"
-            if new is None or self.left_out.may_tell(kind.value, key):
+            if new is None or self.left_out.may_tell(str(kind), key):
                 message = ObjectChanged(self._clock(), kind, namespace, name, new)
-                self._change(message, kind.value, key)
+                self._change(message, str(kind), key)
 
     def bind_ended(self, outcome: BindOutcome) -> None:
         """Take the definite outcome of a bind."""

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from k8s_scheduler.api.kinds import ClusterObject, Kind
-from k8s_scheduler.api.meta import key_of
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject, key_of
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.driver.changes import reads_the_same
@@ -87,7 +87,7 @@ class CoreCheck:
         self, kind: Kind, informer: Informer[ClusterObject], found: dict[str, list[Difference]]
     ) -> None:
         held, store = self._pump.holdings, informer.store
-        resource = informer.resource.plural
+        resource = informer.resource.label
         async for known in self._sliced(store.values()):
             if informer.dropped.is_set():
                 # A change of the configuration came in between: the core has to forget them.

@@ -28,7 +28,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from k8s_scheduler.api.kinds import ClusterObject, Kind
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.driver.pump import Pump
@@ -129,7 +130,7 @@ class Rebuilding:
             change = partial(pump.object_changed, kind)
             for key, found in list(informer.store.items()):
                 name = f"{found.metadata.namespace}/{found.metadata.name}"
-                yield kind.value, name, partial(_tell, change, informer.store, key)
+                yield str(kind), name, partial(_tell, change, informer.store, key)
         for key, pod in list(pods.items()):
             yield "pods", pod.metadata.uid, partial(_tell, pump.pod_changed, pods, key)
 

@@ -105,7 +105,7 @@ class Restored:
     def _doubt(self, news: SetBack | None) -> None:
         self._pump.doubt()
         for informer in self._informers():
-            if news is None or not (news.listed and news.resource == informer.resource.plural):
+            if news is None or not (news.listed and news.resource == informer.resource.label):
                 informer.doubt()
 
     async def _list_anew(self) -> None:
@@ -129,7 +129,7 @@ class Restored:
             await self._sleep(_TICK_SECONDS)
             if self._clock() - before >= AWAY_SECONDS:
                 for informer in tuple(self._informers()):
-                    self.returned(informer.resource.plural)
+                    self.returned(informer.resource.label)
 
     async def _compare(self, group: asyncio.TaskGroup) -> None:
         while True:
@@ -139,7 +139,7 @@ class Restored:
             self._came_back.clear()
             returned, self._returned = self._returned, {}
             for informer in tuple(self._informers()):
-                if informer.resource.plural in returned and informer.synced.is_set():
+                if informer.resource.label in returned and informer.synced.is_set():
                     # Each by itself: one that is not answered holds up no other.
                     group.create_task(self._compare_one(informer))
 
@@ -150,12 +150,12 @@ class Restored:
             try:
                 doubtful = await self._comparer(informer).doubtful(COMPARE_SECONDS)
             except KubeError as error:
-                fields = {"resource": informer.resource.plural, "error": str(error)}
+                fields = {"resource": informer.resource.label, "error": str(error)}
                 logger.warning("Cache could not be compared", extra={"fields": fields})
                 await self._sleep(COMPARE_SECONDS)
                 continue
             if doubtful:
                 version = informer.resource_version
-                plural = informer.resource.plural
+                plural = informer.resource.label
                 self.notice(SetBack(plural, Source.COMPARISON, known=version, seen=doubtful))
             return

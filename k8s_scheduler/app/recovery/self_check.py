@@ -97,11 +97,11 @@ class SelfCheck:
                 continue
             if problem:
                 failed += 1
-                fields = {"resource": informer.resource.plural, "error": problem}
+                fields = {"resource": informer.resource.label, "error": problem}
                 logger.warning("Cache could not be compared", extra={"fields": fields})
                 continue
             if found:
-                self._report(informer.resource.plural, found, "listing anew")
+                self._report(informer.resource.label, found, "listing anew")
                 await informer.relist()
             wrong += len(found)
         for resource, differing in (await self._core.compare()).items():

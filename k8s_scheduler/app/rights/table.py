@@ -17,9 +17,8 @@ from typing import Final
 from k8s_scheduler.api.config.extras import IGNORE
 from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.config_maps import ConfigMapName
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import BUILT_IN, Kind, joined
 from k8s_scheduler.core.setup import Setup
-from k8s_scheduler.kube.resources import OTHERS
 
 _INFORM: Final = ("list", "watch")
 _CONFIG_MAPS: Final = ("configmaps",)
@@ -101,7 +100,7 @@ def needs_of(
     election = configuration.settings.leader_election
     rivals = configuration.extras.rivals
     return Needs(
-        reads=tuple(sorted({kind for profile in profiles for kind in profile.kinds})),
+        reads=joined(kind for profile in profiles for kind in profile.kinds),
         writes=tuple(sorted({kind for profile in profiles for kind in profile.writes})),
         preempts=any(profile.preempts for profile in profiles),
         lease=(
@@ -220,7 +219,7 @@ def _configuration(needs: Needs) -> Iterator[Role]:
 def _by_group(kinds: tuple[Kind, ...]) -> dict[str, tuple[str, ...]]:
     """Return the resources of kinds, in the order in which kinds are listed everywhere."""
     found: dict[str, list[str]] = {}
-    for kind, resource in OTHERS.items():
+    for kind in (*BUILT_IN, *(kind for kind in kinds if kind.is_custom)):
         if kind in kinds:
-            found.setdefault(resource.group, []).append(resource.plural)
+            found.setdefault(kind.group, []).append(kind.resource)
     return {group: tuple(plurals) for group, plurals in found.items()}

@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from k8s_scheduler import __version__
-from k8s_scheduler.api.kinds import ClusterObject, Kind
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import REMEMBERED
@@ -34,7 +35,7 @@ from k8s_scheduler.core.messages.outgoing import Log
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import DEFAULT_BYTES, Setup
 from k8s_scheduler.kube.http.protocol import Transport
-from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
+from k8s_scheduler.kube.resources import NODES, PODS, resource_of
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.kube.watch.syncing import watch_all
 from k8s_scheduler.lib.aiotasks import Supervisor
@@ -125,7 +126,7 @@ def wire_shadow(options: ShadowOptions, transport: Transport, metrics: Metrics) 
     pods.add_handler(lambda old, new: follower.pod_changed(old, new, now=clock()))
     others = []
     for kind in core.kinds:
-        informer = Informer(transport, OTHERS[kind], metrics=metrics.kube, meter=meter)
+        informer = Informer(transport, resource_of(kind), metrics=metrics.kube, meter=meter)
         informer.add_handler(functools.partial(_object_changed, follower, clock, kind))
         others.append(informer)
     memory = MemoryWatch(
@@ -181,7 +182,7 @@ class Shadow:
         keep_what_is_here()
         self._graph.follower.start()
         self._is_following = True
-        counts = {i.resource.plural: len(i.store) for i in self._graph.informers()}
+        counts = {i.resource.label: len(i.store) for i in self._graph.informers()}
         logger.info("Caches are synced, following", extra={"fields": counts})
         self._tasks.start("looking", self._look())
         self._tasks.start("reporting", self._report_now_and_then())
@@ -234,7 +235,7 @@ class Shadow:
         is_handed_over = hand_over(self._whole(), self._options.out)
         if not self._is_following:
             # A report without a finding looks as if all were well.
-            waiting = [i.resource.plural for i in self._graph.informers() if not i.synced.is_set()]
+            waiting = [i.resource.label for i in self._graph.informers() if not i.synced.is_set()]
             sys.stderr.write(f"nothing was followed: not listed in time: {', '.join(waiting)}\n")
             if not is_stopped:
                 return ExitCode.FAILURE

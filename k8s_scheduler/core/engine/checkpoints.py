@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from k8s_scheduler.api.kinds import TYPES
 from k8s_scheduler.core.engine.binding.unconfirmed import Unconfirmed
 from k8s_scheduler.core.engine.decision.cycle import Cycle
 from k8s_scheduler.core.engine.decision.suspensions import Suspensions
@@ -162,7 +161,7 @@ def _fill(cache: Cache, checkpoint: Checkpoint) -> None:
         else:
             cache.put_bound(pod.pod)
     for found in checkpoint.objects:
-        read = msgspec.convert(found.object, TYPES[found.kind])
+        read = msgspec.convert(found.object, found.kind.type)
         cache.objects.put(found.kind, found.namespace, found.name, read)
         if found.assumed is not None:
-            cache.objects.assume(found.kind, msgspec.convert(found.assumed, TYPES[found.kind]))
+            cache.objects.assume(found.kind, msgspec.convert(found.assumed, found.kind.type))

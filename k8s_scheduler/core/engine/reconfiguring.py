@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import Kind, joined
 from k8s_scheduler.core.engine.attempts import Attempts
 from k8s_scheduler.core.engine.binding.binding_cycle import Departure
 from k8s_scheduler.core.engine.in_flight import Flights
@@ -143,7 +143,7 @@ class Reconfiguring:
         """The kinds of objects that the profiles in force read, and those still gone by."""
         self._forget_unused()
         in_use = [self._profiles, *self._timed.earlier().values()]
-        return tuple(sorted({k for profiles in in_use for p in profiles.values() for k in p.kinds}))
+        return joined(k for profiles in in_use for p in profiles.values() for k in p.kinds)
 
     def entries(self) -> tuple[EarlierEntry, ...]:
         """Return the configurations that pods on their way go by, as checkpoint data."""

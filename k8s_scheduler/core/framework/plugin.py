@@ -46,8 +46,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
-from k8s_scheduler.api.kinds import ClusterObject, Kind
-from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject, NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.departed import Departed, Quota

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeGuard, TypeVar
 from weakref import WeakKeyDictionary
 
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import Kind, joined
 from k8s_scheduler.core.framework.dependencies import (
     Declarations,
     Object,
@@ -129,9 +129,10 @@ class Profile:
     pre_binds: tuple[Step[PreBindPlugin], ...]
     binds: tuple[tuple[str, BindPlugin], ...]
     post_binds: tuple[tuple[str, PostBindPlugin], ...]
-    # By plugin: the events on rows, and the kinds of objects, that may help a pod it rejected.
+    # By plugin: the events on rows, and the kinds of objects (None: any), that may help a pod it
+    # rejected.
     helped_by: Mapping[str, Change]
-    helpful_kinds: Mapping[str, tuple[Kind, ...]]
+    helpful_kinds: Mapping[str, tuple[Kind, ...] | None]
     # The kinds of objects that plugins read.
     kinds: tuple[Kind, ...]
     # Plugins that allow and reject pods that wait for them.
@@ -248,10 +249,10 @@ def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFac
         post_binds=at("postBind", PostBindPlugin),
         helped_by={name: _help_for(plugin) for name, plugin in made.items()},
         helpful_kinds={
-            name: tuple(Kind) if _goes_by_anything(plugin) else _kinds(plugin)
+            name: None if _goes_by_anything(plugin) else _kinds(plugin)
             for name, plugin in made.items()
         },
-        kinds=tuple(sorted({kind for plugin in made.values() for kind in _kinds(plugin)})),
+        kinds=joined(kind for plugin in made.values() for kind in _kinds(plugin)),
         percentage_of_nodes_to_score=resolved.percentage_of_nodes_to_score,
         attached=tuple(p for p in made.values() if _is_a(p, AttachedPlugin)),
     )

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from k8s_scheduler.api.controllers import controller_of
+from k8s_scheduler.api.kinds import as_text
 from k8s_scheduler.api.node_features import required_features
 from k8s_scheduler.api.pod import Container, Pod
 from k8s_scheduler.api.ports import host_ports
@@ -33,7 +34,7 @@ class ShapeKey(NamedTuple):
 LONGEST_BYTES: Final = 512
 # No content begins so: msgpack never uses this byte.
 _DIGESTED: Final = b"\xc1"
-_encode = msgspec.msgpack.Encoder(order="sorted").encode
+_encode = msgspec.msgpack.Encoder(order="sorted", enc_hook=as_text).encode
 
 
 def shape_of(pod: Pod) -> ShapeKey:

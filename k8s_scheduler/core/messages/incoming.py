@@ -11,8 +11,8 @@ import msgspec
 
 from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.api.kinds import TYPES, ClusterObject, Kind
-from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject, NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
@@ -51,7 +51,7 @@ class ObjectChanged(_Message, frozen=True, gc=False, array_like=True, tag=True):
         """Return the object as its type."""
         if self.object is None:
             return None
-        return msgspec.convert(self.object, TYPES[self.kind])
+        return msgspec.convert(self.object, self.kind.type)
 
 
 class Schedule(_Message, frozen=True, gc=False, array_like=True, tag=True):

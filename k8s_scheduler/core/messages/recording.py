@@ -20,13 +20,17 @@ from typing import Any, Final
 
 import msgspec
 
+from k8s_scheduler.api.kinds import as_text, from_text
 from k8s_scheduler.core.messages.answers import Deed
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import Message, Restore
 
-FORMAT: Final = 3
+FORMAT: Final = 4
+# Format 3 has kinds without their group.
+_READ: Final = (3, FORMAT)
 _NAME: Final = b"k8s-scheduler recording "
-MAGIC: Final = _NAME + b"%d\n" % FORMAT
+_MAGICS: Final = tuple(_NAME + b"%d\n" % number for number in _READ)
+MAGIC: Final = _MAGICS[-1]
 _LENGTH: Final = struct.Struct(">I")
 _CHUNK: Final = 256
 # What a decoder raises on damaged data: for text that is no UTF-8, and for nesting without end, it
@@ -90,8 +94,8 @@ class End(msgspec.Struct, frozen=True, array_like=True, tag="end"):
 
 
 Frame = Message | CheckpointPart | Versions | Answer | End
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Frame)
+_encoder = msgspec.msgpack.Encoder(enc_hook=as_text)
+_decoder = msgspec.msgpack.Decoder(Frame, dec_hook=from_text)
 _header_decoder = msgspec.msgpack.Decoder(Header)
 
 
@@ -119,7 +123,7 @@ def is_recording(data: bytes) -> bool:
 
 def _foreign(data: bytes) -> str:
     """Return why bytes are no recording of this version; empty if they start like one."""
-    if data.startswith(MAGIC):
+    if data.startswith(_MAGICS):
         return ""
     if not data:
         return "it is empty"
@@ -127,8 +131,8 @@ def _foreign(data: bytes) -> str:
     number = line.removeprefix(_NAME)
     if line.startswith(_NAME) and newline and number.isdigit():
         return (
-            f"it is a recording of format {number.decode()}, and this version reads format "
-            f"{FORMAT}: use the version of k8s-scheduler that wrote it"
+            f"it is a recording of format {number.decode()}, and this version reads formats "
+            f"{' and '.join(map(str, _READ))}: use the version of k8s-scheduler that wrote it"
         )
     if MAGIC.startswith(data):
         return "it ends within its first line"
@@ -156,7 +160,7 @@ class Segment:
         if problem := _foreign(data):
             raise RecordingError(problem)
         self._data = data
-        self.read_bytes = len(MAGIC)
+        self.read_bytes = data.index(b"\n") + 1
         self.is_whole = False
         body = self._next_frame()
         if body is None:

@@ -19,7 +19,6 @@ from itertools import islice
 
 import numpy as np
 
-from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.framework.evaluation.runtime import Filtered, Runtime
 from k8s_scheduler.core.framework.plugin_errors import PluginError
@@ -411,8 +410,8 @@ def _news(
     """Return what may change the mind of one of the plugins; None if nothing may."""
     plugins = sorted(rejectors)
     rows = _helpful(changes.rows, _help_for_any(plugins, profile, is_met=is_met))
-    read = {kind for name in plugins for kind in profile.helpful_kinds.get(name, Kind)}
-    kinds = [kind for kind in changes.objects if kind in read]
+    read = [profile.helpful_kinds.get(name) for name in plugins]
+    kinds = [k for k in changes.objects if any(known is None or k in known for known in read)]
     if not rows and not kinds:
         return None
     event = (

@@ -9,10 +9,12 @@ version from the watch ends that, whatever it says; so does `revert`.
 
 import itertools
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from k8s_scheduler.api.kinds import ClusterObject, Kind
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.core.state.news.changes import ChangeLog, ObjectChange
 from k8s_scheduler.core.state.news.fact_log import FactLog
 from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS
@@ -29,7 +31,7 @@ class ObjectStore:
     def __init__(self, log: ChangeLog, facts: FactLog) -> None:
         self._log = log
         self._facts = facts
-        self._objects: dict[Kind, dict[str, _Objects]] = {kind: {} for kind in Kind}
+        self._objects: dict[Kind, dict[str, _Objects]] = defaultdict(dict)
         # Lists that were asked for, until something in them changes: equal state, same tuple.
         self._lists: dict[tuple[Kind, str], tuple[ClusterObject, ...]] = {}
         # By namespace, names and objects in order, as long as none comes or goes: one of thousands
@@ -150,7 +152,7 @@ class ObjectStore:
 
     def entries(self) -> Iterator[tuple[Kind, str, str, ClusterObject, ClusterObject | None]]:
         """Yield (kind, namespace, name, object, what it is assumed to be), for checkpoints."""
-        for kind in Kind:
+        for kind in sorted(self._objects):
             for namespace in sorted(self._objects[kind]):
                 for found in self.list(kind, namespace):
                     name = found.metadata.name

@@ -254,7 +254,7 @@ class Comparer(Generic[T]):
             left -= 1
             if left < 0:
                 raise NotComparableError(
-                    f"the watch of {self._resource.plural} has not reached version {version}"
+                    f"the watch of {self._resource.label} has not reached version {version}"
                 )
             await self._sleep(_LOOK_SECONDS)
 

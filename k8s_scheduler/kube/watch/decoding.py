@@ -10,7 +10,7 @@ here raises for a single object. Bytes that are no event at all raise `StreamErr
 stream is not to be trusted any further.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import getitem
 from typing import Any, Final, Generic, TypeAlias, cast
@@ -18,6 +18,8 @@ from typing import Any, Final, Generic, TypeAlias, cast
 import msgspec
 
 from k8s_scheduler.api.annotations import leave_out_unread
+from k8s_scheduler.api.custom_objects import custom_reader
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import Labels, ListMeta, ObjectMeta, Wire, key_of
 from k8s_scheduler.kube.errors import UNREADABLE, ApiError, api_error
 from k8s_scheduler.kube.resources import Resource, T
@@ -120,8 +122,12 @@ class ObjectDecoder(Generic[T]):
     """Decodes one resource."""
 
     def __init__(self, resource: Resource[T]) -> None:
-        event_type = cast("type[WatchEvent[T]]", getitem(cast("Any", WatchEvent), resource.type))
-        self._decode_event = msgspec.json.Decoder(event_type).decode
+        self._decode_event: Callable[[bytes], WatchEvent[T]]
+        self._decode_object: Callable[[bytes | msgspec.Raw], T]
+        if isinstance(resource.kind, Kind) and resource.kind.is_custom:
+            self._decode_event, self._decode_object = _custom_decoders(resource.kind)
+            return
+        self._decode_event = msgspec.json.Decoder(_event_of(resource.type)).decode
         self._decode_object = msgspec.json.Decoder(resource.type).decode
 
     def event(self, line: bytes) -> Decoded[T]:
@@ -152,6 +158,24 @@ class ObjectDecoder(Generic[T]):
                 leave_out_unread(decoded.metadata.annotations)
             return decoded
         return _identify(ADDED, raw, "the object has no name")
+
+
+def _event_of(wanted: type[T]) -> type[WatchEvent[T]]:
+    return cast("type[WatchEvent[T]]", getitem(cast("Any", WatchEvent), wanted))
+
+
+def _custom_decoders(kind: Kind) -> tuple[Callable[[bytes], Any], Callable[..., Any]]:
+    """Return how the events, and the objects, of a custom resource are decoded."""
+    wire, read = custom_reader(kind.paths)
+    decode_event = msgspec.json.Decoder(_event_of(wire)).decode
+    decode_object = msgspec.json.Decoder(wire).decode
+
+    def event(line: bytes) -> Any:
+        found = decode_event(line)
+        # What a bookmark says is in an annotation.
+        return found if found.type == BOOKMARK else WatchEvent(found.type, read(found.object))
+
+    return event, lambda raw: read(decode_object(raw))
 
 
 def read_list(body: bytes) -> ListPage:

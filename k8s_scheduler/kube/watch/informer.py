@@ -52,7 +52,7 @@ class Informer(Generic[T]):
         self.resource = resource
         self.synced = asyncio.Event()
         self.dropped = asyncio.Event()
-        self._store: Store[T] = Store(resource.plural)
+        self._store: Store[T] = Store(resource.label)
         self._progress = Progress(on_answer=self.synced.set)
         parts = ReflectorParts(
             transport=transport,
@@ -60,7 +60,7 @@ class Informer(Generic[T]):
             decoder=ObjectDecoder(resource),
             store=self._store,
             progress=self._progress,
-            undecodable=UndecodableLog(resource.plural, metrics),
+            undecodable=UndecodableLog(resource.label, metrics),
             meter=meter,
             pace=pace,
             signals=signals or Signals(),
@@ -89,13 +89,13 @@ class Informer(Generic[T]):
         Only before `run`: a handler that came later would have missed what went before.
         """
         if self._running:
-            raise RuntimeError(f"the informer for {self.resource.plural} runs already")
+            raise RuntimeError(f"the informer for {self.resource.label} runs already")
         self._store.add_handler(handler)
 
     async def run(self) -> None:
         """Keep the store up to date until cancelled. Trouble with the server never ends it."""
         if self._running:
-            raise RuntimeError(f"the informer for {self.resource.plural} runs already")
+            raise RuntimeError(f"the informer for {self.resource.label} runs already")
         self._running = True
         await self._reflector.run()
 

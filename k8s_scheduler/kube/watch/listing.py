@@ -27,7 +27,7 @@ class PageLister(Generic[T]):
 
     def __init__(self, parts: ReflectorParts[T], metrics: KubeMetrics) -> None:
         self._parts = parts
-        plural = parts.resource.plural
+        plural = parts.resource.label
         self._paged = metrics.reflector_lists.labels(plural, "paged")
         self._full = metrics.reflector_lists.labels(plural, "full")
 

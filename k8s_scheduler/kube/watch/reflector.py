@@ -94,7 +94,7 @@ class Reflector(Generic[T]):
         self._troubles = Troubles(parts.resource, metrics, self._loop.time)
         self._lister = PageLister(parts, metrics)
         self._watcher = Watcher(parts, metrics, on_open=self._opened)
-        self._streaming_lists = metrics.reflector_lists.labels(parts.resource.plural, "streaming")
+        self._streaming_lists = metrics.reflector_lists.labels(parts.resource.label, "streaming")
         self._streaming_refused = False
         self._streaming_misses = 0
         self.is_absent = False
@@ -233,7 +233,7 @@ class Reflector(Generic[T]):
         if away_since is None or self._watcher.is_listing:
             return
         if self._loop.time() - away_since >= AWAY_SECONDS:
-            self._parts.signals.returned(self._parts.resource.plural)
+            self._parts.signals.returned(self._parts.resource.label)
 
     def _works(self) -> None:
         self.is_absent = False
@@ -247,7 +247,7 @@ class Reflector(Generic[T]):
         self._streaming_refused = True
         logger.info(
             "server has no streaming lists, listing in pages",
-            extra={"fields": {"resource": self._parts.resource.plural, "error": str(error)}},
+            extra={"fields": {"resource": self._parts.resource.label, "error": str(error)}},
         )
 
     def _judge(self, error: KubeError, *, streaming: bool) -> None:

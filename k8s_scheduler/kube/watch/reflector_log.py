@@ -45,10 +45,10 @@ class Troubles:
     def __init__(
         self, resource: Resource[T], metrics: KubeMetrics, clock: Callable[[], float]
     ) -> None:
-        self._plural = resource.plural
+        self._plural = resource.label
         self._full_name = resource.full_name
-        self._api_version = resource.prefix.removeprefix("/apis/").removeprefix("/api/")
-        self._absent = metrics.reflector_absent.labels(resource.plural)
+        self._api_version = resource.api_version
+        self._absent = metrics.reflector_absent.labels(resource.label)
         self._absence_written = False
         self._failures = metrics.reflector_failures
         self._clock = clock

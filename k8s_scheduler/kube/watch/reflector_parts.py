@@ -35,7 +35,7 @@ class ReflectorParts(Generic[T]):
         """Say that a version is lower than one known before, and list everything again."""
         known = self.progress.resource_version
         self.progress.doubt()
-        self.signals.set_back(SetBack(self.resource.plural, source, known=known, seen=seen))
+        self.signals.set_back(SetBack(self.resource.label, source, known=known, seen=seen))
 
     def complete_list(
         self, ticket: int, version: str, *, went_back: tuple[str, str] | None
@@ -48,7 +48,7 @@ class ReflectorParts(Generic[T]):
         known, goes_back = self.progress.resource_version, self.progress.goes_back(version)
         is_expected = self.progress.is_doubted
         self.progress.complete_list(ticket, version)
-        plural = self.resource.plural
+        plural = self.resource.label
         if goes_back:
             self.signals.set_back(
                 SetBack(plural, Source.LIST, known=known, seen=version, listed=True)
@@ -61,4 +61,4 @@ class ReflectorParts(Generic[T]):
 
     def start_slice(self) -> Slice:
         """Begin to count the CPU time that this resource takes."""
-        return self.meter.start(f"reflector/{self.resource.plural}")
+        return self.meter.start(f"reflector/{self.resource.label}")

@@ -25,7 +25,7 @@ async def all_synced(watched: Callable[[], Iterable[Informer[Any]]]) -> None:
 async def watch_all(tasks: Supervisor, watched: Callable[[], Iterable[Informer[Any]]]) -> None:
     """Start every informer that does not run yet and return once all are complete."""
     for informer in watched():
-        name = informer.resource.plural
+        name = informer.resource.label
         if name not in tasks:
             tasks.start(name, informer.run())
     await all_synced(watched)

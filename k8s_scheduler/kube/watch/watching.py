@@ -66,7 +66,7 @@ class Watcher(Generic[T]):
         self._parts = parts
         self._on_open = on_open
         self._stall_guard = StallGuard(parts.pace.stall_seconds)
-        plural = parts.resource.plural
+        plural = parts.resource.label
         self._events = {
             kind: metrics.reflector_events.labels(plural, kind)
             for kind in (ADDED, MODIFIED, DELETED, BOOKMARK, ERROR)

@@ -13,7 +13,7 @@ what the matter is.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import BUILT_IN, Kind
 from k8s_scheduler.simulate.defaulting.pods import defaulted_pod
 from k8s_scheduler.simulate.defaulting.resources import rounded
 
@@ -22,18 +22,7 @@ RawObject: TypeAlias = dict[str, Any]
 DEFAULT_NAMESPACE: Final = "default"
 NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 
-_NAMESPACED: Final = frozenset(
-    {
-        "Pod",
-        Kind.SERVICE,
-        Kind.REPLICATION_CONTROLLER,
-        Kind.REPLICA_SET,
-        Kind.STATEFUL_SET,
-        Kind.POD_DISRUPTION_BUDGET,
-        Kind.PERSISTENT_VOLUME_CLAIM,
-        Kind.CSI_STORAGE_CAPACITY,
-    }
-)
+_NAMESPACED: Final = frozenset({"Pod", *(kind.name for kind in BUILT_IN if kind.namespaced)})
 
 
 def defaulted(raw: RawObject) -> RawObject:
@@ -123,10 +112,10 @@ def _filled(raw: RawObject, part: str, defaults: Mapping[str, Any]) -> RawObject
 _DEFAULTS: Final[Mapping[str, Callable[[RawObject], RawObject]]] = {
     "Pod": defaulted_pod,
     "Node": _node,
-    Kind.NAMESPACE: _namespace,
-    Kind.REPLICATION_CONTROLLER: _replication_controller,
-    Kind.PERSISTENT_VOLUME: _volume,
-    Kind.PERSISTENT_VOLUME_CLAIM: _claim,
-    Kind.STORAGE_CLASS: _storage_class,
-    Kind.CSI_DRIVER: _csi_driver,
+    Kind.NAMESPACE.name: _namespace,
+    Kind.REPLICATION_CONTROLLER.name: _replication_controller,
+    Kind.PERSISTENT_VOLUME.name: _volume,
+    Kind.PERSISTENT_VOLUME_CLAIM.name: _claim,
+    Kind.STORAGE_CLASS.name: _storage_class,
+    Kind.CSI_DRIVER.name: _csi_driver,
 }

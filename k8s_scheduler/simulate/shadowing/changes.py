@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from k8s_scheduler.api.kinds import ClusterObject, Kind
-from k8s_scheduler.api.meta import NodeName, PodUid, key_of
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject, NodeName, PodUid, key_of
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.core.messages.incoming import Message, NodeChanged, ObjectChanged, PodChanged
@@ -115,8 +115,8 @@ def object_change(
     return Seen(
         at=at,
         place=place,
-        key=f"{kind.value}/{key_of(metadata)}",
-        text=f"{kind.value} {key_of(metadata)} {what}",
+        key=f"{kind.name}/{key_of(metadata)}",
+        text=f"{kind.name} {key_of(metadata)} {what}",
         forward=ObjectChanged(at, kind, metadata.namespace, metadata.name, new),
         back=(ObjectChanged(at, kind, metadata.namespace, metadata.name, old),),
         matters=True,

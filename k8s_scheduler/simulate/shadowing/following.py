@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from k8s_scheduler.api.kinds import ClusterObject, Kind
-from k8s_scheduler.api.meta import PodUid, key_of
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject, PodUid, key_of
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.quantity import QuantityError

@@ -161,7 +161,7 @@ class FreshCore:
         self._world = world
         core = self._core = Scheduler(replace(world.core.setup, keeps_evaluations=False))
         for kind in core.kinds:
-            for known in world.stores[kind.value].objects.values():
+            for known in world.stores[kind.name].objects.values():
                 namespace, name = known.metadata.namespace, known.metadata.name
                 core.handle(ObjectChanged(world.now, kind, namespace, name, known))
         for node in world.stores["Node"].objects.values():

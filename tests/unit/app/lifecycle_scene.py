@@ -9,7 +9,7 @@ from k8s_scheduler.app.lifecycle import Daemon
 class Informer:
     def __init__(self, log, name):
         self.log, self.name = log, name
-        self.resource = SimpleNamespace(plural=name)
+        self.resource = SimpleNamespace(label=name)
         self.synced, self.dropped = asyncio.Event(), asyncio.Event()
         self.caught_up = asyncio.Event()
         self.store = {}

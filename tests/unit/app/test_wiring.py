@@ -8,7 +8,7 @@ import pytest
 
 from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config.types import ClientConnection, LeaderElection
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import BUILT_IN, Kind, custom_kind
 from k8s_scheduler.app.options import Evaluation, RunOptions
 from k8s_scheduler.app.serving import endpoints_of
 from k8s_scheduler.app.wiring import setup_of, wire
@@ -17,7 +17,7 @@ from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import ObjectChanged
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.kube.http.throttle import unlimited
-from k8s_scheduler.kube.resources import OTHERS
+from k8s_scheduler.kube.resources import resource_of
 from k8s_scheduler.kube.watch.set_back import SetBack, Source
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_pod
@@ -160,8 +160,8 @@ async def test_only_kinds_that_plugins_read_are_watched(monkeypatch):
     wanting(monkeypatch, Kind.SERVICE, Kind.CSI_NODE)
     others = wire(options(), FakeApi(), Metrics()).others
     assert [informer.resource for informer in others] == [
-        OTHERS[Kind.SERVICE],
-        OTHERS[Kind.CSI_NODE],
+        resource_of(Kind.SERVICE),
+        resource_of(Kind.CSI_NODE),
     ]
 
 
@@ -170,7 +170,7 @@ async def test_objects_of_every_kind_reach_the_core():
     told = []
 
     class Core(Scheduler):
-        kinds = tuple(Kind)
+        kinds = BUILT_IN
 
         def handle(self, message):
             told.append(message)
@@ -183,7 +183,7 @@ async def test_objects_of_every_kind_reach_the_core():
     tasks = [asyncio.create_task(informer.run()) for informer in graph.others]
     for informer in graph.others:
         await informer.synced.wait()
-    for resource in OTHERS.values():
+    for resource in map(resource_of, BUILT_IN):
         namespace = {"namespace": "a"} if resource.namespaced else {}
         metadata = {"name": "x", **namespace}
         path = resource.object_path("x", namespace="a")
@@ -194,17 +194,18 @@ async def test_objects_of_every_kind_reach_the_core():
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    for kind, resource in OTHERS.items():
+    for kind in BUILT_IN:
+        resource = resource_of(kind)
         added, changed, gone = (m for m in told if m.kind is kind)
         for message in (added, changed, gone):
             assert isinstance(message, ObjectChanged)
             assert message.namespace == ("a" if resource.namespaced else "")
             assert message.name == "x"
-        assert isinstance(added.object, TYPES[kind])
+        assert isinstance(added.object, kind.type)
         assert added.read().metadata.labels is None
         assert changed.read().metadata.labels == {"l": "v"}
         assert gone.object is None
-    assert len(told) == 3 * len(Kind)
+    assert len(told) == 3 * len(BUILT_IN)
 
 
 async def test_the_role_is_told_only_with_election():
@@ -220,3 +221,49 @@ async def test_a_recording_is_made_only_when_asked_for(tmp_path):
     assert graph.recording._max_bytes == 12345
     await asyncio.sleep(0)
     graph.recording.close()
+
+
+def watches(metrics):
+    (family,) = metrics.kube.reflector_lists.collect()
+    return {sample.labels["resource"] for sample in family.samples}
+
+
+@virtual_time
+async def test_of_a_custom_resource_only_what_is_declared_reaches_the_core():
+    """A status that changes all the time costs no message; names in metrics are full names."""
+    told = []
+    kind = custom_kind("Group", "groups.x.io", version="v1beta1", paths=["spec.size"])
+
+    class Core(Scheduler):
+        kinds = (kind,)
+
+        def handle(self, message):
+            told.append(message)
+            return []
+
+    api, metrics = FakeApi(), Metrics()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("k8s_scheduler.app.wiring.Scheduler", Core)
+        graph = wire(options(), api, metrics)
+    (informer,) = graph.others
+    assert informer.resource.list_path == "/apis/x.io/v1beta1/groups"
+    assert informer.resource.label == "groups.x.io"
+    assert graph.watched() == {kind: informer}
+    task = asyncio.create_task(informer.run())
+    await informer.synced.wait()
+    metadata = {"name": "x", "namespace": "a"}
+    path = informer.resource.object_path("x", namespace="a")
+    api.create(informer.resource.list_path, {"metadata": metadata, "spec": {"size": 1, "n": 1}})
+    for count in range(5):
+        noisy = metadata | {"annotations": {f"a{count}": "x"}, "managedFields": [count]}
+        status = {"running": count}
+        api.update(path, {"metadata": noisy, "spec": {"size": 1, "n": count}, "status": status})
+    await settle()
+    assert [message.read().content for message in told] == [{"spec.size": 1}]
+    api.update(path, {"metadata": metadata, "spec": {"size": 2}})
+    api.delete(path)
+    await settle()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert [m.read() and m.read().content for m in told[1:]] == [{"spec.size": 2}, None]
+    assert watches(metrics) == {"groups.x.io", "nodes", "pods"}

@@ -155,8 +155,8 @@ class TestFiles:
         [
             (b"", "it is empty"),
             (b"apiVersion: v1\n", "it is no recording: it starts with b'apiVersion: v1"),
-            (b"k8s-scheduler recording 2\n...", "format 2, and this version reads format 3"),
-            (b"k8s-scheduler recording 77\n", "format 77, and this version reads format 3"),
+            (b"k8s-scheduler recording 2\n...", "format 2, and this version reads formats 3 and 4"),
+            (b"k8s-scheduler recording 77\n", "format 77, and this version reads formats 3 and 4"),
             (MAGIC[:10], "it ends within its first line"),
             (MAGIC, "it ends before its header"),
             (MAGIC + b"\0\0\0\2\1\2", "its header can't be read"),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from k8s_scheduler.api.kinds import TYPES, Kind
-from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
+from k8s_scheduler.api.kinds import BUILT_IN, Kind
+from k8s_scheduler.kube.resources import NODES, PODS, resource_of
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.harness import watched
@@ -37,32 +37,33 @@ CLUSTER_SCOPED = {
 
 
 def test_every_kind_has_its_resource() -> None:
-    assert {kind: resource.list_path for kind, resource in OTHERS.items()} == LIST_PATHS
-    assert set(LIST_PATHS) == set(Kind)
-    for kind, resource in OTHERS.items():
+    assert {kind: resource_of(kind).list_path for kind in BUILT_IN} == LIST_PATHS
+    assert set(LIST_PATHS) == set(BUILT_IN)
+    for kind in BUILT_IN:
+        resource = resource_of(kind)
         assert resource.kind == kind
-        assert resource.type is TYPES[kind]
+        assert resource.type is kind.type
         assert resource.namespaced == (kind not in CLUSTER_SCOPED)
 
 
 def test_names_are_those_of_roles() -> None:
     assert PODS.full_name == "pods"
-    assert OTHERS[Kind.CSI_NODE].full_name == "csinodes.storage.k8s.io"
+    assert resource_of(Kind.CSI_NODE).full_name == "csinodes.storage.k8s.io"
 
 
 def test_only_the_core_group_is_always_there() -> None:
     assert not NODES.may_be_absent
     assert not PODS.may_be_absent
-    absent = {kind for kind, resource in OTHERS.items() if resource.may_be_absent}
+    absent = {kind for kind in BUILT_IN if resource_of(kind).may_be_absent}
     assert absent == {kind for kind, path in LIST_PATHS.items() if path.startswith("/apis/")}
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streamed", "paged"])
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", BUILT_IN)
 def test_adds_updates_and_deletes_of_every_kind_are_told(kind: Kind, *, streaming: bool) -> None:
     @virtual_time
     async def case() -> None:
-        resource = OTHERS[kind]
+        resource = resource_of(kind)
         api = FakeApi(streaming_lists=streaming)
         metadata = {"name": "x"} | ({"namespace": "a"} if resource.namespaced else {})
         key = "a/x" if resource.namespaced else "x"
@@ -72,7 +73,7 @@ def test_adds_updates_and_deletes_of_every_kind_are_told(kind: Kind, *, streamin
             api.update(path, {"metadata": metadata | {"labels": {"l": "v"}}})
             await settle()
             stored = running.informer.store[key]
-            assert isinstance(stored, TYPES[kind])
+            assert isinstance(stored, kind.type)
             assert stored.metadata.labels == {"l": "v"}
             api.delete(path)
             await settle()

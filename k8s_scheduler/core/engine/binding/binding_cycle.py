@@ -404,7 +404,9 @@ def _check_writes(step: Step[PreBindPlugin], wanted: PreBinding | None) -> None:
     """Raise if a plugin wants an object changed that it has not declared: nobody gave the right."""
     for patch in () if wanted is None else wanted.patches:
         if patch.kind not in step.writes:
-            raise TypeError(f"it would patch a {patch.kind}, which it does not declare in `writes`")
+            raise TypeError(
+                f"it would patch a {patch.kind.name}, which it does not declare in `writes`"
+            )
 
 
 def check_binder(profile: Profile, queued: QueuedPod) -> None:

@@ -7,8 +7,8 @@ left out on purpose.
 
 from collections.abc import Container, Iterator
 
-from k8s_scheduler.api.kinds import ClusterObject, Kind
-from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject, NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.quantity import QuantityError

@@ -8,7 +8,7 @@ nothing: it is there anyway.
 from collections.abc import Iterable
 from typing import Final
 
-from k8s_scheduler.api.kinds import TYPES
+from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.metering.point_meter import PointMeter
@@ -30,6 +30,7 @@ _COUNTERS: Final = Counter.__module__
 # What is defined there, and may belong to evaluations alone.
 _OWNED: Final = (FactLog, PodTerm, VolumeUser)
 _SHARED: Final = (
+    ClusterObject,
     Declarations,
     FilterStep,
     Node,
@@ -40,7 +41,6 @@ _SHARED: Final = (
     Runtime,
     ScoreStep,
     VerdictTable,
-    *TYPES.values(),
 )
 # By name, because these modules use this one: each is measured on its own.
 _MEASURED: Final = ("Evaluation", "RowPart")

@@ -214,7 +214,8 @@ class ViewBase:
     def _check_kind(self, kind: Kind) -> None:
         if not self._declared.cover_kind(kind):
             raise UndeclaredReadError(
-                f"plugin {self._plugin} reads {kind} objects without declaring it in depends_on"
+                f"plugin {self._plugin} reads {kind.name} objects "
+                "without declaring it in depends_on"
             )
 
     def _row_set(self) -> dict[NodeRow, None]:

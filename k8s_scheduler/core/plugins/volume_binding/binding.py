@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 
 from k8s_scheduler.api.annotations import BOUND_BY_CONTROLLER
-from k8s_scheduler.api.kinds import ClusterObject, Kind
+from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.api.storage.claims import SELECTED_NODE, is_fully_bound, selected_node
 from k8s_scheduler.api.storage.matching import is_kept_for
 from k8s_scheduler.api.storage.objects import (
@@ -104,7 +105,7 @@ def patches(plan: Plan, rows: RowsView) -> Iterator[ObjectPatch]:
         claim = _claim(namespace, claim_name, rows)
         reference = {
             "apiVersion": "v1",
-            "kind": Kind.PERSISTENT_VOLUME_CLAIM.value,
+            "kind": Kind.PERSISTENT_VOLUME_CLAIM.name,
             "namespace": namespace,
             "name": claim_name,
             "uid": claim.metadata.uid,

@@ -8,7 +8,7 @@ import enum
 from dataclasses import dataclass, field
 from functools import cache
 
-from k8s_scheduler.api.kinds import GROUPS, Kind
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.state.news.pod_news import PodNews
 from k8s_scheduler.core.state.rows import NodeRow
@@ -80,10 +80,9 @@ _OBJECT_ACTIONS = {
 
 def object_event_label(kind: Kind, change: ObjectChange) -> str:
     """Return kube-scheduler's label of the first event among the bits."""
-    group = f"{GROUPS[kind]}/" if GROUPS[kind] else ""
     for bit, action in _OBJECT_ACTIONS.items():
         if change & bit:
-            return f"{group}{kind}{action}"
+            return f"{kind}{action}"
     raise ValueError(f"no event in {change!r}")
 
 

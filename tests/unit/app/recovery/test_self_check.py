@@ -19,7 +19,7 @@ from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, Pod
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.kube.errors import NotSent
-from k8s_scheduler.kube.resources import NODES, OTHERS, PODS
+from k8s_scheduler.kube.resources import NODES, PODS, resource_of
 from k8s_scheduler.kube.watch.comparing import Difference, NotComparableError
 from k8s_scheduler.kube.write.binding import BindFailure, BindOutcome
 from k8s_scheduler.kube.write.pod_reader import ReadOutcome
@@ -87,7 +87,7 @@ class Scene:
         self.pump = Pump(self.core, clock=lambda: 1000.0, meter=silent_meter())
         self.pump.connect(Carrier(self, self, self, self), None)
         self.nodes, self.pods = Informer(NODES), Informer(PODS)
-        self.classes = Informer(OTHERS[CLASS])
+        self.classes = Informer(resource_of(CLASS))
         self.comparers = {i: Comparer() for i in (self.nodes, self.classes, self.pods)}
         self.naps = []
         self.check = SelfCheck(

@@ -6,12 +6,11 @@ import pytest
 import yaml
 
 from k8s_scheduler.api.config.load import default_configuration, load_configuration
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import BUILT_IN, Kind
 from k8s_scheduler.app.rights.manifest import Owner, rights_manifest
 from k8s_scheduler.app.rights.table import Lease, Needs, needs_of, roles_of
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
 from k8s_scheduler.core.framework.plugin import PreBindPlugin, WritingPlugin
-from k8s_scheduler.kube.resources import OTHERS
 
 OWNER = Owner("k8s-scheduler", "kube-system")
 NOTHING = Needs(reads=(), writes=(), preempts=False, lease=None, serves=False)
@@ -61,7 +60,7 @@ class TestNeeds:
 
     def test_the_defaults_read_every_kind_and_write_volumes(self):
         needs = needs_of(default_configuration(known_plugins()))
-        assert set(needs.reads) == set(Kind)
+        assert set(needs.reads) == set(BUILT_IN)
         assert needs.writes == (Kind.PERSISTENT_VOLUME, Kind.PERSISTENT_VOLUME_CLAIM)
         assert needs.preempts
         assert needs.lease == Lease(name="kube-scheduler", namespace="kube-system")
@@ -117,7 +116,7 @@ class TestRoles:
     def test_the_defaults_need_exactly_this(self):
         cluster, election = roles_of(needs_of(default_configuration(known_plugins())))
         assert granted(cluster) == ALWAYS | SERVING | {
-            *((r.group, r.plural, verb) for r in OTHERS.values() for verb in INFORM),
+            *((k.group, k.resource, verb) for k in BUILT_IN for verb in INFORM),
             ("", "pods", "delete"),
             ("", "persistentvolumes", "patch"),
             ("", "persistentvolumeclaims", "patch"),
@@ -126,12 +125,10 @@ class TestRoles:
         assert (election.namespace, election.ending) == ("kube-system", "-leader-election")
 
     def test_each_kind_that_is_read_can_be_watched(self):
-        for kind, resource in OTHERS.items():
+        for kind in BUILT_IN:
             needs = Needs(reads=(kind,), writes=(), preempts=False, lease=None, serves=False)
             (role,) = roles_of(needs)
-            assert granted(role) - ALWAYS == {
-                (resource.group, resource.plural, verb) for verb in INFORM
-            }
+            assert granted(role) - ALWAYS == {(kind.group, kind.resource, verb) for verb in INFORM}
 
     def test_only_who_serves_looks_people_up_and_is_asked_for_its_configuration(self):
         (role,) = roles_of(Needs(reads=(), writes=(), preempts=False, lease=None))

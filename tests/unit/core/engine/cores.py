@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from k8s_scheduler.api.config.load import default_configuration
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import ObjectChanged
 from k8s_scheduler.core.setup import Setup
@@ -25,7 +25,7 @@ class FullHarness(Harness):
 
     def object(self, kind: Kind, name: str, *, namespace: str = "", **parts: Any) -> None:
         metadata = {"name": name, "namespace": namespace, **parts.pop("metadata", {})}
-        found = msgspec.convert({"metadata": metadata, **parts}, TYPES[kind])
+        found = msgspec.convert({"metadata": metadata, **parts}, kind.type)
         self.tell(ObjectChanged(self.now, kind, namespace, name, found))
 
     def drop_object(self, kind: Kind, name: str, *, namespace: str = "") -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config.types import PluginUse
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import Kind, as_text, from_text
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
@@ -44,8 +44,8 @@ from tests.unit.core.engine.cores import FullHarness
 from tests.unit.core.harness import Harness, only
 
 POINTS = ("reserve", "permit", "preBind", "postBind")
-wire = msgspec.msgpack.Encoder()
-unwire = msgspec.msgpack.Decoder(Message)
+wire = msgspec.msgpack.Encoder(enc_hook=as_text)
+unwire = msgspec.msgpack.Decoder(Message, dec_hook=from_text)
 
 
 class Actor:

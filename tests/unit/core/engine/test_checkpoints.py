@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import BUILT_IN, Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.core.messages import recording
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
     NodeChanged,
@@ -15,7 +16,6 @@ from k8s_scheduler.core.messages.incoming import (
     Tick,
 )
 from k8s_scheduler.core.messages.recording import (
-    MAGIC,
     Header,
     checkpoint_frames,
     frame,
@@ -96,9 +96,21 @@ OBJECTS = {
 
 def recorded(core, *messages):
     """Return what a segment with the core's checkpoint and these messages reads as."""
-    data = MAGIC + frame(HEADER) + b"".join(checkpoint_frames(core.checkpoint()))
+    data = recording.MAGIC + frame(HEADER) + b"".join(checkpoint_frames(core.checkpoint()))
     segment = read_segment(data + b"".join(map(frame, messages)))
     return list(segment.messages)
+
+
+def test_a_recording_of_format_3_has_kinds_without_their_group(monkeypatch):
+    core = Scheduler(FULL)
+    messages = [ObjectChanged(1.0, kind, "", "a", named(kind, "", "a")) for kind in BUILT_IN]
+    for message in messages:
+        core.handle(message)
+    now = recorded(core, *messages)
+    older = msgspec.msgpack.Encoder(enc_hook=lambda kind: kind.name)
+    monkeypatch.setattr(recording, "_encoder", older)
+    monkeypatch.setattr(recording, "MAGIC", b"k8s-scheduler recording 3\n")
+    assert recorded(core, *messages) == now
 
 
 def restored(core):
@@ -109,9 +121,9 @@ def restored(core):
     return twin
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", BUILT_IN)
 def test_objects_of_every_kind_survive_a_recording(kind):
-    found = msgspec.convert(OBJECTS[kind], TYPES[kind])
+    found = msgspec.convert(OBJECTS[kind], kind.type)
     assert msgspec.to_builtins(found) == OBJECTS[kind]
     messages = [
         ObjectChanged(8.0, kind, "n", "a", found),
@@ -142,7 +154,7 @@ def test_objects_are_in_checkpoints_in_an_order_that_does_not_depend_on_history(
     forwards, backwards = Scheduler(FULL), Scheduler(FULL)
     messages = [
         ObjectChanged(1.0, kind, space, name, named(kind, space, name))
-        for kind in Kind
+        for kind in BUILT_IN
         for space in ("a", "b")
         for name in ("x", "y")
     ]
@@ -157,14 +169,14 @@ def test_objects_are_in_checkpoints_in_an_order_that_does_not_depend_on_history(
 def named(kind, namespace, name):
     raw = dict(OBJECTS[kind])
     raw["metadata"] = {**raw["metadata"], "namespace": namespace, "name": name}
-    return msgspec.convert(raw, TYPES[kind])
+    return msgspec.convert(raw, kind.type)
 
 
 def lived():
     """Return a core that has seen everything a checkpoint holds."""
     h = FullHarness()
     for kind, raw in OBJECTS.items():
-        h.tell(ObjectChanged(h.now, kind, "", "a", msgspec.convert(raw, TYPES[kind])))
+        h.tell(ObjectChanged(h.now, kind, "", "a", msgspec.convert(raw, kind.type)))
     for name, zone in (("n1", "z1"), ("n2", "z2"), ("n3", "z2")):
         h.node(zoned(name, zone, cpu="2").obj())
     h.drop_node("n2")

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.engine.pre_bind_index import Awaited
 from k8s_scheduler.core.framework.views.reads import NodeCount, Reads
@@ -49,7 +49,7 @@ class Desk:
     def put(self, kind, name, namespace=""):
         self.version += 1
         metadata = {"name": name, "namespace": namespace, "resourceVersion": str(self.version)}
-        found = msgspec.convert({"metadata": metadata}, TYPES[kind])
+        found = msgspec.convert({"metadata": metadata}, kind.type)
         self.objects.put(kind, namespace, name, found)
         return found
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import kind_named
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
@@ -58,8 +58,8 @@ class PluginBench:
     def put(self, *objects: dict[str, Any]) -> Any:
         """Let there be other objects, each with its `kind`."""
         for raw in objects:
-            kind = Kind(raw["kind"])
-            found = msgspec.convert(raw, TYPES[kind])
+            kind = kind_named(raw["kind"])
+            found = msgspec.convert(raw, kind.type)
             metadata = found.metadata
             self.cache.objects.put(kind, metadata.namespace, metadata.name, found)
         return self

@@ -386,7 +386,7 @@ class TestDefaults:
     )
     def test_owners_select(self, kind, api_version, selector):
         bench = Bench().owner(kind, "o", selector).place(web("p", "a1"))
-        pod = owned(web("new"), kind.value, "o", api_version)
+        pod = owned(web("new"), kind.name, "o", api_version)
         found = bench.raw_scores(pod, "a1", "b1")
         assert found is not None
         assert found[0] > found[1]

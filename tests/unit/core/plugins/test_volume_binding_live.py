@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from k8s_scheduler.api.kinds import TYPES, Kind
+from k8s_scheduler.api.kinds import Kind, kind_named
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.messages.incoming import ObjectChanged
 from k8s_scheduler.core.messages.outgoing import Bind, PatchCondition, PatchObject
@@ -50,8 +50,8 @@ class Shop(SagaHarness):
         """Let the API server have an object in a new version; return it."""
         self.version += 1
         raw["metadata"]["resourceVersion"] = str(self.version)
-        kind = Kind(raw["kind"])
-        found = msgspec.convert(raw, TYPES[kind])
+        kind = kind_named(raw["kind"])
+        found = msgspec.convert(raw, kind.type)
         metadata = found.metadata
         self.tell(ObjectChanged(self.now, kind, metadata.namespace, metadata.name, found))
         return found

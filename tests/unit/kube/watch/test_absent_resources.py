@@ -4,17 +4,18 @@ import asyncio
 
 import pytest
 
-from k8s_scheduler.api.kinds import ClusterObject, Kind
+from k8s_scheduler.api.kinds import BUILT_IN, Kind
+from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.kube.errors import OutcomeUnknown
 from k8s_scheduler.kube.http.protocol import Response
-from k8s_scheduler.kube.resources import OTHERS, PODS, Resource
+from k8s_scheduler.kube.resources import PODS, Resource, resource_of
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import settle, virtual_time
 from tests.fakes.harness import PODS_PATH, pod, watched
 from tests.fakes.transport import WATCH, FakeStream, Request, status
 
-CLASSES = OTHERS[Kind.DEVICE_CLASS]
-CORE = [PODS, *(resource for resource in OTHERS.values() if not resource.group)]
+CLASSES = resource_of(Kind.DEVICE_CLASS)
+CORE = [PODS, *(resource_of(kind) for kind in BUILT_IN if not kind.group)]
 ABSENT = "k8s_scheduler_reflector_absent"
 FAILURES = "k8s_scheduler_reflector_failures_total"
 SAID = "API server does not serve this resource; taken as empty until it does"

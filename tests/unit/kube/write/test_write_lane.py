@@ -10,7 +10,7 @@ from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
 from k8s_scheduler.kube.http.caller import Caller
 from k8s_scheduler.kube.http.protocol import Response
-from k8s_scheduler.kube.resources import OTHERS
+from k8s_scheduler.kube.resources import resource_of
 from k8s_scheduler.kube.waiting import Timing
 from k8s_scheduler.kube.write.write_lane import WriteLane
 from k8s_scheduler.kube.write.write_machine import TRIES
@@ -83,7 +83,7 @@ class Desk:
         self.submit(nomination_calls(namespace="a", name="v", uid=PodUid("u")), number)
 
     def patch(self, number=1, name="x"):
-        volumes = OTHERS[Kind.PERSISTENT_VOLUME]
+        volumes = resource_of(Kind.PERSISTENT_VOLUME)
         self.submit(object_calls(volumes, namespace="", name=name, patch={"a": 1}), number, "")
 
     def submit(self, calls, number, namespace="a"):

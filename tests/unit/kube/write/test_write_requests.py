@@ -6,7 +6,7 @@ import pytest
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.kube.resources import OTHERS
+from k8s_scheduler.kube.resources import resource_of
 from k8s_scheduler.kube.write.write_requests import eviction_calls, nomination_calls, object_calls
 
 WALL_NS = 1_767_323_045_000_006_000  # 2026-01-02T03:04:05.000006Z
@@ -82,7 +82,7 @@ def test_a_promise_is_taken_back_from_one_pod_and_no_namesake():
 )
 def test_a_change_of_an_object_is_merged(kind, namespace, path):
     patch = {"metadata": {"resourceVersion": "7"}}
-    [call] = object_calls(OTHERS[kind], namespace=namespace, name="x", patch=patch)
+    [call] = object_calls(resource_of(kind), namespace=namespace, name="x", patch=patch)
     assert (call.method, call.path, call.content_type) == ("PATCH", path, MERGE)
     assert json.loads(call.body) == patch
 
@@ -91,7 +91,7 @@ def test_the_rights_that_are_needed():
     """They are what a role has to grant."""
     why, delete = evict()
     [clear] = nomination_calls(namespace="a", name="p", uid=PodUid("u"))
-    [volume] = object_calls(OTHERS[Kind.PERSISTENT_VOLUME], namespace="", name="v", patch={})
+    [volume] = object_calls(resource_of(Kind.PERSISTENT_VOLUME), namespace="", name="v", patch={})
     rights = [(call.method, call.resource) for call in (why, delete, clear, volume)]
     assert rights == [
         ("PATCH", "pods/status"),
@@ -103,5 +103,5 @@ def test_the_rights_that_are_needed():
 
 def test_pods_that_are_gone_are_no_failure_and_objects_are():
     [clear] = nomination_calls(namespace="a", name="p", uid=PodUid("u"))
-    [volume] = object_calls(OTHERS[Kind.PERSISTENT_VOLUME], namespace="", name="v", patch={})
+    [volume] = object_calls(resource_of(Kind.PERSISTENT_VOLUME), namespace="", name="v", patch={})
     assert [c.gone_is_fine for c in (*evict(), clear, volume)] == [True, True, True, False]

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import Kind, kind_named
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.plugins.node_volume_limits import NodeVolumeLimits
 from k8s_scheduler.core.plugins.node_volume_limits.attachable import attachable
@@ -217,7 +217,7 @@ class History:
         found = rng.choice(made)
         if rng.random() < 0.3:
             namespace = SPACE if found["kind"] == PVC else ""
-            objects.remove(Kind(found["kind"]), namespace, found["metadata"]["name"])
+            objects.remove(kind_named(found["kind"]), namespace, found["metadata"]["name"])
         else:
             self.bench.put(found)
 
