@@ -16,7 +16,7 @@ STAMP  := $(VENV)/.installed
 IMAGE  ?= k8s-scheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' k8s_scheduler/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit sbom shadow-check fairness tenants stories helm-check restore-check reloads fuzz chaos soak upgrade-check clean
+.PHONY: help install demo down test check fix unit property integration testbed oracle conformance baseline simulate e2e bench bench-states profile bench-core build image lock audit sbom shadow-check fairness tenants stories helm-check restore-check reloads fuzz mutants chaos soak upgrade-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -58,6 +58,9 @@ fuzz: $(STAMP) ## hostile configurations, pods and nodes: COUNT (20000) of each,
 	$(BIN)/python -m tests.fuzz configs --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.fuzz objects --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.fuzz limits --count $(or $(LIMITS),2000) --seed $(or $(SEED),1) --minutes $(or $(MINUTES),120)
+
+mutants: $(STAMP) ## one token of core or kube changed by chance, and whether a test notices: COUNT (20), SEED (1), ONLY="file folder file:line", MINUTES (10) for each
+	$(BIN)/python -m tests.mutants --count $(or $(COUNT),20) --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES))
 
 tenants: $(STAMP) ## every known way to harm other namespaces, at 5,000 nodes, and what it costs them: ONLY=text, JOBS=n, NODES=n
 	$(BIN)/python -m tests.tenants $(if $(ONLY),--only "$(ONLY)") $(if $(JOBS),--jobs $(JOBS)) $(if $(NODES),--nodes $(NODES))

@@ -44,6 +44,7 @@ from tests.bench.late_binding import LateBinding
 from tests.bench.parked_speed import parked_lines
 from tests.bench.plain_decisions import CALIBRATED_MILLISECONDS, calibration_milliseconds
 from tests.bench.workloads import make_node, make_object, make_pod
+from tests.inside import inside
 
 CHUNK = 250
 # Every so many decisions one is made again from scratch, and timed.
@@ -135,6 +136,7 @@ class Course:
                 found.diagnosis.message()
                 self._core._making_room.begin_message()
                 self._core._making_room.make(self._profile, queued, found, now=0.0)
+                inside(self._core).out.drain()
             elif not self.workload.claims:
                 self._core._cache.assume(queued.pod, found.row, queued.view.requests)
                 self._core._cache.announce(queued.uid)

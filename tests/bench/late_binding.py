@@ -19,6 +19,7 @@ from k8s_scheduler.core.messages.outgoing import Bind, Instruction, PatchObject
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.scheduler import Scheduler
 from tests.bench.workloads import HOST, Raw, plain
+from tests.inside import inside
 
 # As many pods wait for their volumes.
 BEHIND: Final = 250
@@ -61,10 +62,11 @@ class LateBinding:
     def set_out(self, queued: QueuedPod, found: Placement, *, now: float) -> int:
         """Let a pod go to its node, and the first of many be bound; return how long that takes."""
         self._nanoseconds = 0
-        node = self._core._cache.nodes.name_of(found.row)
+        node = inside(self._core).cache.nodes.name_of(found.row)
         flight = Flight(queued, node, started=now, state=found.state)
         start = time.process_time_ns()
-        instructions = list(self._core._departure.begin(flight, now=now))
+        self._core._departure.begin(flight, now=now)
+        instructions = inside(self._core).out.drain()
         self._nanoseconds += time.process_time_ns() - start
         self._carry_out(instructions, now=now)
         if len(self._waiting) > BEHIND:

@@ -28,6 +28,7 @@ from k8s_scheduler.kube.watch.decoding import ObjectDecoder
 from testbed.sandbox import Sandbox
 from testbed.waiting import eventually
 from testbed.workload import make_node
+from tests.inside import inside
 
 Raw = dict[str, Any]
 REPLICAS = 3
@@ -263,11 +264,11 @@ class TestPodsOfOneOwner:
         for pod in pods:
             core.handle(PodChanged(1.0, PodUid(pod.metadata.uid), pod))
         core.handle(Schedule(1.0, len(pods)))
-        assert len(core._queue.parked) == len(pods)
+        assert len(inside(core).queue.parked) == len(pods)
         # Something happens that may help them, and does not.
         nodes["node-0"]["status"]["allocatable"]["example.com/device"] = "0"
         nodes["node-0"]["status"]["allocatable"]["cpu"] = "64"
         tell("node-0")
         core.handle(Schedule(2.0, len(pods)))
-        assert len(core._queue.parked) == len(pods)
-        assert len(core._queue.parked.groups()) == (len(pods) if OWNERS[name].splits else 1)
+        assert len(inside(core).queue.parked) == len(pods)
+        assert len(inside(core).queue.parked.groups()) == (len(pods) if OWNERS[name].splits else 1)

@@ -11,6 +11,7 @@ from unittest.mock import patch
 from k8s_scheduler.core.state import columns
 from k8s_scheduler.core.state.amounts import block as amount_block
 from k8s_scheduler.core.state.nodes.node_table import NodeTable
+from tests.inside import inside
 from tests.property.kept_world import History
 
 GHOSTS = 12
@@ -57,9 +58,9 @@ class Haunted(History):
             self.tick()
 
     def tell(self, message: Any) -> None:
-        before = self.core._cache.nodes.row_count
+        before = inside(self.core).cache.nodes.row_count
         super().tell(message)
-        after = self.core._cache.nodes.row_count
+        after = inside(self.core).cache.nodes.row_count
         if after < before:
             self.shortened += 1
             self.was_shortened = True

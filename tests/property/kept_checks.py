@@ -25,6 +25,7 @@ from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.rows import NodeRow
+from tests.inside import inside
 from tests.property.kept_pods import setup
 
 FACTORIES = {name: registration.factory for name, registration in BUILT_INS.items()}
@@ -133,7 +134,7 @@ def total_by_name(names: Any, rows: Any, totals: Any) -> dict[str, int]:
 
 def told(core: Scheduler, profile: Profile, kept: Known) -> Answer:
     """Return what an evaluation says."""
-    nodes = core._cache.nodes
+    nodes = inside(core).cache.nodes
     rows = nodes.present_rows()
     names = {row: nodes.name_of(NodeRow(row)) for row in rows.tolist()}
     filtered = kept.filtered()
@@ -148,7 +149,7 @@ def told(core: Scheduler, profile: Profile, kept: Known) -> Answer:
     _same("rows with a total that can't be chosen", others, [])
     return Answer(
         {
-            names[row]: str(core._shapes._verdicts[code])
+            names[row]: str(inside(core).shapes._verdicts[code])
             for row, code in zip(rows.tolist(), filtered.codes.tolist(), strict=True)
             if code
         },
@@ -171,12 +172,12 @@ def check(
     Whatever is kept is looked at itself; the core's judgement, as far as it goes by that, only if
     it is asked to judge.
     """
-    if not len(core._cache.nodes):
+    if not len(inside(core).cache.nodes):
         return Checked()
     profile = core._profiles[pod.spec.scheduler_name]
     other = profile_of(pod.spec.scheduler_name, preempts=preempts)
     nominated = core._cycle.nominees.counting_for(pod)
-    kept = core._shapes.find(profile, QueuedPod(pod, timestamp=0.0), None, nominated)
+    kept = inside(core).shapes.find(profile, QueuedPod(pod, timestamp=0.0), None, nominated)
     withheld = 0
     if kept is not None:
         fresh = scratch.evaluate(other, pod)
@@ -199,7 +200,7 @@ def check(
 
 
 def _same_choice(core: Scheduler, kept: Known, fresh: Answer, profile: Profile, start: int) -> None:
-    nodes = core._cache.nodes
+    nodes = inside(core).cache.nodes
     start %= nodes.row_count
     best = kept.best(profile, start=start)
     highest = max(fresh.totals.values(), default=None)

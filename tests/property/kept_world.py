@@ -18,6 +18,7 @@ from k8s_scheduler.core.messages.incoming import Message, Restore, Schedule, Tic
 from k8s_scheduler.core.messages.outgoing import Instruction, Log
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.obs.metrics import Metrics
+from tests.inside import inside
 from tests.property.kept_checks import Scratch, StaleError, check
 from tests.property.kept_objects import ObjectChanges
 from tests.property.kept_pods import (
@@ -114,7 +115,7 @@ class History(ObjectChanges):
         )
         core = Scheduler(keeping, metrics=METRICS)
         if self.max_bytes is not None:
-            core._shapes._max_bytes = self.max_bytes
+            inside(core).shapes._max_bytes = self.max_bytes
         return core
 
     def run(self) -> None:
@@ -145,7 +146,7 @@ class History(ObjectChanges):
 
     def _count(self) -> None:
         """Add up what the core says of itself."""
-        tally = self.core._shapes.tally
+        tally = inside(self.core).shapes.tally
         counts = {"answered": tally.answered, "repeated": tally.repeated, "made": tally.made}
         self.tally.update(counts, akin=tally.akin)
         self.reasons.update(tally.renewed)

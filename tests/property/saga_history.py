@@ -33,6 +33,7 @@ from k8s_scheduler.core.messages.outgoing import (
 from k8s_scheduler.core.queue.queued_pod import Place
 from k8s_scheduler.core.scheduler import Scheduler
 from tests.builders import PodBuilder, make_node, make_pod
+from tests.inside import inside
 from tests.property.saga_guard import SETUP
 from tests.property.saga_world import HOST, PV, PVC, TIME, Server, claim, volume
 from tests.unit.core.engine.cores import claiming
@@ -124,7 +125,7 @@ class History(abc.ABC):
             else:
                 self.seen[message.uid] = message.pod
         elif isinstance(message, BindResult) and message.bound:
-            flight = self.core._flights.get(message.uid)
+            flight = inside(self.core).flights.get(message.uid)
             self.kept.update(flight.objects if flight is not None else ())
         elif isinstance(message, RequestResult) and message.request in self.requests:
             victim = self.requests.pop(message.request)
@@ -310,7 +311,11 @@ class History(abc.ABC):
     # What must hold after every message
 
     def everybody_is_in_one_place(self) -> None:
-        queue, flights, cache = self.core._queue, self.core._flights, self.core._cache
+        queue, flights, cache = (
+            inside(self.core).queue,
+            inside(self.core).flights,
+            inside(self.core).cache,
+        )
         for uid, pod in self.seen.items():
             if self.is_foreign(pod):
                 assert queue.get(uid) is None
@@ -335,7 +340,7 @@ class History(abc.ABC):
         return pod.spec.scheduler_name not in self.core.scheduler_names
 
     def queue_and_places_agree(self) -> None:
-        queue = self.core._queue
+        queue = inside(self.core).queue
         for queued in queue:
             uid = queued.uid
             in_backoff = uid in queue._backoff or uid in queue._error_backoff
@@ -343,12 +348,12 @@ class History(abc.ABC):
             assert held == tuple(
                 queued.place is place for place in (Place.ACTIVE, Place.BACKOFF, Place.PARKED)
             )
-        for entry in self.core._evictions.entries():
+        for entry in inside(self.core).evictions.entries():
             queued = queue.get(entry.uid)
-            if queued is not None and self.core._evictions.is_under_way(entry.uid):
+            if queued is not None and inside(self.core).evictions.is_under_way(entry.uid):
                 assert queued.place in (Place.PARKED, Place.GATED)
-        for _, pod in self.core._cache.nominations.entries():
-            assert self.core._cache.node_of(PodUid(pod.metadata.uid)) is None
+        for _, pod in inside(self.core).cache.nominations.entries():
+            assert inside(self.core).cache.node_of(PodUid(pod.metadata.uid)) is None
 
     def nobody_waits_in_vain(self) -> None:
         """Whoever waits for an answer, there is somebody who owes it."""
@@ -357,12 +362,12 @@ class History(abc.ABC):
         owed |= {answer.request for answer in answers if hasattr(answer, "request")}
         bound = {a.uid for a in self.server.asked if not hasattr(a, "request")}
         bound |= {answer.uid for answer in answers if isinstance(answer, BindResult)}
-        for flight in self.core._flights:
+        for flight in inside(self.core).flights:
             assert flight.requests <= owed
             assert bool(flight.permits) == (flight.phase is Phase.WAITING)
             assert flight.phase is not Phase.BINDING or flight.uid in bound
-            assert self.core._cache.node_of(flight.uid) is not None
-        for entry in self.core._evictions.entries():
+            assert inside(self.core).cache.node_of(flight.uid) is not None
+        for entry in inside(self.core).evictions.entries():
             assert set(entry.requests) <= owed
 
     def nobody_waits_for_what_is_so(self, message: Message) -> None:
@@ -370,7 +375,7 @@ class History(abc.ABC):
         if not isinstance(message, ObjectChanged | Tick):
             return
         departure = self.core._departure
-        for flight in self.core._flights.in_phase(Phase.PRE_BINDING):
+        for flight in inside(self.core).flights.in_phase(Phase.PRE_BINDING):
             if flight.requests:
                 continue
             self.met["a pod waits for objects"] += 1
@@ -380,7 +385,7 @@ class History(abc.ABC):
 
     def preemptions_come_to_their_end(self) -> None:
         """None stands still, whatever has become of its pod; none is over before it is seen."""
-        evictions = self.core._evictions
+        evictions = inside(self.core).evictions
         entries = evictions.entries()
         asked = {uid for entry in entries for uid in entry.requests.values()}
         granted = set(evictions.granted)
@@ -400,14 +405,14 @@ class History(abc.ABC):
 
     def who_waits_for_nobody_is_tried_again(self, out: list[Instruction]) -> None:
         """A pod whose last victim was only sent back does not wait, not even for its backoff."""
-        under_way = {entry.uid for entry in self.core._evictions.entries()}
+        under_way = {entry.uid for entry in inside(self.core).evictions.entries()}
         for event in out:
             if not isinstance(event, RecordEvent) or "memory" not in event.note:
                 continue
             if event.related.uid in under_way:
                 continue
             self.met["the last victim is sent back"] += 1
-            queued = self.core._queue.get(event.related.uid)
+            queued = inside(self.core).queue.get(event.related.uid)
             tried = queued is None or queued.attempts > event.attempt
             assert tried or queued.place in (Place.ACTIVE, Place.GATED)
 
@@ -416,12 +421,12 @@ class History(abc.ABC):
             # Who leaves, or has a node, says nothing more of itself.
             if not self.is_staying(uid) or self.seen[uid].spec.node_name:
                 del self.named[uid]
-        for queued in self.core._queue:
+        for queued in inside(self.core).queue:
             assert queued.uid not in self.named
 
     def only_what_is_under_way_is_assumed(self) -> None:
-        taken = {key for flight in self.core._flights for key in flight.objects}
-        for kind, namespace, name, _, assumed in self.core._cache.objects.entries():
+        taken = {key for flight in inside(self.core).flights for key in flight.objects}
+        for kind, namespace, name, _, assumed in inside(self.core).cache.objects.entries():
             if assumed is not None:
                 assert (kind, namespace, name) in taken | self.kept
             else:
@@ -461,7 +466,7 @@ class History(abc.ABC):
         while server.reads:
             moved = True
             server.read(0)
-        if not moved and (len(self.core._flights) or len(self.core._unconfirmed)):
+        if not moved and (len(inside(self.core).flights) or len(self.core._unconfirmed)):
             self.now += 700.0
             self.tell(Tick(self.now))
             return True
@@ -483,7 +488,7 @@ class History(abc.ABC):
         assert all(assumed is None for *_, assumed in mine["objects"])
 
     def nothing_is_parked_in_vain(self) -> None:
-        for queued in self.core._queue.parked:
+        for queued in inside(self.core).queue.parked:
             names = self.core._profiles[queued.pod.spec.scheduler_name].filter_names
             if set(queued.rejectors) <= set(names):
                 feasible = self.core.judge(queued.pod).feasible

@@ -29,6 +29,7 @@ from k8s_scheduler.core.queue import waking
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.reference import scalar
 from tests.unit.core.harness import profile
 
@@ -194,7 +195,11 @@ class History:
     # What must hold
 
     def every_pod_is_in_exactly_one_place(self):
-        queue, flights, cache = self.core._queue, self.core._flights, self.core._cache
+        queue, flights, cache = (
+            inside(self.core).queue,
+            inside(self.core).flights,
+            inside(self.core).cache,
+        )
         for uid, pod in self.seen.items():
             if pod.spec.node_name:
                 assert uid not in queue._pods
@@ -206,7 +211,7 @@ class History:
         assert set(queue._pods) <= set(self.seen)
 
     def columns_are_the_sum_of_their_pods(self):
-        cache = self.core._cache
+        cache = inside(self.core).cache
         expected = Counter()
         counts = Counter()
         for row, pod, assumed in cache.placed_pods():
@@ -231,9 +236,9 @@ class History:
             self.tell(Schedule(self.now, 100))
         assert not self.core.has_work
         on_node = {name: [] for name in self.nodes}
-        for row, pod, _ in self.core._cache.placed_pods():
-            on_node.setdefault(self.core._cache.nodes.name_of(row), []).append(pod)
-        for queued in self.core._queue.parked:
+        for row, pod, _ in inside(self.core).cache.placed_pods():
+            on_node.setdefault(inside(self.core).cache.nodes.name_of(row), []).append(pod)
+        for queued in inside(self.core).queue.parked:
             for name, node in self.nodes.items():
                 assert scalar.rejection(queued.pod, node, on_node[name]) is not None
 

@@ -32,6 +32,7 @@ from k8s_scheduler.core.messages.incoming import (
 from k8s_scheduler.core.messages.outgoing import AskExtender, Bind, Instruction, Verb
 from k8s_scheduler.core.queue import waking
 from k8s_scheduler.core.scheduler import Scheduler
+from tests.inside import inside
 from tests.property.machines.core_world import (
     NODES,
     TAINT,
@@ -197,11 +198,11 @@ class CoreMachine(Machine):
     def at_the_door(self) -> tuple[PodUid, ...]:
         return () if self.usher.waiting is None else self.usher.waiting.uids(USHER)
 
-    @precondition(lambda self: len(self.core._flights) > 0)
+    @precondition(lambda self: len(inside(self.core).flights) > 0)
     @rule(uid=uids, later=st.sampled_from([-1, 1, 7]), bound=st.booleans())
     def answer_another_attempt(self, uid: str, later: int, *, bound: bool) -> None:
         """An answer that belongs to no attempt under way is nobody's."""
-        flight = self.core._flights.get(PodUid(uid))
+        flight = inside(self.core).flights.get(PodUid(uid))
         attempt = later if flight is None else flight.queued.attempts + later
         before = state_of(self.core)
         result = BindResult(self.now, PodUid(uid), attempt, NodeName("n0"), bound, "nobody's")
@@ -232,7 +233,7 @@ class CoreMachine(Machine):
         self.nobody_missed_anything(set(self.parked()) - set(parked))
         self.news_at_departure = {
             flight.uid: self.news_at_departure.get(flight.uid, self.news)
-            for flight in self.core._flights
+            for flight in inside(self.core).flights
         }
 
     def note(self, message: Message) -> str:
@@ -286,7 +287,7 @@ class CoreMachine(Machine):
         return {**self.under_way(), **self.landed, **taken}
 
     def under_way(self) -> dict[str, str]:
-        return {flight.uid: flight.node for flight in self.core._flights}
+        return {flight.uid: flight.node for flight in inside(self.core).flights}
 
     def on(self, name: str) -> list[Pod]:
         return [self.seen[uid] for uid, node in self.room().items() if node == name]
@@ -295,13 +296,13 @@ class CoreMachine(Machine):
         return [name for name, node in self.nodes.items() if not holds(node, self.on(name))]
 
     def parked(self) -> list[str]:
-        return [queued.uid for queued in self.core._queue.parked]
+        return [queued.uid for queued in inside(self.core).queue.parked]
 
     def takers(self, pod: Pod) -> set[str]:
         """Return the nodes that would take a pod now; promises to others are kept."""
         promised = [
             (node, other)
-            for node, other in self.core._cache.nominations.entries()
+            for node, other in inside(self.core).cache.nominations.entries()
             if other.metadata.uid != pod.metadata.uid
             and (other.spec.priority or 0) >= (pod.spec.priority or 0)
         ]
@@ -317,14 +318,18 @@ class CoreMachine(Machine):
     def nobody_missed_anything(self, newly_parked: set[str]) -> None:
         """Who was sent away at the door is tried again if anything happened while it waited."""
         for uid in sorted(newly_parked):
-            queued = self.core._queue.get(PodUid(uid))
+            queued = inside(self.core).queue.get(PodUid(uid))
             departed = self.news_at_departure.get(uid, self.news)
             assert queued is not None
             assert queued.rejectors != (USHER,) or departed == self.news, f"{uid} missed something"
 
     @invariant()
     def everybody_is_in_one_place(self) -> None:
-        queue, flights, cache = self.core._queue, self.core._flights, self.core._cache
+        queue, flights, cache = (
+            inside(self.core).queue,
+            inside(self.core).flights,
+            inside(self.core).cache,
+        )
         for uid, pod in self.seen.items():
             suspended = self.core._suspensions._by_uid(PodUid(uid)) is not None
             held = (queue.get(PodUid(uid)) is not None) + (PodUid(uid) in flights) + suspended
@@ -342,7 +347,7 @@ class CoreMachine(Machine):
 
     @invariant()
     def room_is_taken_once(self) -> None:
-        cache = self.core._cache
+        cache = inside(self.core).cache
         found = {p.metadata.uid: cache.nodes.name_of(row) for row, p, _ in cache.placed_pods()}
         assert found == self.room()
         assumed = {p.metadata.uid for _, p, assumed in cache.placed_pods() if assumed}
@@ -351,7 +356,7 @@ class CoreMachine(Machine):
 
     @invariant()
     def whoever_binds_is_owed_an_answer(self) -> None:
-        binding = {flight.uid for flight in self.core._flights.in_phase(Phase.BINDING)}
+        binding = {flight.uid for flight in inside(self.core).flights.in_phase(Phase.BINDING)}
         assert binding == set(self.binds)
 
     # At rest
@@ -364,15 +369,15 @@ class CoreMachine(Machine):
         self.tick(seconds)
         for _ in range(60):
             self.calm_down(said)
-            if not any(queued.place.value in BUSY for queued in self.core._queue):
+            if not any(queued.place.value in BUSY for queued in inside(self.core).queue):
                 break
             self.tick(12.0)
         else:
             pytest.fail("it never comes to rest")
         self.told = 0
-        assert not len(self.core._flights)
+        assert not len(inside(self.core).flights)
         assert not len(self.core._suspensions)
-        for queued in self.core._queue.parked:
+        for queued in inside(self.core).queue.parked:
             if queued.rejectors != (USHER,):
                 unasked = self.takers(queued.pod) - self.refused.get(queued.uid, frozenset())
                 assert not unasked, f"{queued.uid} is parked, and {sorted(unasked)} would take it"

@@ -37,6 +37,7 @@ from k8s_scheduler.core.state.news.changes import Change
 from k8s_scheduler.core.state.pods.nominations import Nominations
 from tests.builders import make_node, make_pod
 from tests.fakes.extender import FakeExtender
+from tests.inside import inside
 from tests.property.machines.pacing import Machine, paced
 from tests.unit.core.harness import profile
 
@@ -281,9 +282,9 @@ class PromisesInTheCore(Machine):
 
     @rule(uid=created, name=NAMES)
     def promise(self, uid: str, name: str) -> None:
-        queued = self.core._queue.get(PodUid(uid))
+        queued = inside(self.core).queue.get(PodUid(uid))
         if queued is not None:
-            self.core._cache.nominate(queued.pod, NodeName(name))
+            inside(self.core).cache.nominate(queued.pod, NodeName(name))
             self.promises[uid] = (name, queued.pod)
 
     # Decisions
@@ -330,7 +331,7 @@ class PromisesInTheCore(Machine):
 
     @invariant()
     def promises_are_the_dictionary(self) -> None:
-        check(self.core._cache.nominations, self.promises)
+        check(inside(self.core).cache.nominations, self.promises)
 
 
 TestPromisesInTheCache = PromisesInTheCache.TestCase

@@ -26,6 +26,7 @@ from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.cache import Cache
+from tests.inside import inside
 from tests.property.kept_checks import Scratch, StaleError, profile_of
 from tests.property.kept_pods import APPS, NAMESPACES, NODES, random_node
 from tests.property.kept_world import History
@@ -92,7 +93,7 @@ class Trying(History):
         kind = kind_of(profile, QueuedPod(pod, timestamp=0.0))
         search = Counting(core._making_room.searches.memory.of(kind), Work(PLENTY))
         search.met = self.met
-        return stuck_of(core._cache, core._judge, profile, pod, search)
+        return stuck_of(inside(core).cache, core._judge, profile, pod, search)
 
 
 MORE_STEPS: dict[Any, float] = {

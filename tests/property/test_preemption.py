@@ -12,6 +12,7 @@ from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.preemption import DryRunError
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.reference import preemption as reference
 from tests.unit.core.engine.cores import FullHarness
 
@@ -143,7 +144,7 @@ def core_of(world, drawn_budgets):
             Kind.POD_DISRUPTION_BUDGET, metadata["name"], namespace=metadata["namespace"], **parts
         )
         world.budgets.append(
-            h.core._cache.objects.get(
+            inside(h.core).cache.objects.get(
                 Kind.POD_DISRUPTION_BUDGET, metadata["namespace"], metadata["name"]
             )
         )
@@ -186,7 +187,7 @@ def test_candidates_victims_and_the_pick_equal_the_reference(drawn, pod):
 
 def stuck_of(core, pod, seed, at_once=1):
     profile = core._profiles[pod.spec.scheduler_name]
-    cache, runtime = core._cache, core._judge._runtime
+    cache, runtime = inside(core).cache, core._judge._runtime
     rows = cache.nodes.present_rows()
     nominated = nominated_for(cache, pod)
     (step,) = (step for step in profile.post_filters if step.name == "DefaultPreemption")

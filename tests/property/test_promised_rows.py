@@ -19,6 +19,7 @@ from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.rows import NodeRow
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FullHarness
 
 ZONES = "abc"
@@ -98,7 +99,7 @@ class Life:
             self.put_node(self.draw.choice(self.nodes))
         elif what == "drop":
             name = self.draw.choice(self.nodes)
-            if self.h.core._cache.nodes.row_of(NodeName(name)) is not None:
+            if inside(self.h.core).cache.nodes.row_of(NodeName(name)) is not None:
                 self.h.drop_node(name)
 
 
@@ -116,7 +117,7 @@ def remembered(core, profile, pod, rows):
 
 def from_scratch(core, profile, pod, rows):
     """Judge every row by itself, first with the pods promised to it, then without."""
-    cache, verdicts = core._cache, VerdictTable()
+    cache, verdicts = inside(core).cache, VerdictTable()
     runtime = Runtime(cache, verdicts)
     found = runtime.run_filters(profile, PodView(pod), rows)
     codes = found.codes.copy()
@@ -145,7 +146,7 @@ def test_all_rows_at_once_are_as_each_by_itself(seed):
     compared = changed = 0
     for _ in range(STEPS):
         life.step()
-        rows = core._cache.nodes.present_rows()
+        rows = inside(core).cache.nodes.present_rows()
         asked = [any_pod(life.draw, f"q{life.number}-{i}").obj() for i in range(3)]
         asked += [pod for pod in life.there if pod.status.nominated_node_name][-1:]
         for pod in asked:

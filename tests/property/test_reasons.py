@@ -30,6 +30,7 @@ from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
+from tests.inside import inside
 from tests.property.test_waking import VOLUME_WEIGHTS, WEIGHTS, History, unwire, wire
 
 STEPS = 40
@@ -104,15 +105,15 @@ class Told(History):
         for _ in range(100):
             self.settle()
             self.now += 1.0
-            before = len(self.core._queue)
+            before = len(inside(self.core).queue)
             self.tell(Tick(self.now))
-            if not self.core.has_work and len(self.core._queue) == before:
+            if not self.core.has_work and len(inside(self.core).queue) == before:
                 return
         pytest.fail("reasons never come to rest")
 
     def what_pods_were_told_is_true(self) -> None:
         self.come_to_rest()
-        parked = [queued for queued in self.core._queue.parked if self.is_to_be_true(queued)]
+        parked = [queued for queued in inside(self.core).queue.parked if self.is_to_be_true(queued)]
         if not parked:
             return
         queued = self.checked.choice(parked)
@@ -125,8 +126,8 @@ class Told(History):
         uid = queued.uid
         if queued.pod.metadata.deletion_timestamp is not None:
             return False
-        is_waiting = self.core._evictions.is_under_way(uid)
-        promise = self.core._cache.nominations.node_of(uid)
+        is_waiting = inside(self.core).evictions.is_under_way(uid)
+        promise = inside(self.core).cache.nominations.node_of(uid)
         return bool(queued.told) and not is_waiting and promise is None
 
     def try_on_a_copy(self, queued: QueuedPod) -> list[Instruction]:

@@ -23,6 +23,7 @@ from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
 from tests.builders import PodBuilder
+from tests.inside import inside
 from tests.property.saga_history import History
 from tests.property.test_sagas import WEIGHTS, run_all
 
@@ -94,14 +95,14 @@ class Unsettled(History):
 
     def reconfigure(self) -> None:
         before = self.core.scheduler_names
-        under_way = {flight.uid: flight.generation for flight in self.core._flights}
+        under_way = {flight.uid: flight.generation for flight in inside(self.core).flights}
         chosen = self.rng.choice(CONFIGURATIONS)
         new = {profile.scheduler_name for profile in chosen} - before
         self.untold = {uid for uid, p in self.seen.items() if p.spec.scheduler_name in new}
         policy = settings_of(self.rng.choice(POLICIES))
         self.tell(Reconfigure(self.now, chosen, policy))
         for uid, generation in under_way.items():
-            flight = self.core._flights.get(PodUid(uid))
+            flight = inside(self.core).flights.get(PodUid(uid))
             assert flight is not None
             assert flight.generation == generation
         self.met["a pod goes by an older configuration"] += bool(under_way)
@@ -115,7 +116,7 @@ class Unsettled(History):
 
     def everybody_is_in_one_place(self) -> None:
         super().everybody_is_in_one_place()
-        in_use = {f.generation for f in self.core._flights} - {self.core._timed.generation}
+        in_use = {f.generation for f in inside(self.core).flights} - {self.core._timed.generation}
         assert set(self.core._timed._earlier) >= in_use
         self.met["configurations in use"] = max(self.met["configurations in use"], 1 + len(in_use))
 
@@ -124,7 +125,7 @@ class Unsettled(History):
         fresh = Scheduler(self.core.setup)
         for message in self.story_of_now():
             fresh.handle(message)
-        for queued in self.core._queue:
+        for queued in inside(self.core).queue:
             mine, other = (c.judge(queued.pod) for c in (self.core, fresh))
             assert mine == other, queued.uid
         assert self.core._timed.earlier() == {} or self.core.kinds == fresh.kinds

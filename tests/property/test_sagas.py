@@ -16,6 +16,7 @@ import pytest
 from k8s_scheduler.core.engine.preemption import post_filter as making_room
 from k8s_scheduler.core.queue import waking
 from tests.builders import PodBuilder, make_node, make_pod
+from tests.inside import inside
 from tests.property.saga_history import NODES, History
 from tests.property.saga_world import HOST
 
@@ -70,7 +71,7 @@ class Crowd(History):
         return WEIGHTS_OF_A_CROWD
 
     def drop_a_preemptor(self) -> None:
-        uids = [entry.uid for entry in self.core._evictions.entries()]
+        uids = [entry.uid for entry in inside(self.core).evictions.entries()]
         if uids:
             self.server.drop_pod(self.rng.choice(uids))
 

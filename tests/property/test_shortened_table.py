@@ -21,6 +21,7 @@ from k8s_scheduler.core.state.counts.live_counters import Counters
 from k8s_scheduler.core.state.news.fact_log import FactLog
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
 from tests.builders import make_pod
+from tests.inside import inside
 from tests.property.haunted import GHOSTS, Haunted, easily_shortened
 from tests.property.kept_checks import StaleError
 from tests.property.kept_world import run
@@ -124,9 +125,9 @@ class HauntedTold(Told):
         self.tick()
 
     def tell(self, message: Any) -> None:
-        before = self.core._cache.nodes.row_count
+        before = inside(self.core).cache.nodes.row_count
         super().tell(message)
-        nodes = self.core._cache.nodes
+        nodes = inside(self.core).cache.nodes
         self.shortened += nodes.row_count < before
         if self.twin is not None:
             assert self.twin._cache.nodes.row_count == nodes.row_count

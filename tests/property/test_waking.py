@@ -34,6 +34,7 @@ from k8s_scheduler.core.queue import waking
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from tests.builders import PodBuilder, make_node, make_pod
+from tests.inside import inside
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 STEPS = 40
@@ -360,7 +361,7 @@ class History:
 
     def nothing_is_parked_in_vain(self) -> None:
         self.settle()
-        for queued in self.core._queue.parked:
+        for queued in inside(self.core).queue.parked:
             feasible = feasible_nodes(self.core, queued.pod)
             assert feasible == (), f"{queued.uid} rejected by {queued.rejectors}"
 

@@ -16,6 +16,10 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 CORE = sorted((ROOT / "k8s_scheduler" / "core").rglob("*.py"))
 INSTRUCTIONS = {"Instruction", "Request", *(kind.__name__ for kind in get_args(Instruction))}
 LAZY = {"Generator", "Iterable", "Iterator"}
+# Test files of the package that are not named after a module of it: stories of several.
+MOST_STORIES = 39
+# How often tests name private fields of a core, `tests/inside.py` aside.
+MOST_REACHES = 84
 REASONS = [reason for r in BUILT_INS.values() for reason in r.kind.reasons]
 
 
@@ -36,6 +40,40 @@ def test_reason_codes_are_unique_and_name_their_plugin():
     assert len(codes) == len(set(codes))
     for name, registration in BUILT_INS.items():
         assert all(reason.plugin == name for reason in registration.kind.reasons)
+
+
+def test_tests_are_where_their_module_is():
+    """A test file is named after a module of its folder; stories of several only get fewer."""
+    strays = [path for path in (ROOT / "tests/unit").rglob("test_*.py") if _is_stray(path)]
+    assert len(strays) <= MOST_STORIES, sorted(str(path.relative_to(ROOT)) for path in strays)
+
+
+def _is_stray(path):
+    tests, package = ROOT / "tests/unit", ROOT / "k8s_scheduler"
+    place = path.relative_to(tests)
+    if not (package / place.parts[0]).is_dir():
+        return False
+    beside = [found.stem for found in (package / place.parent).glob("*")]
+    name = path.stem.removeprefix("test_")
+    return not any(name == module or name.startswith(f"{module}_") for module in beside)
+
+
+def test_tests_look_into_a_core_through_one_door():
+    """Its parts are had from `inside(core)`; what reaches into private fields can only get less."""
+    doors = {ROOT / "tests/inside.py", Path(__file__)}
+    reaches = [
+        found
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "tests") and path not in doors
+        for found in re.findall(r"core\._[a-z]\w*", path.read_text(encoding="utf-8"))
+    ]
+    assert len(reaches) <= MOST_REACHES
+
+
+@pytest.mark.parametrize("name", BUILT_INS)
+def test_every_plugin_has_examples(name):
+    module = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    assert (ROOT / f"tests/unit/core/plugins/test_{module}_examples.py").exists()
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -10,6 +10,7 @@ from tests.bench.core_speed import Course, compared, lines, run
 from tests.bench.core_workloads import CORE_WORKLOADS
 from tests.bench.parked_speed import OWNERS, Waiting
 from tests.call_counts import calls_of
+from tests.inside import inside
 
 # As many that some are decided on again from scratch, also where each second node has room for one.
 PODS = 150
@@ -69,7 +70,7 @@ class TestPodsOfARealCluster:
         course = Course("basic", 50, 602)
         run([course])
         # The first is only remembered, and the second makes what the others use.
-        assert course._core._shapes.tally.answered == 600
+        assert inside(course._core).shapes.tally.answered == 600
 
 
 @pytest.mark.parametrize("owner", OWNERS)
@@ -77,5 +78,5 @@ def test_a_node_update_costs_one_judgement_however_many_replicas_wait(owner):
     few, many = (Waiting(owner, nodes=5, parked=parked) for parked in (50, 500))
     for waiting in (few, many):
         waiting.update()
-    assert len(many.core._queue.parked.groups()) == 1
+    assert len(inside(many.core).queue.parked.groups()) == 1
     assert calls_of(many.update) <= calls_of(few.update) + 50

@@ -22,7 +22,7 @@ Kind = TypeVar("Kind")
 
 
 def profile(name: str = "default-scheduler") -> ResolvedProfile:
-    """Return the default profile of this version under a scheduler name."""
+    """Return a small profile: four filters and two scores, without preemption and volumes."""
     filters = ("NodeName", "NodeUnschedulable", "TaintToleration", "NodeResourcesFit")
     return ResolvedProfile(
         scheduler_name=name,

@@ -11,7 +11,8 @@ import pytest
 
 from k8s_scheduler.core.framework.reasons import Reason, VerdictTable
 from tests.builders import make_node, make_pod
-from tests.unit.core.engine.shapes.test_bytes import cluster
+from tests.inside import inside
+from tests.unit.core.engine.shapes.test_shape_cache_bytes import cluster
 
 NODES = 10
 MIB = 1024 * 1024
@@ -90,7 +91,7 @@ def test_a_large_pod_that_was_tried_once_leaves_next_to_nothing(make):
 @pytest.mark.parametrize("make", [tolerating, demanding])
 def test_what_is_kept_of_large_pods_that_come_again_is_bounded(make):
     found = cluster(NODES)
-    shapes = found.core._shapes
+    shapes = inside(found.core).shapes
     shapes.limit(MIB)
     come_and_go(found, make, range(1000, 1003), times=2)
     left = left_over(lambda: come_and_go(found, make, range(8), times=2))
@@ -101,7 +102,7 @@ def test_what_is_kept_of_large_pods_that_come_again_is_bounded(make):
 
 def test_many_tags_of_an_image_are_bounded_at_any_number_of_nodes():
     found = cluster(3)
-    found.core._shapes.limit(MIB // 4)
+    inside(found.core).shapes.limit(MIB // 4)
 
     def tagged(number):
         pod = bare(number)
@@ -110,14 +111,14 @@ def test_many_tags_of_an_image_are_bounded_at_any_number_of_nodes():
 
     come_and_go(found, tagged, range(1000, 1020), times=2)
     left = left_over(lambda: come_and_go(found, tagged, range(60), times=2))
-    assert found.core._shapes.nbytes <= MIB // 4
+    assert inside(found.core).shapes.nbytes <= MIB // 4
     assert left < MIB // 2
 
 
 def test_nodes_with_odd_content_leave_nothing_in_what_is_kept():
     found = cluster(NODES)
     come_and_go(found, bare, range(5), times=2)
-    before = found.core._shapes.nbytes
+    before = inside(found.core).shapes.nbytes
     for number in range(20):
         odd = make_node("odd").offers(cpu="8", memory="1Gi", pods="9").label(odd=f"{number}" * 30)
         odd.raw["spec"]["taints"] = [
@@ -127,7 +128,7 @@ def test_nodes_with_odd_content_leave_nothing_in_what_is_kept():
         come_and_go(found, bare, [number])
         found.drop_node("odd")
         come_and_go(found, bare, [number])
-    assert found.core._shapes.nbytes < before + 64 * 1024
+    assert inside(found.core).shapes.nbytes < before + 64 * 1024
 
 
 def test_verdicts_are_forgotten_by_the_bytes_of_their_reasons():

@@ -11,6 +11,7 @@ from k8s_scheduler.core.plugins.node_name import NodeName
 from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness, only, profile
 
 
@@ -124,7 +125,7 @@ class TestRejection:
         assert only(PatchCondition, out) == []
         assert [e.note for e in only(RecordEvent, out)] == [message]
 
-    def test_named_node_only(self):
+    def test_a_cordoned_node_is_left_to_pods_that_tolerate_it(self):
         h = Harness()
         h.node(make_node("n1").obj())
         h.node(make_node("n2").cordoned().obj())
@@ -143,21 +144,6 @@ class TestRejection:
         ((_, reason, note),) = [e for e in h.events() if e[0] == "bad"]
         assert reason == "FailedScheduling"
         assert "'1x' is not a quantity" in note
-
-
-class TestGates:
-    """A gated pod waits without being tried."""
-
-    def test_waits_until_the_last_gate_is_gone(self):
-        h = Harness()
-        h.node(make_node("n1").obj())
-        h.pod(make_pod("a").gate("one", "two").obj())
-        assert h.schedule() == []
-        h.pod(make_pod("a").gate("two").obj())
-        assert h.schedule() == []
-        h.pod(make_pod("a").obj())
-        (bind,) = h.binds()
-        assert (bind.name, bind.attempt) == ("a", 1)
 
 
 class TestDeletingPods:
@@ -246,7 +232,7 @@ class TestManyResources:
     def test_names_nobody_offers_leave_nothing_behind(self):
         h = Harness()
         h.node(make_node("n1").label(zone="a").obj())
-        nodes = h.core._cache.nodes
+        nodes = inside(h.core).cache.nodes
         columns = nodes._columns._columns
         before = len(columns), len(nodes.amounts._slots)
         for i in range(50):

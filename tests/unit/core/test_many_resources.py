@@ -18,6 +18,7 @@ from k8s_scheduler.core.messages.outgoing import PatchCondition
 from k8s_scheduler.core.plugins.shortages import MOST_REASONS
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness, only, profile
 
 NODES = 200
@@ -182,7 +183,7 @@ def test_memory_is_as_much_as_is_named_and_all_is_given_back(case, cluster):
     cluster.forget()
     # A few bytes for each name, where there were hundreds: logs of what changed have grown.
     assert allocated() - before < NAMES * BYTES_LEFT
-    amounts = cluster.core._cache.nodes.amounts
+    amounts = inside(cluster.core).cache.nodes.amounts
     assert amounts.with_columns(names(NAMES)) == ()
     assert amounts._slot_count == 8
 
@@ -365,6 +366,6 @@ class TestOdd:
     def test_what_several_nodes_offer_has_a_column(self, cluster):
         for number in range(3):
             cluster.node(node_of(f"n{number}", **{"nvidia.com/gpu": "8"}))
-        amounts = cluster.core._cache.nodes.amounts
+        amounts = inside(cluster.core).cache.nodes.amounts
         assert amounts.with_columns(["nvidia.com/gpu"]) == ("nvidia.com/gpu",)
         assert len(amounts.with_columns(names(80))) == 58

@@ -11,7 +11,7 @@ import pytest
 
 from k8s_scheduler.api.node import Node
 from tests.builders import make_node, make_pod
-from tests.unit.core.engine.shapes.test_bytes import cluster
+from tests.unit.core.engine.shapes.test_shape_cache_bytes import cluster
 
 KEYS = 4000
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

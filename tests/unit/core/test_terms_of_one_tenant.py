@@ -27,6 +27,7 @@ from k8s_scheduler.core.state.terms.picked_terms import Purpose
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
 from tests.call_counts import calls_of
+from tests.inside import inside
 from tests.property.kept_pods import HOST, PREFERRED, REQUIRED, SCHEDULERS, ZONE, setup
 
 METRICS = Metrics().scheduler
@@ -279,7 +280,7 @@ def test_terms_of_pods_that_wait_make_no_pod_of_others_dearer(kind, each):
 
 def test_counters_that_nobody_tells_are_dropped_once_nobody_asks():
     cluster = Cluster(4)
-    counters = cluster.core._cache.pods.counters
+    counters = inside(cluster.core).cache.pods.counters
     cluster.put(of_others("placed").on("n0"))
     cluster.put(avoiding_everybody("p", range(200), "required"))
     cluster.core.handle(Schedule(0.0, 1))
@@ -293,7 +294,7 @@ def test_counters_that_nobody_tells_are_dropped_once_nobody_asks():
 
 def test_many_terms_of_one_pod_are_one_count():
     cluster = Cluster(4)
-    counters = cluster.core._cache.pods.counters
+    counters = inside(cluster.core).cache.pods.counters
     before = len(counters)
     cluster.put(of_others("placed").on("n0"))
     cluster.put(avoiding_everybody("p", range(200), "required"))
@@ -408,7 +409,7 @@ def test_columns_of_a_node_with_many_labels_are_given_back():
 def test_columns_take_a_bounded_amount_of_memory(monkeypatch):
     monkeypatch.setattr(type(Cache().nodes.labels), "MAX_BYTES", 8 * 64 * 10)
     cluster = Cluster(4, **{f"everywhere{number}": "v" for number in range(40)})
-    labels = cluster.core._cache.nodes.labels
+    labels = inside(cluster.core).cache.nodes.labels
     cluster.put(constrained("p", 30, "ScheduleAnyway", "everywhere"))
     cluster.core.handle(Schedule(0.0, 1))
     assert len(labels._keys) > 10

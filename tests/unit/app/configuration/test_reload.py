@@ -22,6 +22,7 @@ from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import settle, virtual_time
+from tests.inside import inside
 
 HEAD = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -81,7 +82,7 @@ class Scene:
         return [e["note"] for e in self.api.objects("/apis/events.k8s.io/v1/events").values()]
 
     def queued(self):
-        return sorted(q.pod.metadata.name for q in self.graph.pump._core._queue)
+        return sorted(q.pod.metadata.name for q in inside(self.graph.pump._core).queue)
 
     async def look(self, *, asked=False):
         await settle(300)
@@ -131,7 +132,7 @@ async def test_a_good_change_is_in_force_and_counted():
         scene.put(text("ours", "theirs", more="parallelism: 3\npodInitialBackoffSeconds: 4\n"))
         await scene.look()
         assert scene.graph.pump._core.scheduler_names == {"ours", "theirs"}
-        assert scene.graph.pump._core._queue._policy.backoff.initial_seconds == 4
+        assert inside(scene.graph.pump._core).queue._policy.backoff.initial_seconds == 4
         assert scene.graph.writes._pool.limit == 3
         assert (scene.count("applied"), scene.count("refused")) == (1, 0)
         assert scene.value("last_reload_successful") == 1
@@ -282,7 +283,7 @@ class TestKinds:
             await scene.look()
             assert scene.graph.others == ()
             assert not any(plural in scene.tasks for plural in plurals)
-            assert list(scene.graph.pump._core._cache.objects.entries()) == []
+            assert list(inside(scene.graph.pump._core).cache.objects.entries()) == []
 
     @virtual_time
     async def test_one_that_cannot_be_listed_refuses_the_change(self):

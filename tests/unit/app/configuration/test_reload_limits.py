@@ -1,6 +1,7 @@
 """A reload that changes limits counts for what waits and for what is placed already."""
 
 from tests.fakes.clock import settle, virtual_time
+from tests.inside import inside
 from tests.unit.app.configuration.test_reload import PODS, no_threads, pod, running, text
 
 __all__ = ("no_threads",)  # a fixture that every test here needs
@@ -30,9 +31,9 @@ async def test_other_limits_count_for_what_waits_and_for_what_is_placed():
         core = scene.graph.pump._core
 
         def counted():
-            terms = sum(map(len, core._cache.pods.held_terms._holders))
-            taints = len(core._cache.nodes.node_at(0).spec.taints)
-            (queued,) = core._queue
+            terms = sum(map(len, inside(core).cache.pods.held_terms._holders))
+            taints = len(inside(core).cache.nodes.node_at(0).spec.taints)
+            (queued,) = inside(core).queue
             return terms, taints, queued.place.value
 
         assert counted() == (2, 2, "gated")

@@ -18,6 +18,7 @@ from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness, only
 
 MIB = 1024 * 1024
@@ -202,9 +203,9 @@ def test_a_core_that_is_told_so_keeps_less_and_decides_the_same():
     chosen = []
     for number in range(30):
         if number == 15:
-            before = len(told.core._shapes)
+            before = len(inside(told.core).shapes)
             told.tell(LimitCaches(told.now, 1))
-            assert (before, len(told.core._shapes)) == (5, 1)
+            assert (before, len(inside(told.core).shapes)) == (5, 1)
         pod = make_pod(f"p{number}").uid(f"u{number}").request(cpu=f"{100 + number % 5}m").obj()
         for core in (told, plain):
             core.pod(pod)

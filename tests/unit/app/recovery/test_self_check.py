@@ -26,6 +26,7 @@ from k8s_scheduler.kube.write.pod_reader import ReadOutcome
 from k8s_scheduler.lib.slices import silent_meter
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import profile
 
 CLASS = Kind.STORAGE_CLASS
@@ -223,14 +224,14 @@ class TestCore:
         scene.core.handle(PodChanged(1.0, PodUid("uid-a"), None))
         assert await settled(scene) == {"pods": 1}
         assert said(caplog) == {"pods": "default/a: it takes no room"}
-        assert scene.core._cache.node_of("uid-a") == "n1"
+        assert inside(scene.core).cache.node_of("uid-a") == "n1"
 
     async def test_a_pod_on_another_node(self, scene, caplog):
         wrong = make_pod("a").request(cpu="1").on("n2").version(6).obj()
         scene.core.handle(PodChanged(1.0, PodUid("uid-a"), wrong))
         assert await settled(scene) == {"pods": 1}
         assert said(caplog) == {"pods": "default/a: it takes room on n2"}
-        assert scene.core._cache.node_of("uid-a") == "n1"
+        assert inside(scene.core).cache.node_of("uid-a") == "n1"
 
     async def test_a_pod_of_another_version(self, scene):
         old = make_pod("a").request(cpu="3").on("n1").version(5).obj()
@@ -244,7 +245,7 @@ class TestCore:
         )
         assert await settled(scene) == {"pods": 1}
         assert said(caplog) == {"pods": "default/x: it is gone"}
-        assert scene.core._cache.node_of("uid-x") is None
+        assert inside(scene.core).cache.node_of("uid-x") is None
 
     async def test_a_pod_that_waits_and_is_gone(self, scene):
         del scene.pods.store["default/waits"]
@@ -267,7 +268,7 @@ class TestCore:
             "n2: another version of it is known",
             "n3: it is gone",
         ]
-        assert len(scene.core._cache.nodes) == 2
+        assert len(inside(scene.core).cache.nodes) == 2
 
     async def test_other_objects(self, scene):
         scene.put_class("slow")
@@ -297,7 +298,7 @@ class TestCore:
         assert await settled(scene) == {}
 
     async def test_a_wrong_amount(self, scene, caplog):
-        cache = scene.core._cache
+        cache = inside(scene.core).cache
         right = cache.nodes.amounts.at(0), cache.nodes.amounts.at(1)
         cache.nodes.amounts.take(1, pod_requests(make_pod("z").request(cpu="500m").obj()), 1)
         assert await settled(scene) == {"amounts": 1}

@@ -17,6 +17,7 @@ from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
 from k8s_scheduler.obs.metrics import Metrics
 from k8s_scheduler.simulate.shadowing.following import Follower
 from tests.fakes.api import FakeApi
+from tests.inside import inside
 
 
 def shadow_of(api, **options):
@@ -78,7 +79,7 @@ async def test_a_limit_of_caches_reaches_the_core():
     shadow = shadow_of(FakeApi())
     core = shadow._graph.follower._core
     shadow._graph.follower.limit_caches(12345, now=1.0)
-    assert core._shapes._max_bytes == 12345
+    assert inside(core).shapes._max_bytes == 12345
 
 
 async def test_one_that_never_followed_does_not_end_well(unreachable, capfd):

@@ -10,6 +10,7 @@ from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import ObjectChanged
 from k8s_scheduler.core.setup import Setup
 from tests.builders import NodeBuilder, PodBuilder, make_node
+from tests.inside import inside
 from tests.unit.core.harness import Harness
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -48,13 +49,13 @@ class FullHarness(Harness):
         raise AssertionError("the core never comes to rest")
 
     def parked(self) -> list[str]:
-        return [queued.pod.metadata.name for queued in self.core._queue.parked]
+        return [queued.pod.metadata.name for queued in inside(self.core).queue.parked]
 
     def parked_in_vain(self) -> list[str]:
         """Return the parked pods that some node would take."""
         return [
             queued.pod.metadata.name
-            for queued in self.core._queue.parked
+            for queued in inside(self.core).queue.parked
             if self.core.judge(queued.pod).feasible
         ]
 

@@ -39,6 +39,7 @@ from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FullHarness
 from tests.unit.core.harness import Harness, only
 
@@ -139,18 +140,18 @@ class SagaHarness(FullHarness):
         return [call for call in self.journal if not points or call[0] in points]
 
     def phase(self, name: str) -> str | None:
-        flight = self.core._flights.get(PodUid(f"uid-{name}"))
+        flight = inside(self.core).flights.get(PodUid(f"uid-{name}"))
         return None if flight is None else flight.phase.value
 
     def place(self, name: str) -> str | None:
-        queued = self.core._queue.get(PodUid(f"uid-{name}"))
+        queued = inside(self.core).queue.get(PodUid(f"uid-{name}"))
         return None if queued is None else queued.place.value
 
     def node_of(self, name: str) -> str | None:
-        return self.core._cache.node_of(PodUid(f"uid-{name}"))
+        return inside(self.core).cache.node_of(PodUid(f"uid-{name}"))
 
     def promise_of(self, name: str) -> str | None:
-        return self.core._cache.nominations.node_of(PodUid(f"uid-{name}"))
+        return inside(self.core).cache.nominations.node_of(PodUid(f"uid-{name}"))
 
     def notes(self, name: str) -> list[str]:
         """Return what events have said about a pod."""
@@ -204,18 +205,18 @@ def _setup(actors: dict[str, Actor]) -> Setup:
 
 def state_of(core: Scheduler) -> dict[str, Any]:
     """Return what a core believes, as far as its past must not matter."""
-    cache = core._cache
+    cache = inside(core).cache
     return {
         "placed": sorted(
             (pod.metadata.uid, cache.nodes.name_of(row), assumed)
             for row, pod, assumed in cache.placed_pods()
         ),
-        "pending": sorted(queued.uid for queued in core._queue),
+        "pending": sorted(queued.uid for queued in inside(core).queue),
         "versions": sorted(
-            (queued.uid, queued.pod.metadata.resource_version) for queued in core._queue
+            (queued.uid, queued.pod.metadata.resource_version) for queued in inside(core).queue
         ),
-        "flights": sorted(flight.uid for flight in core._flights),
-        "evictions": sorted(entry.uid for entry in core._evictions.entries()),
+        "flights": sorted(flight.uid for flight in inside(core).flights),
+        "evictions": sorted(entry.uid for entry in inside(core).evictions.entries()),
         "promises": sorted((pod.metadata.uid, node) for node, pod in cache.nominations.entries()),
         "objects": list(cache.objects.entries()),
         "room": room_of(core),
@@ -224,7 +225,7 @@ def state_of(core: Scheduler) -> dict[str, Any]:
 
 def room_of(core: Scheduler) -> dict[str, tuple[int, int]]:
     """Return by node what is taken, as the columns have it."""
-    nodes = core._cache.nodes
+    nodes = inside(core).cache.nodes
     return {
         name: (int(nodes.column("requested/cpu")[row]), int(nodes.column("pod_count")[row]))
         for row, name in nodes.used_rows()
@@ -233,7 +234,7 @@ def room_of(core: Scheduler) -> dict[str, tuple[int, int]]:
 
 def check_room(core: Scheduler) -> None:
     """Columns are the sum of their pods."""
-    cache = core._cache
+    cache = inside(core).cache
     counts: Counter[str] = Counter()
     cpu: Counter[str] = Counter()
     for row, pod, assumed in cache.placed_pods():

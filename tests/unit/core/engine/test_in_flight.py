@@ -13,6 +13,7 @@ from k8s_scheduler.core.framework.plugin import Reservation
 from k8s_scheduler.core.messages.incoming import PodChanged
 from k8s_scheduler.core.messages.outgoing import Bind, PatchObject, RecordEvent
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import promised
 from tests.unit.core.engine.sagas import SagaHarness, check_room, hold, state_of, writes
 from tests.unit.core.harness import only
@@ -42,12 +43,14 @@ class Journey:
 
     def taken(self):
         """Return the volume as it will be once the pod has it."""
-        found = self.bench.core._cache.objects.get(Kind.PERSISTENT_VOLUME, "", "v")
+        found = inside(self.bench.core).cache.objects.get(Kind.PERSISTENT_VOLUME, "", "v")
         metadata = msgspec.structs.replace(found.metadata, labels={"taken": "yes"})
         return msgspec.structs.replace(found, metadata=metadata)
 
     def is_assumed(self):
-        return [a is not None for *_, a in self.bench.core._cache.objects.entries()] == [True]
+        return [a is not None for *_, a in inside(self.bench.core).cache.objects.entries()] == [
+            True
+        ]
 
     # Points
 
@@ -187,7 +190,7 @@ def test_what_it_took_is_given_back_at_once(point, event):
 def test_an_update_in_the_queue_is_taken(point):
     journey = Journey(point)
     journey.bench.pod(pod(2).label(new="yes").obj())
-    queued = journey.bench.core._queue.get(A)
+    queued = inside(journey.bench.core).queue.get(A)
     assert queued.pod.metadata.labels == {"new": "yes"}
     assert journey.bench.promise_of("a") is None
     check_room(journey.bench.core)
@@ -209,7 +212,7 @@ def test_an_update_on_the_way_stops_nothing_and_is_in_the_queue_after_a_failure(
     journey.late_answers(done=False)
     bench.tick(60)
     bench["One"].lines.clear()
-    assert bench.core._queue.get(A).pod.metadata.labels == {"new": "yes"}
+    assert inside(bench.core).queue.get(A).pod.metadata.labels == {"new": "yes"}
     check_room(bench.core)
     assert not journey.is_assumed()
     fresh = bench.fresh()
@@ -336,6 +339,6 @@ def test_the_node_goes_away_meanwhile(point):
     assert bench.phase("a") is not None
     bench.drop_pod(pod().obj())
     bench.drop_pod(make_pod("old").obj())
-    assert "n1" not in {name for _, name in bench.core._cache.nodes.used_rows()}
+    assert "n1" not in {name for _, name in inside(bench.core).cache.nodes.used_rows()}
     journey.rest()
     journey.is_as_if_new()

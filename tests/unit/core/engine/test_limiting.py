@@ -21,6 +21,7 @@ from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness, only, profile
 
 LIMITS = PodLimits(labels=2, affinity_terms=2)
@@ -45,7 +46,7 @@ def small(name="big"):
 
 
 def place(h, name):
-    queued = h.core._queue.get(name)
+    queued = inside(h.core).queue.get(name)
     return None if queued is None else queued.place
 
 
@@ -153,9 +154,9 @@ class TestPendingPods:
         h = harness()
         status = PodStatus(nominated_node_name="n")
         h.pod(msgspec.structs.replace(large(), status=status))
-        assert h.core._cache.nominations.node_of("big") is None
+        assert inside(h.core).cache.nominations.node_of("big") is None
         h.pod(msgspec.structs.replace(small(), status=status))
-        assert h.core._cache.nominations.node_of("big") == "n"
+        assert inside(h.core).cache.nominations.node_of("big") == "n"
 
     def test_judging_it_says_why_it_would_not_be_tried(self):
         with pytest.raises(OverLimitError, match=r"podLimits\.labels"):
@@ -174,7 +175,7 @@ class TestPendingPods:
 
 
 def held(h):
-    return sum(len(terms) for terms in h.core._cache.pods.held_terms._holders)
+    return sum(len(terms) for terms in inside(h.core).cache.pods.held_terms._holders)
 
 
 class TestPlacedObjects:

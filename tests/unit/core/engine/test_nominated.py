@@ -4,6 +4,7 @@ import pytest
 
 from k8s_scheduler.core.engine.nominated import nominated_for
 from tests.builders import make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FullHarness, away, near, pinned, promised, zoned
 
 
@@ -84,10 +85,10 @@ def test_a_promised_enemy_counts_on_its_own_node_alone(h):
 def test_promises_on_unknown_nodes_are_kept_in_mind(h):
     h.pod(vip("later").obj())
     h.node(zoned("other").obj())
-    assert nominated_for(h.core._cache, make_pod("p").obj()) == {}
+    assert nominated_for(inside(h.core).cache, make_pod("p").obj()) == {}
     h.node(zoned("later").obj())
-    row = h.core._cache.nodes.row_of("later")
-    assert list(nominated_for(h.core._cache, make_pod("p").obj())) == [row]
+    row = inside(h.core).cache.nodes.row_of("later")
+    assert list(nominated_for(inside(h.core).cache, make_pod("p").obj())) == [row]
 
 
 def test_a_promised_pod_that_cannot_be_read_takes_nothing(h):
@@ -162,8 +163,8 @@ def test_a_promise_ends_when_the_pod_is_placed(h):
     h.node(zoned("n").obj())
     h.pod(vip().obj())
     h.settle()
-    assert len(h.core._cache.nominations) == 0
-    assert h.core._cache.node_of("uid-vip") == "n"
+    assert len(inside(h.core).cache.nominations) == 0
+    assert inside(h.core).cache.node_of("uid-vip") == "n"
 
 
 def test_an_older_version_of_a_placed_pod_promises_nothing(h):
@@ -171,13 +172,13 @@ def test_an_older_version_of_a_placed_pod_promises_nothing(h):
     h.pod(vip().obj())
     h.settle()
     h.pod(vip().obj())
-    assert len(h.core._cache.nominations) == 0
+    assert len(inside(h.core).cache.nominations) == 0
 
 
 def test_pods_of_other_schedulers_are_promised_nothing(h):
     h.node(zoned("n").obj())
     h.pod(vip().scheduler("somebody-else").obj())
-    assert len(h.core._cache.nominations) == 0
+    assert len(inside(h.core).cache.nominations) == 0
 
 
 @pytest.mark.parametrize(("disk", "same"), [(False, True), (True, False)])

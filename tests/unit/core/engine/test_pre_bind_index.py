@@ -15,6 +15,7 @@ from k8s_scheduler.core.state.news.facts import LABELS, NODE, ROOM
 from k8s_scheduler.core.state.objects import ObjectStore
 from k8s_scheduler.core.state.rows import NodeRow
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import claiming
 from tests.unit.core.harness import only
 from tests.unit.core.plugins.storage_bench import HOST, storage_class, volume
@@ -258,4 +259,4 @@ class TestInACore:
         assert self.asked == ["p1", "p2"]
 
     def test_terms_are_let_go(self, shop):
-        assert [dict(flight.state.terms) for flight in shop.core._flights] == [{}, {}]
+        assert [dict(flight.state.terms) for flight in inside(shop.core).flights] == [{}, {}]

@@ -24,6 +24,7 @@ from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.fakes.extender import FakeExtender
+from tests.inside import inside
 from tests.unit.core.engine.sagas import SagaHarness, unwire, wire
 from tests.unit.core.harness import Harness, only, profile
 
@@ -41,7 +42,7 @@ def swap(harness, *profiles, policy=POLICY):
 
 
 def place(harness, name):
-    queued = harness.core._queue.get(name)
+    queued = inside(harness.core).queue.get(name)
     return None if queued is None else queued.place
 
 
@@ -103,9 +104,9 @@ class TestQueue:
         pod = make_pod("p").uid("p").scheduler("other")
         pod.raw["status"]["nominatedNodeName"] = "n"
         h.pod(pod.obj())
-        assert len(h.core._cache.nominations) == 1
+        assert len(inside(h.core).cache.nominations) == 1
         swap(h, profile())
-        assert len(h.core._cache.nominations) == 0
+        assert len(inside(h.core).cache.nominations) == 0
 
     def test_another_order_holds_for_pods_that_were_there_before(self):
         h = Harness()
@@ -117,7 +118,7 @@ class TestQueue:
             plugin_args={"SmallRequestFirst": {"ageingSeconds": 60}},
         )
         swap(h, other)
-        popped = [h.core._queue.pop().uid for _ in range(2)]
+        popped = [inside(h.core).queue.pop().uid for _ in range(2)]
         assert popped == ["small", "big"]
 
     def test_the_order_of_arrival_stays_where_nothing_else_counts(self):
@@ -126,18 +127,18 @@ class TestQueue:
         for name in names:
             h.pod(make_pod(name).uid(name).obj())
         swap(h, without(profile(), "NodeName"))
-        assert [h.core._queue.pop().uid for _ in names] == names
+        assert [inside(h.core).queue.pop().uid for _ in names] == names
 
     def test_another_backoff_holds_for_pods_that_are_waiting(self):
         h = Harness()
         full_node(h)
         h.pod(make_pod("big").uid("big").request(cpu="4").obj())
         h.schedule()
-        h.core._queue.wake(h.core._queue.get("big"), "test", now=h.now)
-        before = h.core._queue.get("big").backoff_expiry
+        inside(h.core).queue.wake(inside(h.core).queue.get("big"), "test", now=h.now)
+        before = inside(h.core).queue.get("big").backoff_expiry
         swap(h, profile(), policy=QueuePolicy(BackoffPolicy(initial_seconds=5.0)))
         assert place(h, "big") is Place.BACKOFF
-        assert h.core._queue.get("big").backoff_expiry == before + 4
+        assert inside(h.core).queue.get("big").backoff_expiry == before + 4
 
     def test_gates_are_judged_again(self):
         h = Harness()
@@ -164,7 +165,7 @@ class TestUnderWay:
         h["One"].line("permit", Wait(100.0), pod="p")
         h.pod(make_pod("p").uid("p").obj())
         h.schedule()
-        assert "p" in h.core._flights
+        assert "p" in inside(h.core).flights
         (resolved,) = h.core.setup.profiles
         return h, resolved
 
@@ -193,7 +194,7 @@ class TestUnderWay:
         h, resolved = self.flying()
         swap(h, dataclasses.replace(resolved, scheduler_name="other"))
         self.land(h)
-        assert "p" not in h.core._flights
+        assert "p" not in inside(h.core).flights
 
     def test_one_that_fails_then_does_not_come_back(self):
         h, resolved = self.flying()
@@ -201,7 +202,7 @@ class TestUnderWay:
         h["One"].waiting.reject("p", "One", "no")
         h.tick()
         assert place(h, "p") is None
-        assert len(h.core._queue) == 0
+        assert len(inside(h.core).queue) == 0
 
     def test_one_that_is_turned_away_by_old_rules_is_tried_by_the_new_ones(self):
         h, resolved = self.flying()

@@ -3,6 +3,7 @@
 from k8s_scheduler.core.messages.incoming import Restore
 from k8s_scheduler.core.state.nodes.node_table import NodeTable
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness
 
 GHOSTS = NodeTable.SPARED
@@ -67,10 +68,10 @@ def test_a_checkpoint_of_a_shortened_table_is_that_of_one_that_was_never_longer(
 
 def test_nothing_is_kept_of_rows_that_are_gone():
     h = haunted()
-    assert len(h.core._shapes)
+    assert len(inside(h.core).shapes)
     h.tick(1.0)
-    assert not len(h.core._shapes)
-    assert not len(h.core._cache.pods.counters)
+    assert not len(inside(h.core).shapes)
+    assert not len(inside(h.core).cache.pods.counters)
     assert len(replicas(h)) == 2
 
 
@@ -81,10 +82,10 @@ def test_evaluations_stay_while_no_row_is_given_back():
     for _ in range(3):
         replicas(h)
     h.drop_pod(make_pod("late").obj())
-    kept = len(h.core._shapes)
+    kept = len(inside(h.core).shapes)
     assert kept
     h.tick(1.0)
-    assert len(h.core._shapes) == kept
+    assert len(inside(h.core).shapes) == kept
 
 
 def test_a_node_in_the_place_of_a_row_that_was_cut_off_takes_pods():

@@ -4,6 +4,7 @@ import pytest
 
 from k8s_scheduler.core.state.amounts.amounts import MANY
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FULL
 from tests.unit.core.harness import Harness
 
@@ -30,7 +31,7 @@ def test_what_is_thought_of_nodes_does_not_depend_on_ghosts(nodes):
     for number in range(3):
         pod = with_port(make_pod(f"g{number}")).request(cpu="1").on(f"ghost-{number}")
         haunted.pod(pod.obj())
-    table = haunted.core._cache.nodes
+    table = inside(haunted.core).cache.nodes
     assert table.present_rows() is table.all_rows
     assert table.row_count == nodes + 3
     for pod in (make_pod("p").request(cpu="1"), with_port(make_pod("q"))):

@@ -1,89 +1,23 @@
 """One plugin of volumes on a small cluster, and short ways to write storage objects."""
 
-import msgspec
-import numpy as np
-
-from k8s_scheduler.api.kinds import kind_named
-from k8s_scheduler.api.node import Node
-from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.framework.dependencies import Declarations
-from k8s_scheduler.core.framework.plugin import SKIP, Reject
-from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.framework.views.rows_view import RowsView
-from k8s_scheduler.core.state.cache import Cache
+from tests.unit.core.plugins.plugin_bench import PluginBench
 
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 SPACE = "default"
 
 
-class StorageBench:
+class StorageBench(PluginBench):
     """A cluster of named nodes with labels, in the order given."""
 
     def __init__(self, plugin, **nodes):
-        self.plugin = plugin
-        self.cache = Cache()
-        self.verdicts = VerdictTable()
-        for name, labels in nodes.items():
-            metadata = {"name": name, "labels": {HOST: name} | labels}
-            self.cache.put_node(msgspec.convert({"metadata": metadata}, Node))
-
-    def put(self, *objects):
-        for raw in objects:
-            kind = kind_named(raw["kind"])
-            found = msgspec.convert(raw, kind.type)
-            metadata = found.metadata
-            self.cache.objects.put(kind, metadata.namespace, metadata.name, found)
-        return self
-
-    def place(self, *pods):
-        for raw in pods:
-            self.cache.put_bound(msgspec.convert(raw, Pod))
-        return self
-
-    def view(self, *names, delta=None):
-        rows = [self.cache.nodes.row_of(name) for name in names]
-        return RowsView(
-            self.cache,
-            np.array(rows) if names else self.cache.nodes.present_rows(),
-            plugin=self.plugin.name,
-            declared=Declarations(self.plugin.depends_on),
-            verdicts=self.verdicts,
-            delta=delta,
+        super().__init__(
+            plugin,
+            *(
+                {"metadata": {"name": name, "labels": {HOST: name} | labels}}
+                for name, labels in nodes.items()
+            ),
         )
-
-    def prepare(self, raw):
-        return self.plugin.prepare(pod_view(raw), self.view())
-
-    def refusal(self, raw):
-        """Return why the pod is refused before any node is looked at."""
-        prepared = self.prepare(raw)
-        assert isinstance(prepared, Reject)
-        assert not prepared.resolvable
-        return prepared.reasons[0].text
-
-    def rejections(self, raw, *names):
-        """Return for each node None or (reasons, resolvable)."""
-        prepared = self.prepare(raw)
-        assert prepared is not SKIP
-        return self.judge(prepared, *names)
-
-    def judge(self, prepared, *names, delta=None):
-        codes = self.plugin.filter(prepared, self.view(*names, delta=delta)).tolist()
-        verdicts = [self.verdicts[code] if code else None for code in codes]
-        return [v and (*[r.text for r in v.reasons], v.resolvable) for v in verdicts]
-
-    def pre_score(self, raw, *names):
-        return self.plugin.pre_score(pod_view(raw), self.view(*names))
-
-    def scores(self, raw, *names):
-        view = self.view(*names)
-        return self.plugin.score(self.plugin.pre_score(pod_view(raw), view), view).tolist()
-
-
-def pod_view(raw):
-    return PodView(msgspec.convert(raw, Pod))
 
 
 def pod(*volumes, name="p", node="", namespace=SPACE):

@@ -1,22 +1,16 @@
 """InterPodAffinity, rule by rule."""
 
-import msgspec
 import numpy as np
 import pytest
 
-from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.workloads import Namespace
-from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP, Reject
-from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.plugins.inter_pod_affinity import InterPodAffinity
-from k8s_scheduler.core.state.cache import Cache
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import FullHarness
 from tests.unit.core.harness import only
+from tests.unit.core.plugins.plugin_bench import PluginBench
 
 TOO_FAR = ("node(s) didn't match pod affinity rules", False)
 TOO_NEAR = ("node(s) didn't match pod anti-affinity rules", True)
@@ -46,52 +40,17 @@ def far(pod, *required, preferred=()):
     return with_terms(pod, "podAntiAffinity", *required, preferred=preferred)
 
 
-class Bench:
+class Bench(PluginBench):
     """Three nodes: a1 and a2 in zone a, b1 in zone b; and bare, which is in none."""
 
     def __init__(self, **arguments):
-        self.plugin = InterPodAffinity(arguments)
-        self.cache = Cache()
-        self.verdicts = VerdictTable()
+        super().__init__(InterPodAffinity(arguments))
         for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b")):
-            self.cache.put_node(make_node(name).label(zone=zone, host=name).obj())
-        self.cache.put_node(make_node("bare").obj())
-
-    def place(self, *pods):
-        for pod in pods:
-            self.cache.put_bound(pod.obj())
-        return self
+            self.node(make_node(name).label(zone=zone, host=name))
+        self.node(make_node("bare"))
 
     def space(self, name, **labels):
-        found = msgspec.convert({"metadata": {"name": name, "labels": labels}}, Namespace)
-        self.cache.objects.put(Kind.NAMESPACE, "", name, found)
-        return self
-
-    def view(self, *names):
-        rows = [self.cache.nodes.row_of(name) for name in names]
-        return RowsView(
-            self.cache,
-            np.array(rows) if names else self.cache.nodes.present_rows(),
-            plugin=self.plugin.name,
-            declared=Declarations(self.plugin.depends_on),
-            verdicts=self.verdicts,
-        )
-
-    def prepare(self, pod):
-        return self.plugin.prepare(PodView(pod.obj()), self.view())
-
-    def judge(self, prepared, *names):
-        codes = self.plugin.filter(prepared, self.view(*names)).tolist()
-        verdicts = [self.verdicts[code] if code else None for code in codes]
-        return [v and (v.reasons[0].text, v.resolvable) for v in verdicts]
-
-    def rejections(self, pod):
-        return self.judge(self.prepare(pod))
-
-    def raw_scores(self, pod, *names):
-        view = self.view(*(names or ("a1", "a2", "b1", "bare")))
-        prepared = self.plugin.pre_score(PodView(pod.obj()), view)
-        return None if prepared is SKIP else self.plugin.score(prepared, view).tolist()
+        return self.put({"kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 
 
 def web(name="web", node="a1"):

@@ -40,14 +40,6 @@ class TestLimits:
         assert bench.rejections(pod("c1")) == [None, None]
         assert bench.rejections(pod("c1", "c2")) == [TOO_MANY, TOO_MANY]
 
-    def test_volumes_of_placed_pods_count(self, bench):
-        bench.place(pod("c2", name="other", node="a"))
-        assert bench.rejections(pod("c1")) == [TOO_MANY, None]
-
-    def test_a_volume_that_is_there_already_is_not_new(self, bench):
-        bench.place(pod("c1", name="other", node="a"))
-        assert bench.rejections(pod("c1")) == [None, None]
-
     def test_a_full_node_takes_what_it_has_even_beyond_its_limit(self, bench):
         bench.place(pod("c1", "c2", name="other", node="a"))
         assert bench.rejections(pod("c1")) == [None, None]

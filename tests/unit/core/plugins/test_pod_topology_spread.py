@@ -2,20 +2,15 @@
 
 import math
 
-import msgspec
-import numpy as np
 import pytest
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.plugin import SKIP
-from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.plugins.pod_topology_spread import PodTopologySpread
-from k8s_scheduler.core.state.cache import Cache
 from tests.builders import make_node, make_pod
+from tests.unit.core.plugins.plugin_bench import PluginBench
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -58,78 +53,39 @@ def owned(pod, kind, name, api_version="apps/v1"):
     return pod
 
 
-class Bench:
+class Bench(PluginBench):
     """Three nodes: a1 and a2 in zone a, b1 in zone b; and bare, which has no labels."""
 
     def __init__(self, **arguments):
-        self.plugin = PodTopologySpread(arguments)
-        self.cache = Cache()
-        self.verdicts = VerdictTable()
+        super().__init__(PodTopologySpread(arguments))
         for name in ("a1", "a2", "b1"):
-            self.cache.put_node(make_node(name).label(**{ZONE: name[0], HOSTNAME: name}).obj())
-        self.cache.put_node(make_node("bare").obj())
+            self.node(make_node(name).label(**{ZONE: name[0], HOSTNAME: name}))
+        self.node(make_node("bare"))
 
-    def place(self, *pods):
-        for pod in pods:
-            self.cache.put_bound(pod.obj())
-        return self
-
-    def node(self, builder):
-        self.cache.put_node(builder.obj())
-        return self
-
-    def put(self, kind, name, selector, namespace="default"):
+    def owner(self, kind, name, selector, namespace="default"):
         metadata = {"name": name, "namespace": namespace}
-        raw = {"metadata": metadata, "spec": {"selector": selector}}
-        self.cache.objects.put(kind, namespace, name, msgspec.convert(raw, kind.type))
-        return self
+        return self.put({"kind": kind, "metadata": metadata, "spec": {"selector": selector}})
 
-    def view(self, *names, times=None):
-        rows = [self.cache.nodes.row_of(name) for name in names]
-        return RowsView(
-            self.cache,
-            np.array(rows) if names else self.cache.nodes.present_rows(),
-            plugin=self.plugin.name,
-            declared=Declarations(self.plugin.depends_on),
-            verdicts=self.verdicts,
-            multiplicity=None if times is None else np.array(times),
-        )
+    def rejected(self, pod, *names):
+        return self.judged(self.prepare(pod), *names)
 
-    def term(self, pod):
-        return self.plugin.prepare(PodView(pod.obj()), self.view())
-
-    def verdicts_of(self, pod, *names):
-        return self.judge(self.term(pod), *names)
-
-    def judge(self, term, *names):
+    def judged(self, term, *names):
+        """Return what is said of the nodes that are rejected."""
         names = names or ("a1", "a2", "b1", "bare")
-        codes = self.plugin.filter(term, self.view(*names)).tolist()
-        return {
-            name: (self.verdicts[code].reasons[0].text, self.verdicts[code].resolvable)
-            for name, code in zip(names, codes, strict=True)
-            if code
-        }
-
-    def raw_scores(self, pod, *names, times=None):
-        rows = self.view(*names, times=times)
-        term = self.plugin.pre_score(PodView(pod.obj()), rows)
-        return None if term is SKIP else self.plugin.score(term, rows).tolist()
-
-    def scores(self, pod, *names):
-        raw = self.raw_scores(pod, *names)
-        return None if raw is None else self.plugin.normalize(np.array(raw)).tolist()
+        found = zip(names, self.judge(term, *names), strict=True)
+        return {name: said for name, said in found if said}
 
 
 class TestFilter:
     """Domains may not be fuller than the emptiest one by more than maxSkew."""
 
     def test_a_pod_without_hard_constraints_is_skipped(self):
-        assert Bench().term(newcomer()) is SKIP
-        assert Bench().term(newcomer(soft())) is SKIP
+        assert Bench().prepare(newcomer()) is SKIP
+        assert Bench().prepare(newcomer(soft())) is SKIP
 
     def test_rejects_the_domain_that_is_ahead(self):
         bench = Bench().place(web("p", "a1"))
-        assert bench.verdicts_of(newcomer(hard())) == {
+        assert bench.rejected(newcomer(hard())) == {
             "a1": SKEWED,
             "a2": SKEWED,
             "bare": NO_LABEL,
@@ -137,57 +93,57 @@ class TestFilter:
 
     def test_max_skew_is_what_a_domain_may_be_ahead(self):
         bench = Bench().place(web("p", "a1"))
-        assert bench.verdicts_of(newcomer(hard(maxSkew=2))) == {"bare": NO_LABEL}
+        assert bench.rejected(newcomer(hard(maxSkew=2))) == {"bare": NO_LABEL}
 
     def test_a_newcomer_that_its_selector_does_not_pick_adds_nothing(self):
         bench = Bench().place(web("p", "a1"))
         other = newcomer(hard(), labels=(("app", "db"),))
-        assert bench.verdicts_of(other) == {"bare": NO_LABEL}
+        assert bench.rejected(other) == {"bare": NO_LABEL}
 
     def test_the_first_constraint_that_is_not_met_speaks(self):
         bench = Bench()
         for zone in ("a", "b"):
             bench.node(make_node(f"{zone}3").label(**{ZONE: zone, "rack": zone}))
         bench.place(web("p", "a3"))
-        assert bench.verdicts_of(newcomer(hard(ZONE), hard("rack")), "a1") == {"a1": SKEWED}
-        assert bench.verdicts_of(newcomer(hard("rack"), hard(ZONE)), "a1") == {"a1": NO_LABEL}
+        assert bench.rejected(newcomer(hard(ZONE), hard("rack")), "a1") == {"a1": SKEWED}
+        assert bench.rejected(newcomer(hard("rack"), hard(ZONE)), "a1") == {"a1": NO_LABEL}
 
     def test_only_nodes_with_all_keys_count(self):
         bench = Bench().node(make_node("c1").label(**{ZONE: "c"})).place(web("p", "a1"))
         bench.place(web("q", "b1"))
         # Zone c would be the emptiest, but c1 has no host name.
         both = newcomer(hard(maxSkew=1), hard(HOSTNAME, maxSkew=9))
-        assert bench.verdicts_of(both, "a1", "b1") == {}
-        assert set(bench.verdicts_of(newcomer(hard()), "a1", "b1")) == {"a1", "b1"}
+        assert bench.rejected(both, "a1", "b1") == {}
+        assert set(bench.rejected(newcomer(hard()), "a1", "b1")) == {"a1", "b1"}
 
     def test_other_namespaces_and_terminating_pods_do_not_count(self):
         bench = Bench().place(web("p", "a1").namespace("else"), web("q", "a1").deleting())
-        assert bench.verdicts_of(newcomer(hard())) == {"bare": NO_LABEL}
+        assert bench.rejected(newcomer(hard())) == {"bare": NO_LABEL}
 
     def test_with_fewer_domains_than_wanted_the_minimum_is_zero(self):
         bench = Bench().place(web("p", "a1"), web("q", "b1"))
-        assert bench.verdicts_of(newcomer(hard(minDomains=2))) == {"bare": NO_LABEL}
-        assert set(bench.verdicts_of(newcomer(hard(minDomains=3)))) == {"a1", "a2", "b1", "bare"}
+        assert bench.rejected(newcomer(hard(minDomains=2))) == {"bare": NO_LABEL}
+        assert set(bench.rejected(newcomer(hard(minDomains=3)))) == {"a1", "a2", "b1", "bare"}
 
     def test_an_empty_selector_counts_nobody_but_the_newcomer(self):
         bench = Bench().place(web("p", "a1"), web("q", "a1"))
-        assert bench.verdicts_of(newcomer(hard(labelSelector={}))) == {"bare": NO_LABEL}
+        assert bench.rejected(newcomer(hard(labelSelector={}))) == {"bare": NO_LABEL}
 
     def test_an_absent_selector_picks_nobody(self):
         bench = Bench().place(web("p", "a1"), web("q", "a1"))
         nobody = hard(labelSelector=None, matchLabelKeys=["app"])
-        assert bench.verdicts_of(newcomer(nobody)) == {"bare": NO_LABEL}
+        assert bench.rejected(newcomer(nobody)) == {"bare": NO_LABEL}
 
     def test_match_label_keys_spread_each_revision_by_itself(self):
         bench = Bench().place(web("p", "a1", revision="1"), web("q", "b1", revision="2"))
         revised = hard(matchLabelKeys=["revision", "absent"])
         pod = newcomer(revised, labels=(("app", "web"), ("revision", "2")))
-        assert bench.verdicts_of(pod, "a1", "b1") == {"b1": SKEWED}
+        assert bench.rejected(pod, "a1", "b1") == {"b1": SKEWED}
 
     def test_a_selector_that_can_not_be_read_is_an_error_of_the_pod(self):
         bad = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
         with pytest.raises(StatusError, match="obtaining pod's hard topology spread constraints: "):
-            Bench().term(newcomer(hard(labelSelector=bad)))
+            Bench().prepare(newcomer(hard(labelSelector=bad)))
         with pytest.raises(StatusError, match="obtaining pod's soft topology spread constraints: "):
             Bench().raw_scores(newcomer(soft(labelSelector=bad)))
         assert Bench().raw_scores(newcomer(hard(labelSelector=bad), soft())) is not None
@@ -208,9 +164,9 @@ class TestInclusion:
 
     def test_node_affinity_is_honoured_unless_told_otherwise(self, bench):
         large = {"nodeSelector": {"size": "large"}}
-        assert bench.verdicts_of(newcomer(hard(), **large), "a1", "b1") == {}
+        assert bench.rejected(newcomer(hard(), **large), "a1", "b1") == {}
         ignoring = newcomer(hard(nodeAffinityPolicy="Ignore"), **large)
-        assert set(bench.verdicts_of(ignoring, "a1", "b1")) == {"a1", "b1"}
+        assert set(bench.rejected(ignoring, "a1", "b1")) == {"a1", "b1"}
 
     def test_required_affinity_is_part_of_it(self, bench):
         term = {"matchExpressions": [{"key": "size", "operator": "In", "values": ["large"]}]}
@@ -218,23 +174,23 @@ class TestInclusion:
         affinity = {
             "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required},
         }
-        assert bench.verdicts_of(newcomer(hard(), affinity=affinity), "a1", "b1") == {}
+        assert bench.rejected(newcomer(hard(), affinity=affinity), "a1", "b1") == {}
 
     def test_taints_are_ignored_unless_told_otherwise(self, bench):
-        assert set(bench.verdicts_of(newcomer(hard()), "a1", "b1")) == {"a1", "b1"}
+        assert set(bench.rejected(newcomer(hard()), "a1", "b1")) == {"a1", "b1"}
         honouring = hard(nodeTaintsPolicy="Honor")
-        assert bench.verdicts_of(newcomer(honouring), "a1", "b1") == {}
+        assert bench.rejected(newcomer(honouring), "a1", "b1") == {}
         tolerant = newcomer(honouring).tolerates("gpu", operator="Exists")
-        assert set(bench.verdicts_of(tolerant, "a1", "b1")) == {"a1", "b1"}
+        assert set(bench.rejected(tolerant, "a1", "b1")) == {"a1", "b1"}
 
     def test_an_excluded_node_whose_domain_nobody_else_is_in_counts_zero(self, bench):
         pod = newcomer(hard(maxSkew=1), nodeSelector={"size": "large"})
         # Its own affinity is another plugin's business: 0 + 1 - 1 is within the skew.
-        assert bench.verdicts_of(pod, "c1") == {}
+        assert bench.rejected(pod, "c1") == {}
 
     def test_nobody_included_leaves_the_minimum_at_zero(self, bench):
         pod = newcomer(hard(), nodeSelector={"size": "huge"})
-        assert bench.verdicts_of(pod, "a1", "b1") == {}
+        assert bench.rejected(pod, "a1", "b1") == {}
 
 
 class TestPodsMoreOrLess:
@@ -242,55 +198,55 @@ class TestPodsMoreOrLess:
 
     def test_removing_a_pod_empties_its_domain(self):
         bench = Bench().place(web("p", "a1"))
-        term = bench.term(newcomer(hard()))
+        term = bench.prepare(newcomer(hard()))
         without = bench.plugin.remove_pod(term, PodView(web("p").obj()), bench.view("a1"))
-        assert bench.judge(without, "a1") == {}
-        assert bench.judge(term, "a1") == {"a1": SKEWED}
+        assert bench.judged(without, "a1") == {}
+        assert bench.judged(term, "a1") == {"a1": SKEWED}
 
     def test_adding_a_pod_fills_it(self):
         bench = Bench()
-        term = bench.term(newcomer(hard()))
+        term = bench.prepare(newcomer(hard()))
         crowded = bench.plugin.add_pod(term, PodView(web("p").obj()), bench.view("a1"))
-        assert bench.judge(crowded, "a1") == {"a1": SKEWED}
-        assert bench.judge(crowded, "b1") == {}
+        assert bench.judged(crowded, "a1") == {"a1": SKEWED}
+        assert bench.judged(crowded, "b1") == {}
 
     def test_filling_the_emptiest_domain_raises_the_minimum(self):
         bench = Bench().place(web("p", "a1"), web("q", "b1"), web("r", "a2"))
-        term = bench.term(newcomer(hard()))
-        assert bench.judge(term, "a1", "b1") == {"a1": SKEWED}
+        term = bench.prepare(newcomer(hard()))
+        assert bench.judged(term, "a1", "b1") == {"a1": SKEWED}
         filled = bench.plugin.add_pod(term, PodView(web("s").obj()), bench.view("b1"))
-        assert bench.judge(filled, "a1") == {}
+        assert bench.judged(filled, "a1") == {}
 
     def test_a_terminating_pod_is_taken_off_though_it_was_never_counted(self):
         bench = Bench().place(web("p", "a1"), web("q", "a1").deleting(), web("r", "b1"))
-        term = bench.term(newcomer(hard(minDomains=3)))
-        assert bench.judge(term, "a1") == {"a1": SKEWED}
+        term = bench.prepare(newcomer(hard(minDomains=3)))
+        assert bench.judged(term, "a1") == {"a1": SKEWED}
         going = PodView(web("q").deleting().obj())
         without = bench.plugin.remove_pod(term, going, bench.view("a1"))
-        assert bench.judge(without, "a1") == {}
+        assert bench.judged(without, "a1") == {}
 
     def test_a_count_may_become_negative_and_is_the_minimum_then(self):
         bench = Bench().place(web("p", "a1").deleting())
-        term = bench.term(newcomer(hard()))
+        term = bench.prepare(newcomer(hard()))
         going = PodView(web("p").deleting().obj())
         without = bench.plugin.remove_pod(term, going, bench.view("a1"))
-        assert bench.judge(without, "a1", "b1") == {"b1": SKEWED}
+        assert bench.judged(without, "a1", "b1") == {"b1": SKEWED}
 
     def test_pods_may_move_between_domains(self):
         bench = Bench().node(make_node("c1").label(**{ZONE: "c"}))
         bench.place(web("p", "a1"), *(web(f"{n}{i}", n) for n in ("b1", "c1") for i in range(2)))
-        term = bench.term(newcomer(hard()))
-        assert bench.judge(term, "a1", "b1", "c1") == {"b1": SKEWED, "c1": SKEWED}
+        term = bench.prepare(newcomer(hard()))
+        assert bench.judged(term, "a1", "b1", "c1") == {"b1": SKEWED, "c1": SKEWED}
         moving = PodView(web("p").obj())
         without = bench.plugin.remove_pod(term, moving, bench.view("c1"))
         moved = bench.plugin.add_pod(without, moving, bench.view("a1"))
-        assert bench.judge(moved, "a1", "b1", "c1") == {"a1": SKEWED, "b1": SKEWED}
+        assert bench.judged(moved, "a1", "b1", "c1") == {"a1": SKEWED, "b1": SKEWED}
 
     def test_an_empty_selector_counts_pods_that_come_and_go(self):
         bench = Bench()
-        term = bench.term(newcomer(hard(labelSelector={})))
+        term = bench.prepare(newcomer(hard(labelSelector={})))
         crowded = bench.plugin.add_pod(term, PodView(web("p").obj()), bench.view("a1"))
-        assert bench.judge(crowded, "a1") == {"a1": SKEWED}
+        assert bench.judged(crowded, "a1") == {"a1": SKEWED}
 
     @pytest.mark.parametrize(
         ("pod", "node"),
@@ -306,11 +262,11 @@ class TestPodsMoreOrLess:
         bench = Bench().node(make_node("small").label(**{ZONE: "a", HOSTNAME: "small"}))
         for name in ("a1", "b1"):
             bench.node(make_node(name).label(**{ZONE: name[0], "size": "large"}))
-        term = bench.term(newcomer(hard(), nodeSelector={"size": "large"}))
+        term = bench.prepare(newcomer(hard(), nodeSelector={"size": "large"}))
         same = bench.plugin.add_pod(term, PodView(pod.obj()), bench.view(node))
-        assert bench.judge(same, "a1", "b1") == {}
+        assert bench.judged(same, "a1", "b1") == {}
         here = bench.plugin.add_pod(term, PodView(web("p").obj()), bench.view("a1"))
-        assert bench.judge(here, "a1") == {"a1": SKEWED}
+        assert bench.judged(here, "a1") == {"a1": SKEWED}
 
 
 class TestScore:
@@ -344,7 +300,7 @@ class TestScore:
     @pytest.mark.parametrize("constraints", [[soft(HOSTNAME)], [soft(), soft(HOSTNAME)], []])
     def test_one_row_may_stand_for_several_equal_nodes(self, constraints, is_bare_there):
         bench = Bench().place(web("p", "b1"), web("q", "b1"))
-        bench.put(Kind.SERVICE, "s", {"app": "web"})
+        bench.owner(Kind.SERVICE, "s", {"app": "web"})
         bench.node(make_node("a3").label(**{ZONE: "a", HOSTNAME: "a3"}))
         pod = newcomer(*constraints)
         bare = ["bare"] if is_bare_there else []
@@ -377,7 +333,7 @@ class TestDefaults:
         assert Bench().raw_scores(web("new")) is None
 
     def test_the_built_in_ones_spread_over_hosts_and_zones(self):
-        bench = Bench().put(Kind.SERVICE, "s", {"app": "web"}).place(web("p", "a1"))
+        bench = Bench().owner(Kind.SERVICE, "s", {"app": "web"}).place(web("p", "a1"))
         host, zone = math.log(3 + 2), math.log(2 + 2)
         assert bench.raw_scores(web("new"), "a1", "a2", "b1") == [
             round(host + 2 + zone + 4),
@@ -386,7 +342,7 @@ class TestDefaults:
         ]
 
     def test_the_built_in_ones_ignore_nobody(self):
-        bench = Bench().put(Kind.SERVICE, "s", {"app": "web"}).place(web("p", "a1"))
+        bench = Bench().owner(Kind.SERVICE, "s", {"app": "web"}).place(web("p", "a1"))
         bench.node(make_node("host").label(**{HOSTNAME: "host"}))
         # The node without a zone is one more domain of zones.
         zone = math.log(2 + 2)
@@ -394,31 +350,31 @@ class TestDefaults:
         assert found == [round(2 + zone + 4), 2, 0]
 
     def test_an_empty_zone_and_none_are_the_same_domain(self):
-        bench = Bench().put(Kind.SERVICE, "s", {"app": "web"}).place(web("p", "bare"))
+        bench = Bench().owner(Kind.SERVICE, "s", {"app": "web"}).place(web("p", "bare"))
         bench.node(make_node("empty").label(**{ZONE: ""}))
         assert bench.raw_scores(web("new"), "empty") == [round(math.log(1 + 2) + 4)]
 
     def test_constraints_of_the_pod_leave_no_room_for_them(self):
-        bench = Bench().put(Kind.SERVICE, "s", {"app": "web"})
+        bench = Bench().owner(Kind.SERVICE, "s", {"app": "web"})
         assert bench.raw_scores(newcomer(hard())) is None
 
     def test_hard_ones_come_from_a_list(self):
         listed = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
         bench = Bench(defaultingType="List", defaultConstraints=listed)
-        bench.put(Kind.SERVICE, "s", {"app": "web"}).place(web("p", "a1"))
-        assert bench.verdicts_of(web("new"), "a1", "b1") == {"a1": SKEWED}
+        bench.owner(Kind.SERVICE, "s", {"app": "web"}).place(web("p", "a1"))
+        assert bench.rejected(web("new"), "a1", "b1") == {"a1": SKEWED}
         assert bench.raw_scores(web("new")) is None
 
     def test_listed_ones_ignore_nodes_without_their_keys(self):
         listed = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}]
         bench = Bench(defaultingType="List", defaultConstraints=listed)
-        bench.put(Kind.SERVICE, "s", {"app": "web"}).place(web("p", "a1"))
+        bench.owner(Kind.SERVICE, "s", {"app": "web"}).place(web("p", "a1"))
         assert bench.scores(web("new"), "b1", "bare") == [100, 0]
 
     def test_an_empty_list_spreads_nobody(self):
-        bench = Bench(defaultingType="List").put(Kind.SERVICE, "s", {"app": "web"})
+        bench = Bench(defaultingType="List").owner(Kind.SERVICE, "s", {"app": "web"})
         assert bench.raw_scores(web("new")) is None
-        assert bench.term(web("new")) is SKIP
+        assert bench.prepare(web("new")) is SKIP
 
     @pytest.mark.parametrize(
         ("kind", "api_version", "selector"),
@@ -429,7 +385,7 @@ class TestDefaults:
         ],
     )
     def test_owners_select(self, kind, api_version, selector):
-        bench = Bench().put(kind, "o", selector).place(web("p", "a1"))
+        bench = Bench().owner(kind, "o", selector).place(web("p", "a1"))
         pod = owned(web("new"), kind.name, "o", api_version)
         found = bench.raw_scores(pod, "a1", "b1")
         assert found is not None
@@ -444,25 +400,25 @@ class TestDefaults:
         ],
     )
     def test_other_owners_do_not(self, kind, name, api_version):
-        bench = Bench().put(Kind.REPLICA_SET, "o", WEB)
+        bench = Bench().owner(Kind.REPLICA_SET, "o", WEB)
         assert bench.raw_scores(owned(web("new"), kind, name, api_version)) is None
 
     def test_an_owner_that_does_not_control_does_not(self):
-        bench = Bench().put(Kind.REPLICA_SET, "o", WEB)
+        bench = Bench().owner(Kind.REPLICA_SET, "o", WEB)
         pod = owned(web("new"), "ReplicaSet", "o")
         pod.raw["metadata"]["ownerReferences"][0]["controller"] = False
         assert bench.raw_scores(pod) is None
 
     def test_services_and_owner_select_together(self):
-        bench = Bench().put(Kind.SERVICE, "s", {"app": "web"})
-        bench.put(Kind.REPLICA_SET, "o", {"matchLabels": {"hash": "1"}})
+        bench = Bench().owner(Kind.SERVICE, "s", {"app": "web"})
+        bench.owner(Kind.REPLICA_SET, "o", {"matchLabels": {"hash": "1"}})
         bench.place(web("p", "a1", hash="1"), web("q", "b1", hash="2"))
         found = bench.raw_scores(owned(web("new"), "ReplicaSet", "o"), "a1", "b1")
         assert found[0] > found[1] == 6
 
     def test_the_controller_s_pairs_go_before_the_services(self):
-        bench = Bench().put(Kind.SERVICE, "s", {"app": "web"})
-        bench.put(Kind.REPLICATION_CONTROLLER, "o", {"app": "db"})
+        bench = Bench().owner(Kind.SERVICE, "s", {"app": "web"})
+        bench.owner(Kind.REPLICATION_CONTROLLER, "o", {"app": "db"})
         bench.place(web("p", "a1"), make_pod("q").label(app="db").on("b1"))
         pod = owned(web("new"), "ReplicationController", "o", "v1")
         found = bench.raw_scores(pod, "a1", "b1")
@@ -474,7 +430,7 @@ class TestDefaults:
         ids=["no selector", "empty selector", "other pods", "another namespace"],
     )
     def test_services_that_do_not_select_the_pod_do_not_count(self, selector, namespace):
-        bench = Bench().put(Kind.SERVICE, "s", selector, namespace)
+        bench = Bench().owner(Kind.SERVICE, "s", selector, namespace)
         assert bench.raw_scores(web("new")) is None
 
     @pytest.mark.parametrize(
@@ -483,5 +439,5 @@ class TestDefaults:
         ids=["none", "empty", "unreadable"],
     )
     def test_an_owner_without_a_useful_selector_adds_nothing(self, selector):
-        bench = Bench().put(Kind.REPLICA_SET, "o", selector)
+        bench = Bench().owner(Kind.REPLICA_SET, "o", selector)
         assert bench.raw_scores(owned(web("new"), "ReplicaSet", "o")) is None

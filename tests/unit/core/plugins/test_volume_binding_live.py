@@ -8,6 +8,7 @@ from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.messages.incoming import ObjectChanged
 from k8s_scheduler.core.messages.outgoing import Bind, PatchCondition, PatchObject
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import claiming
 from tests.unit.core.engine.sagas import SagaHarness, check_room, hold
 from tests.unit.core.harness import only
@@ -81,10 +82,12 @@ class Shop(SagaHarness):
         self.claim(name, "local", to=to, phase="Bound")
 
     def seen(self, kind, name):
-        return self.core._cache.objects.get(kind, "default" if kind is PVC else "", name)
+        return inside(self.core).cache.objects.get(kind, "default" if kind is PVC else "", name)
 
     def assumed(self):
-        return [name for _, _, name, _, a in self.core._cache.objects.entries() if a is not None]
+        return [
+            name for _, _, name, _, a in inside(self.core).cache.objects.entries() if a is not None
+        ]
 
     def fails_with(self, name, text):
         """The pod's attempt has just ended so, and nothing of it is left."""

@@ -5,7 +5,8 @@ import pytest
 from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.plugins.volume_restrictions import VolumeRestrictions
 from tests.call_counts import calls_of
-from tests.unit.core.plugins.storage_bench import StorageBench, claim, pod, pod_view
+from tests.unit.core.plugins.plugin_bench import pod_view
+from tests.unit.core.plugins.storage_bench import StorageBench, claim, pod
 
 NO_DISK = ("node(s) had no available disk", True)
 USED_ELSEWHERE = (

@@ -4,6 +4,7 @@ from k8s_scheduler.core.queue.giving_way import AFTER, WAYS
 from k8s_scheduler.core.queue.lines import Lines
 from k8s_scheduler.core.queue.scheduling_queue import MOST_FLUSHED
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness
 
 
@@ -61,13 +62,13 @@ def test_a_less_important_pod_is_never_let_pass():
 
 def test_the_failing_ones_are_tried_under_a_stream_of_others():
     h = failed_crowd(100)
-    tried = h.core._queue.get("uid-crowd-99").attempts
+    tried = inside(h.core).queue.get("uid-crowd-99").attempts
     for number in range(100 * (WAYS + 1) + AFTER):
-        if h.core._queue.get("uid-crowd-99").attempts > tried:
+        if inside(h.core).queue.get("uid-crowd-99").attempts > tried:
             break
         h.pod(make_pod(f"o{number}").namespace("others").request(cpu="1m").obj())
         h.schedule(1)
-    assert h.core._queue.get("uid-crowd-99").attempts == tried + 1
+    assert inside(h.core).queue.get("uid-crowd-99").attempts == tried + 1
 
 
 def test_where_nothing_fails_the_order_is_that_of_arrival():
@@ -117,6 +118,6 @@ def test_one_tick_lets_a_bounded_number_come_back_and_the_next_ones_the_others()
         h.schedule(100)
     h.now += 301
     h.tick()
-    assert len(h.core._queue._active) == MOST_FLUSHED
+    assert len(inside(h.core).queue._active) == MOST_FLUSHED
     h.tick(1)
-    assert len(h.core._queue._active) == MOST_FLUSHED + 7
+    assert len(inside(h.core).queue._active) == MOST_FLUSHED + 7

@@ -7,6 +7,7 @@ from k8s_scheduler.core.messages.outgoing import Evict, RecordEvent
 from k8s_scheduler.core.queue import waking
 from tests.builders import make_pod
 from tests.call_counts import calls_of
+from tests.inside import inside
 from tests.unit.core.engine.cores import (
     FullHarness,
     away,
@@ -164,7 +165,7 @@ def test_a_new_node_is_news_to_every_plugin(h):
     claimed(h, "ReadWriteOnce")
     h.pod(claiming(make_pod("p"), "c").obj())
     h.settle()
-    assert h.core._queue.get("uid-p").rejectors == ("NodeVolumeLimits",)
+    assert inside(h.core).queue.get("uid-p").rejectors == ("NodeVolumeLimits",)
     h.node(zoned("n2").obj())
     h.settle()
     assert h.parked_in_vain() == []
@@ -178,7 +179,7 @@ def test_an_exclusive_claim_is_free_once_its_users_node_is_gone(h):
     h.pod(claiming(make_pod("user"), "c").on("n1").obj())
     h.pod(claiming(make_pod("p"), "c").obj())
     h.settle()
-    assert h.core._queue.get("uid-p").rejectors == ("VolumeRestrictions",)
+    assert inside(h.core).queue.get("uid-p").rejectors == ("VolumeRestrictions",)
     h.drop_node("n1")
     h.settle()
     assert h.parked_in_vain() == []
@@ -250,7 +251,7 @@ def test_a_promise_that_ends_because_the_pod_is_placed_elsewhere_wakes(h):
     crowded(h)
     h.node(zoned("n2").obj())
     h.settle()
-    assert h.core._cache.node_of("uid-vip") == "n2"
+    assert inside(h.core).cache.node_of("uid-vip") == "n2"
     assert h.parked_in_vain() == []
     assert "q" in names(h)
 
@@ -297,7 +298,7 @@ def test_a_pod_that_could_preempt_is_woken_though_a_more_important_one_of_its_sh
     parked_pair(h, never)
     assert make_b_able_to_preempt(h) == [("b", "low")]
     # The other one was not tried in vain.
-    assert h.core._queue.get("uid-a").attempts == 1
+    assert inside(h.core).queue.get("uid-a").attempts == 1
 
 
 def test_a_pod_that_could_preempt_is_woken_though_a_more_important_one_waits_for_victims(h):
@@ -319,9 +320,9 @@ def test_a_pod_whose_promise_came_to_nothing_is_woken_to_preempt_again(h):
     a = make_pod("a").request(cpu="4").priority(200)
     h.pod(make_pod("vip").request(cpu="4").priority(1000).on("n1").obj())
     h.pod(promised(a, "n1").obj())
-    h.core._cache.nominate(a.obj(), "n1")
+    inside(h.core).cache.nominate(a.obj(), "n1")
     h.settle()
-    h.core._cache.nominate(a.obj(), "n1")
+    inside(h.core).cache.nominate(a.obj(), "n1")
     h.pod(make_pod("low").request(cpu="4").priority(1).on("n2").obj())
     h.node(zoned("n2").obj())
     h.settle()
@@ -372,7 +373,7 @@ def crowd(h):
     for number in range(10_000):
         h.pod(make_pod(f"p{number}").request(cpu=f"{1000 + number % 20}m").obj())
     h.settle()
-    assert len(h.core._queue.parked) == 10_000
+    assert len(inside(h.core).queue.parked) == 10_000
     return h
 
 
@@ -384,7 +385,7 @@ def test_events_that_cannot_help_cost_no_judgement(crowd, monkeypatch):
     crowd.budget("budget", 1, app="x")
     crowd.settle()
     assert spy.rows == []
-    assert len(crowd.core._queue.parked) == 10_000
+    assert len(inside(crowd.core).queue.parked) == 10_000
 
 
 def test_an_event_that_might_help_is_judged_once_per_shape_and_on_its_row_alone(crowd, monkeypatch):
@@ -392,7 +393,7 @@ def test_an_event_that_might_help_is_judged_once_per_shape_and_on_its_row_alone(
     crowd.node(zoned("n1", cpu="2500m").obj())
     crowd.settle()
     assert spy.rows == [1] * 20
-    assert len(crowd.core._queue.parked) == 10_000
+    assert len(inside(crowd.core).queue.parked) == 10_000
 
 
 def test_many_events_are_one_judgement_per_shape(crowd, monkeypatch):
@@ -415,7 +416,7 @@ def test_an_event_does_not_cost_work_for_every_pod(crowd, helps):
 
     happen(0)
     calls = calls_of(lambda: happen(1))
-    assert len(crowd.core._queue.parked) == 10_000
+    assert len(inside(crowd.core).queue.parked) == 10_000
     assert calls < 10_000
 
 
@@ -454,10 +455,10 @@ def test_a_group_that_is_parted_while_a_round_is_under_way_is_judged_in_it(h, mo
         h.pod(spread(make_pod(name).label(app=name).request(cpu="4"), app="p").obj())
     h.settle()
     assert h.parked() == ["large", "p", "q"]
-    assert len(h.core._queue.parked.groups()) == 2
+    assert len(inside(h.core).queue.parked.groups()) == 2
     monkeypatch.setattr(waking, "WORK_PER_STEP", 1)
     h.node(zoned("n", cpu="32").obj())
     h.tick(1.0)
-    assert len(h.core._queue.parked.groups()) == 3
+    assert len(inside(h.core).queue.parked.groups()) == 3
     h.settle()
     assert h.parked_in_vain() == []

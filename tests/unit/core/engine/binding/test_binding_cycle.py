@@ -8,6 +8,7 @@ from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.framework.plugin import Reservation
 from k8s_scheduler.core.messages.outgoing import Bind
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine import sagas
 from tests.unit.core.engine.sagas import (
     Actor,
@@ -67,7 +68,7 @@ class TestReserve:
     def test_the_plugin_that_rejects_is_to_blame(self, bench):
         bench["Two"].line("reserve", no())
         send(bench, "a")
-        assert bench.core._queue.get(A).rejectors == ("Two",)
+        assert inside(bench.core).queue.get(A).rejectors == ("Two",)
         assert bench.place("a") == "unschedulable"
 
     def test_a_rejected_pod_does_not_wake_itself(self, bench):
@@ -133,7 +134,7 @@ class TestReserve:
     @pytest.mark.parametrize("point", ["reserve", "permit"])
     def test_an_unreserve_that_raises_keeps_nothing_from_being_given_back(self, bench, point):
         volume(bench, "v", "1")
-        changed = bench.core._cache.objects.get(Kind.PERSISTENT_VOLUME, "", "v")
+        changed = inside(bench.core).cache.objects.get(Kind.PERSISTENT_VOLUME, "", "v")
         bench["One"].line("reserve", Reservation(((Kind.PERSISTENT_VOLUME, changed),)))
         bench["Two"].line("unreserve", ValueError("broken"))
         bench["Three"].line(point, no())
@@ -152,12 +153,12 @@ class TestReserve:
         bench["Two"].line("unreserve", ValueError("broken"))
         bench.drop_pod(make_pod("a").obj())
         assert bench.node_of("a") is None
-        assert len(bench.core._flights) == 0
+        assert len(inside(bench.core).flights) == 0
         check_room(bench.core)
 
     def test_what_is_reserved_is_seen_by_others_and_given_back(self, bench):
         volume(bench, "v", "1")
-        objects = bench.core._cache.objects
+        objects = inside(bench.core).cache.objects
         volume_now = objects.get(Kind.PERSISTENT_VOLUME, "", "v")
         volume_then = object_with_label(volume_now, "x")
         seen = []
@@ -179,7 +180,7 @@ class TestPermit:
         assert failures(out) == [("a", "Unschedulable", text)]
         assert [who for _, who, _ in bench.calls("permit")] == ["One", "Two"]
         assert [who for _, who, _ in bench.calls("unreserve")] == ["Three", "Two", "One"]
-        assert bench.core._queue.get(A).rejectors == ("Two",)
+        assert inside(bench.core).queue.get(A).rejectors == ("Two",)
         is_untouched(bench, "a")
 
     def test_a_rejection_after_a_wait_does_not_wait(self, bench):
@@ -265,7 +266,7 @@ class TestPermit:
             ("unreserve", "Two", name) for name in "cab"
         ]
         check_room(bench.core)
-        assert bench.core._cache.pod_count == 0
+        assert inside(bench.core).cache.pod_count == 0
 
     def test_unreserve_of_another_pod_may_allow(self, bench):
         bench["Two"].line("permit", hold(), pod="a")
@@ -285,7 +286,7 @@ class TestPermit:
         send(bench, "a")
         send(bench, "b")
         assert bench.notes("a") == ["0/1 nodes are available: 1 first."]
-        queued = bench.core._queue.get(A)
+        queued = inside(bench.core).queue.get(A)
         assert (queued.unschedulable_count, queued.rejectors) == (1, ("One",))
 
     def test_two_rejections_with_news_leave_the_pod_in_one_place(self, bench):
@@ -300,7 +301,7 @@ class TestPermit:
         send(bench, "b")
         assert len(bench.notes("a")) == 1
         assert bench.place("a") == "backoff"
-        assert A not in bench.core._queue.parked
+        assert A not in inside(bench.core).queue.parked
 
     def test_who_spoke_first_is_right(self, bench):
         def both(pod):
@@ -350,7 +351,7 @@ class TestPermit:
         bench.tick(0.25)
         note = f"rejected due to timeout after waiting {text} at plugin Two"
         assert bench.notes("a") == [f"0/1 nodes are available: 1 {note}."]
-        assert bench.core._queue.get(A).rejectors == ("Two",)
+        assert inside(bench.core).queue.get(A).rejectors == ("Two",)
         is_untouched(bench, "a")
 
     def test_the_plugin_whose_time_is_over_first_is_named(self, bench):
@@ -418,4 +419,4 @@ def object_with_label(found, value):
 
 
 def no_object_is_assumed(bench):
-    return all(assumed is None for *_, assumed in bench.core._cache.objects.entries())
+    return all(assumed is None for *_, assumed in inside(bench.core).cache.objects.entries())

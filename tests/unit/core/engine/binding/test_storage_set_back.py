@@ -6,6 +6,7 @@ from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.messages.incoming import PodRead, StorageSetBack
 from k8s_scheduler.core.messages.outgoing import Evict, ReadPod
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.preemption.preempting import fill, preempt, show_leaving
 from tests.unit.core.engine.sagas import SagaHarness
 from tests.unit.core.harness import Harness, only
@@ -76,9 +77,9 @@ def test_a_victim_whose_deletion_was_undone_is_waited_for_no_longer(saga):
     fill(saga, a=1)
     [eviction] = preempt(saga)
     saga.answer(eviction)
-    assert saga.core._evictions.is_under_way(P)
+    assert inside(saga.core).evictions.is_under_way(P)
     saga.tell(StorageSetBack(saga.now))
-    assert not saga.core._evictions.is_under_way(P)
+    assert not inside(saga.core).evictions.is_under_way(P)
     saga.settle()
     assert [e.victim.uid for e in only(Evict, saga.out)] == [A, A]
 

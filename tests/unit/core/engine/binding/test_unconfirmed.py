@@ -12,6 +12,7 @@ from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness, only, profile
 
 A = PodUid("uid-a")
@@ -43,7 +44,7 @@ class Bench(Harness):
 
     @property
     def has_room(self) -> bool:
-        return self.core._cache.node_of(A) is None
+        return inside(self.core).cache.node_of(A) is None
 
 
 @pytest.fixture
@@ -117,8 +118,8 @@ class TestRead:
 
     def test_on_its_node_it_is_confirmed(self, bench):
         out = bench.read(bound())
-        assert not bench.core._cache.is_assumed(A)
-        assert bench.core._cache.node_of(A) == "n1"
+        assert not inside(bench.core).cache.is_assumed(A)
+        assert inside(bench.core).cache.node_of(A) == "n1"
         assert bench.found("bound") == 1
         (line,) = only(Log, out)
         assert line.fields == {"pod": "default/a", "node": "n1", "attempt": 1, "found": "bound"}
@@ -128,7 +129,7 @@ class TestRead:
     def test_on_another_node_it_moves_there(self, bench):
         bench.node(make_node("n2").offers(cpu="2", pods="9").obj())
         bench.read(bound("n2"))
-        assert bench.core._cache.node_of(A) == "n2"
+        assert inside(bench.core).cache.node_of(A) == "n2"
         assert bench.found("elsewhere") == 1
         bench.pod(make_pod("b").request(cpu="2").obj())
         assert [b.node for b in bench.binds()] == ["n1"]
@@ -148,7 +149,7 @@ class TestRead:
         assert (again.uid, again.node) == (A, "n1")
         bench.result(again)
         bench.pod(bound())
-        assert bench.core._cache.assumed_count == 0
+        assert inside(bench.core).cache.assumed_count == 0
 
     def test_of_another_attempt_it_says_nothing(self, bench):
         assert bench.read(None, attempt=2) == []

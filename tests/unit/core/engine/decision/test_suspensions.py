@@ -8,6 +8,7 @@ from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.fakes.extender import FakeExtender
+from tests.inside import inside
 from tests.unit.core.harness import Harness, only, profile
 
 
@@ -88,7 +89,7 @@ class TestRefusals:
         out = answer(h, ask(h), refused={"n1": "no disk", "n2": "no disk", "n3": "too hot"})
         (event,) = only(RecordEvent, out)
         assert event.note.startswith("0/3 nodes are available: 1 too hot, 2 no disk.")
-        assert h.core._queue.get("uid-p").rejectors == ("Extender",)
+        assert inside(h.core).queue.get("uid-p").rejectors == ("Extender",)
 
     def test_any_event_tries_again(self):
         h = core()
@@ -172,7 +173,7 @@ class TestMeanwhile:
             h.pod((pod.on("n1") if what == "bound" else pod.deleting()).obj())
         assert answer(h, question, nodes=("n2",)) == []
         assert ask(h).name == "q"
-        assert h.core._cache.pod_count == (what == "bound")
+        assert inside(h.core).cache.pod_count == (what == "bound")
 
     def test_a_late_answer_is_nobodys(self):
         h = core()

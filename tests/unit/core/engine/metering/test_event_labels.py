@@ -7,6 +7,7 @@ from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.engine.metering.event_labels import EVENTS
 from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged, Tick
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FullHarness
 
 WAITING = make_pod("p").request(cpu="1")
@@ -22,7 +23,7 @@ def h():
 
 def label(h, message):
     event_of = EVENTS.get(type(message))
-    return "" if event_of is None else event_of(message, h.core._cache, h.core._queue)
+    return "" if event_of is None else event_of(message, inside(h.core).cache, inside(h.core).queue)
 
 
 def pod_label(h, pod, uid="uid-p"):

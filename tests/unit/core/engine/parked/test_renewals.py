@@ -12,6 +12,7 @@ from k8s_scheduler.core.messages.outgoing import Bind, Evict, Log, PatchConditio
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FULL, FullHarness, claiming, near, pinned, promised, zoned
 from tests.unit.core.harness import only
 
@@ -89,7 +90,7 @@ class TestWhatIsRenewed:
         assert (patch.reason, patch.message) == ("Unschedulable", text)
         assert patch.nominated_node_name is None
         assert (h.rejected_by("NodeAffinity"), h.rejected_by("NodeResourcesFit")) == (1, 1)
-        queued = h.core._queue.get("uid-p")
+        queued = inside(h.core).queue.get("uid-p")
         assert (queued.attempts, queued.unschedulable_count) == (1, 1)
         labels = {"result": "unschedulable", "profile": "default-scheduler"}
         assert h.count("scheduler_schedule_attempts_total", **labels) == 1
@@ -141,7 +142,7 @@ class TestWhatIsRenewed:
         assert h.rejected_by("NodeResourcesFit") == 0
         h.node(zoned("n2").obj())
         assert h.notes()["p"].startswith("0/1 nodes are available")
-        assert h.core._queue.get("uid-p").attempts == 2
+        assert inside(h.core).queue.get("uid-p").attempts == 2
 
     def test_what_preemption_could_do(self, h):
         h.node(zoned("n1").obj())
@@ -210,7 +211,7 @@ class TestWhoIsLeftAlone:
         assert labelled.notes() == {}
 
     def test_a_pod_that_something_else_has_held_back(self, labelled):
-        labelled.core._queue.get("uid-p").told = 0
+        inside(labelled.core).queue.get("uid-p").told = 0
         assert labelled.notes() == {}
 
     def test_a_pod_for_which_others_are_told_to_leave(self, h):
@@ -236,20 +237,20 @@ class TestWhoIsWokenInstead:
         h.pod(make_pod("friend").label(app="x").on("n2").obj())
         h.second()
         assert [evict.victim.name for evict in only(Evict, h.out)] == ["low"]
-        assert h.renewed("woken") + h.core._queue.get("uid-p").attempts >= 2
+        assert h.renewed("woken") + inside(h.core).queue.get("uid-p").attempts >= 2
 
     def test_a_pod_whose_promise_can_not_be_kept(self, h):
         """Nothing that waking looks at says so: the node it was promised is too small now."""
         h.node(zoned("n").obj())
         h.pod(make_pod("vip").request(cpu="3").priority(50).on("n").obj())
         h.pod(promised(make_pod("p").request(cpu="2").priority(10), "n").obj())
-        assert h.core._cache.nominations.node_of("uid-p") == "n"
+        assert inside(h.core).cache.nominations.node_of("uid-p") == "n"
         h.settle()
         # Its attempt has taken the promise back, and the status has yet to say so.
         h.pod(promised(make_pod("p").request(cpu="2").priority(10).version(2), "n").obj())
-        assert h.core._cache.nominations.node_of("uid-p") == "n"
+        assert inside(h.core).cache.nominations.node_of("uid-p") == "n"
         h.second()
-        assert h.core._cache.nominations.node_of("uid-p") is None
+        assert inside(h.core).cache.nominations.node_of("uid-p") is None
         assert h.renewed("woken") == 1
 
     def test_a_pod_that_fits_and_that_waking_has_missed(self, labelled, monkeypatch):
@@ -308,7 +309,7 @@ class TestCost:
         self.crowd(h, 5, 1)
         judged.clear()
         h.node(zoned("n1").label(team="blue").obj())
-        h.core._queue.activate("uid-p0", now=h.now)
+        inside(h.core).queue.activate("uid-p0", now=h.now)
         h.schedule()
         assert set(h.notes()) == {"p1", "p2", "p3", "p4"}
         assert judged.total() == 0

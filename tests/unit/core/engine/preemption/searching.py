@@ -7,6 +7,7 @@ from k8s_scheduler.core.messages.outgoing import PatchCondition
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FULL, FullHarness, zoned
 from tests.unit.core.harness import only
 
@@ -62,7 +63,11 @@ class Search(FullHarness):
         return [c for c in only(PatchCondition, self.out) if c.name == name]
 
     def in_line(self):
-        return [q.pod.metadata.name for q in self.core._queue if q.uid in self.core._queue.line]
+        return [
+            q.pod.metadata.name
+            for q in inside(self.core).queue
+            if q.uid in inside(self.core).queue.line
+        ]
 
     def twin(self):
         """Return another core, made from a checkpoint of this one."""

@@ -9,7 +9,7 @@ from k8s_scheduler.core.engine.preemption.disruption_budgets import Budgets
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.rows import NodeRow
 from tests.builders import make_node, make_pod
-from tests.unit.core.engine.preemption.test_budgets import budget, listing
+from tests.unit.core.engine.preemption.test_disruption_budgets_in_force import budget, listing
 
 ROW = NodeRow(0)
 

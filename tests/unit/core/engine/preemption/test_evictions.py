@@ -13,6 +13,7 @@ from k8s_scheduler.core.messages.outgoing import (
     RecordEvent,
 )
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import promised
 from tests.unit.core.engine.preemption.preempting import (
     GONE,
@@ -43,7 +44,7 @@ class TestStages:
         assert only(Evict, bench.answer(second)) == []
         [last] = only(Evict, bench.answer(first))
         assert last.victim.name == "a"
-        assert bench.core._evictions.is_under_way(P)
+        assert inside(bench.core).evictions.is_under_way(P)
         assert only(Evict, bench.answer(last)) == []
         assert len({e.request for e in (first, second, last)}) == 3
 
@@ -95,7 +96,7 @@ class TestStages:
     def test_with_nobody_to_evict_the_pod_is_not_held_back(self, bench):
         bench.pod(victim("a", 1, "4").deleting().obj())
         assert preempt(bench) == []
-        assert not bench.core._evictions.is_under_way(P)
+        assert not inside(bench.core).evictions.is_under_way(P)
         assert bench.promise_of("p") == "n1"
         bench.drop_pod(make_pod("a").obj())
         bench.settle()
@@ -194,7 +195,8 @@ class TestHeldBack:
         last = "a" if first.victim.name == "b" else "b"
         bench.pod(victim(last, 1 if last == "a" else 2, "2").deleting().obj())
         assert only(Evict, bench.answer(first)) == []
-        assert bench.core._evictions.is_under_way(first.uid), "the first is not seen to leave yet"
+        # The first is not seen to leave yet.
+        assert inside(bench.core).evictions.is_under_way(first.uid)
 
     @pytest.mark.parametrize("seen", [make_pod("a"), victim("a", 1, "4").deleting()])
     def test_the_last_one_that_is_seen_to_leave_before_the_answer_lets_it_go(self, bench, seen):
@@ -218,7 +220,7 @@ class TestHeldBack:
         fill(bench, a=1)
         [eviction] = preempt(bench)
         bench.answer(eviction)
-        assert bench.core._evictions.is_under_way(P)
+        assert inside(bench.core).evictions.is_under_way(P)
         bench.node(make_node("n2").obj())
         bench.settle()
         assert bench.place("p") == "gated"
@@ -268,7 +270,7 @@ class TestFailure:
         out = bench.answer(eviction, done=False, message="refused")
         assert only(RecordEvent, out) == []
         assert bench.place("p") == "active"
-        assert not bench.core._evictions.is_under_way(P)
+        assert not inside(bench.core).evictions.is_under_way(P)
         bench.out.clear()
         bench.schedule()
         [again] = only(Evict, bench.out)
@@ -279,7 +281,7 @@ class TestFailure:
         fill(bench, a=1, b=2, c=3)
         first, second = preempt(bench)
         assert only(Evict, bench.answer(first, done=False, message="refused")) == []
-        assert bench.core._evictions.is_under_way(P)
+        assert inside(bench.core).evictions.is_under_way(P)
         out = bench.answer(second)
         assert only(Evict, out) == []
         assert [e.name for e in only(RecordEvent, out)] == [second.victim.name]
@@ -311,7 +313,7 @@ class TestFailure:
         [eviction] = only(Evict, bench.out)
         for patch in patches:
             assert bench.answer(patch) == []
-        assert bench.core._evictions.is_under_way(P)
+        assert inside(bench.core).evictions.is_under_way(P)
         assert [e.name for e in only(RecordEvent, bench.answer(eviction))] == ["a"]
 
 
@@ -427,11 +429,11 @@ class TestCheckpoints:
         [eviction] = preempt(bench)
         bench.answer(eviction)
         twin = bench.twin()
-        assert twin.core._evictions.is_under_way(P)
+        assert inside(twin.core).evictions.is_under_way(P)
         assert tell(bench, twin, lambda b: b.pod(preemptor("q", 20).obj())) == []
         out = tell(bench, twin, lambda b: b.settle())
         assert only(Evict, out) == []
-        assert twin.core._evictions.is_under_way(PodUid("uid-q"))
+        assert inside(twin.core).evictions.is_under_way(PodUid("uid-q"))
         tell(bench, twin, lambda b: b.drop_pod(make_pod("a").obj()))
         [bind] = only(Bind, tell(bench, twin, lambda b: b.settle()))
         assert bind.name == "q"

@@ -13,6 +13,7 @@ from k8s_scheduler.core.state.counts.counters import Counter
 from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.rows import NodeRow
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import promised, spread, zoned
 from tests.unit.core.engine.preemption.searching import Search, boss, hungry, lesser
 from tests.unit.core.harness import Harness, only
@@ -22,7 +23,7 @@ def test_no_promised_pod_is_held_once_nobody_searches():
     h = Harness()
     for name in ("n0", "n1"):
         h.node(make_node(name).obj())
-    known, reads = Outcomes(h.core._cache), Reads()
+    known, reads = Outcomes(inside(h.core).cache), Reads()
     promised = (PlacedPod(make_pod("vip").obj(), pod_requests(make_pod("vip").obj()), ()),)
     known.catch_up({})
     known.remember({NodeRow(0): NO_VICTIMS, NodeRow(1): NO_VICTIMS}, {NodeRow(0): promised}, reads)
@@ -98,7 +99,7 @@ class TestOutcomes:
 
     def test_an_object_and_a_number_that_a_filter_looks_up(self, monkeypatch):
         s = Search(monkeypatch, nodes=2)
-        state = s.core._cache
+        state = inside(s.core).cache
         for look, change in (
             (
                 lambda reads: reads.object(("get", Kind.NAMESPACE, "", "x"), None),
@@ -127,7 +128,7 @@ def test_what_is_remembered_goes_when_label_values_are_numbered_anew(monkeypatch
     s.pod(hungry("first").obj())
     s.search()
     tried = s.tried_nodes
-    s.core._cache.nodes.labels._renumber()
+    inside(s.core).cache.nodes.labels._renumber()
     s.pod(hungry("second").obj())
     s.search()
     assert s.tried_nodes == 2 * tried > 0

@@ -13,7 +13,10 @@ from k8s_scheduler.core.messages.outgoing import (
     RecordEvent,
 )
 from k8s_scheduler.core.plugins.default_preemption import DefaultPreemption
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import pinned, promised
 from tests.unit.core.engine.sagas import SagaHarness, check_room, hold, no, writes
 from tests.unit.core.harness import only
@@ -139,7 +142,7 @@ class TestVictimsOnTheirWay:
         out = halted.schedule(limit=1)
         assert next(e.reason for e in only(RecordEvent, out) if e.name == "a") == "Preempted"
         assert halted.place("p") == "active"
-        assert halted.core._queue.get(P).backoff_expiry > halted.now
+        assert inside(halted.core).queue.get(P).backoff_expiry > halted.now
 
     def test_that_its_wait_ends_in_an_error_is_counted(self, bench, monkeypatch):
         ends = []
@@ -165,7 +168,7 @@ class TestVictimsOnTheirWay:
 
     def test_it_is_over_with_the_last_one(self, halted):
         come(halted, preemptor())
-        assert halted.core._evictions.entries() == ()
+        assert inside(halted.core).evictions.entries() == ()
 
     def test_its_failure_is_in_kube_schedulers_words_at_permit(self, bench):
         bench["One"].line("permit", hold(60), pod="a")
@@ -199,7 +202,7 @@ class TestVictimsOnTheirWay:
         bench["One"].line("permit", None, pod="p")
         bench.pod(preemptor(cpu="2").obj())
         bench.schedule(limit=1)
-        assert bench.core._cache.pod_count == 0
+        assert inside(bench.core).cache.pod_count == 0
         assert None not in {bench.place(name) for name in "abcp"}
         check_room(bench.core)
         bench.settle()
@@ -370,3 +373,33 @@ class TestBrokenPromises:
         assert condition.reason == "Unschedulable"
         assert condition.message.startswith("0/1 nodes are available: 1 Insufficient cpu. ")
         assert "broken" in condition.message
+
+
+class TestDuration:
+    """How long it took is shown by how it ended."""
+
+    def ends(self, cpu):
+        """Let a pod come that needs room; return how often PostFilter ended in which way."""
+        metrics, bench = Metrics(), SagaHarness("One")
+        bench.core = Scheduler(bench.core.setup, metrics=metrics.scheduler)
+        bench.node(make_node("n1").obj())
+        bench.pod(lesser("a").on("n1").obj())
+        come(bench, preemptor(cpu=cpu))
+        name = "scheduler_framework_extension_point_duration_seconds_count"
+        labels = {"extension_point": "PostFilter", "profile": "default-scheduler"}
+        value = metrics.registry.get_sample_value
+        statuses = ("Success", "Unschedulable", "Error")
+        return [s for s in statuses if value(name, labels | {"status": s})]
+
+    def test_with_a_node_that_victims_leave(self):
+        assert self.ends("4") == ["Success"]
+
+    def test_without_one(self):
+        assert self.ends("64") == ["Unschedulable"]
+
+    def test_with_a_plugin_that_failed(self, monkeypatch):
+        def fail(*_args):
+            raise ValueError("broken")
+
+        monkeypatch.setattr(DefaultPreemption, "post_filter", fail)
+        assert self.ends("64") == ["Error"]

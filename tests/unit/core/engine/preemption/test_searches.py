@@ -10,6 +10,7 @@ from k8s_scheduler.core.messages.outgoing import AskExtender, Bind, Evict, Recor
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_pod
 from tests.fakes.extender import FakeExtender
+from tests.inside import inside
 from tests.unit.core.engine.cores import FULL, away, promised, spread, zoned
 from tests.unit.core.engine.preemption.searching import PER_STEP, Search, boss, hungry, lesser
 from tests.unit.core.harness import only
@@ -83,11 +84,11 @@ class TestSteps:
         s.pod(hungry().obj())
         s.step()
         assert (s.in_line(), s.parked()) == (["p"], ["p"])
-        assert s.core._queue.get("uid-p").attempts == 0
+        assert inside(s.core).queue.get("uid-p").attempts == 0
         assert s.conditions("p") == []
         s.search()
         assert (s.in_line(), s.parked()) == ([], ["p"])
-        assert s.core._queue.get("uid-p").attempts == 1
+        assert inside(s.core).queue.get("uid-p").attempts == 1
 
     def test_attempts_are_counted_once(self, s, monkeypatch):
         meter = s.core._meter
@@ -166,7 +167,7 @@ class TestWhatIsRemembered:
         s.tick(400)
         s.tick(400)
         s.search()
-        assert s.core._queue.get("uid-p").attempts > 1
+        assert inside(s.core).queue.get("uid-p").attempts > 1
         assert s.tried_nodes == 60
 
     @pytest.mark.parametrize("other", [hungry("q", priority=11), hungry("q", cpu="3")])
@@ -307,7 +308,7 @@ class TestChangesMeanwhile:
         assert len(s.conditions("p")) == 1
         assert s.tried_nodes < 4 * 60
         # It has missed something, so it is tried again.
-        assert s.core._queue.get("uid-p").place.value == "backoff"
+        assert inside(s.core).queue.get("uid-p").place.value == "backoff"
 
     def test_even_if_what_all_nodes_depend_on_does(self, s):
         s.pod(spread(hungry(), key="host", app="low").obj())
@@ -360,7 +361,7 @@ class TestWaking:
         s.now += 20
         s.tick()
         s.search()
-        assert s.core._queue.get("uid-p").attempts == 2
+        assert inside(s.core).queue.get("uid-p").attempts == 2
 
     def test_one_row_on_which_room_could_be_made_wakes(self, s):
         s.pod(hungry().obj())
@@ -394,4 +395,4 @@ class TestExtenders:
             if s.conditions("p"):
                 break
             s.step()
-        assert s.core._queue.get("uid-p").place.value != "unschedulable"
+        assert inside(s.core).queue.get("uid-p").place.value != "unschedulable"

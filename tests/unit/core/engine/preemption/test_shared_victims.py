@@ -9,6 +9,7 @@ from k8s_scheduler.core.messages.outgoing import (
     RecordEvent,
 )
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import away
 from tests.unit.core.engine.preemption.preempting import (
     GONE,
@@ -38,7 +39,7 @@ class TestOneVictimOfTwo:
         """Let a more important pod come that needs the same victim; nothing is asked for it."""
         assert preempt(bench, name="q", priority=20) == []
         assert bench.promise_of("q") == "n1"
-        assert bench.core._evictions.is_under_way(PodUid("uid-q"))
+        assert inside(bench.core).evictions.is_under_way(PodUid("uid-q"))
 
     @pytest.fixture
     def first(self, bench):
@@ -52,7 +53,7 @@ class TestOneVictimOfTwo:
         out = bench.answer(first)
         assert only(Evict, out) == []
         assert [e.note for e in only(RecordEvent, out)] == ["Preempted by pod uid-p on node n1"]
-        assert bench.core._evictions.is_under_way(PodUid("uid-q"))
+        assert inside(bench.core).evictions.is_under_way(PodUid("uid-q"))
         show_leaving(bench, "a")
         assert state_of(bench.core)["evictions"] == []
         bench.drop_pod(make_pod("a").obj())

@@ -13,6 +13,7 @@ from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FULL, FullHarness, zoned
 from tests.unit.core.harness import only
 
@@ -115,7 +116,7 @@ class TestPods:
         h = Crowd()
         assert [len(h.come(name)[0]) for name in "ab"] == [1, 1]
         assert h.come("c") == ([], [LIMITED])
-        assert h.core._cache.nominations.node_of(PodUid("uid-c")) is None
+        assert inside(h.core).cache.nominations.node_of(PodUid("uid-c")) is None
         name = "k8s_scheduler_preemptions_put_off_total"
         assert h.metrics.registry.get_sample_value(name) == 1
 
@@ -123,9 +124,9 @@ class TestPods:
         h = Crowd()
         for name in "abc":
             h.come(name)
-        attempts = h.core._queue.get(PodUid("uid-c")).attempts
+        attempts = inside(h.core).queue.get(PodUid("uid-c")).attempts
         assert h.wait(29) == []
-        assert h.core._queue.get(PodUid("uid-c")).attempts == attempts
+        assert inside(h.core).queue.get(PodUid("uid-c")).attempts == attempts
         assert not h.core.has_work
         [eviction] = h.wait(3)
         assert eviction.uid == "uid-c"
@@ -155,7 +156,7 @@ class TestPods:
         for number in range(5):
             h.node(zoned("n2", cpu=f"{1000 + number}m").obj())
             h.schedule()
-        assert h.core._queue.get(PodUid("uid-c")).attempts == 1
+        assert inside(h.core).queue.get(PodUid("uid-c")).attempts == 1
 
     def test_a_core_restored_from_a_checkpoint_goes_on_counting(self):
         h = Crowd()

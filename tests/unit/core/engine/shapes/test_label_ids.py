@@ -3,6 +3,7 @@
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.property.kept_checks import Scratch, check
 from tests.property.kept_pods import setup
 
@@ -32,7 +33,7 @@ def spread_over(*keys: str):
 
 def test_a_dry_run_in_a_domain_that_is_new_is_judged_as_from_scratch():
     core = preempting_core()
-    cache = core._cache
+    cache = inside(core).cache
     cache.put_node(make_node("n0").offers(**ONE_CPU).label(zone="a").obj())
     cache.put_node(make_node("n1").offers(**ONE_CPU).label(zone="b", disk="s").obj())
     for node in ("n0", "n1"):

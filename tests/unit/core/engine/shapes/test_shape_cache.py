@@ -12,6 +12,7 @@ from k8s_scheduler.core.state.news.fact_log import FactLog
 from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS, ROOM, fact_of
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness, only
 
 NODES = 5
@@ -73,6 +74,37 @@ class TestAdmission:
         assert (found.core.tally.made, found.core.tally.refused) == (0, {})
 
 
+class TestAdmissionToAFamily:
+    """Pods of one spec whose labels make a difference are of several shapes."""
+
+    @pytest.fixture
+    def found(self):
+        """A pod on n0 will have no pod of app=db beside it, so labels are asked for."""
+        found = harness()
+        lonely = make_pod("lonely").uid("lonely").on("n0")
+        term = {
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": {"matchLabels": {"app": "db"}},
+        }
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        lonely.raw["spec"]["affinity"] = {"podAntiAffinity": required}
+        found.pod(lonely.obj())
+        return found
+
+    def counts(self, found, name, app):
+        found.pod(make_pod(name).uid(name).label(app=app).request(cpu="100m").obj())
+        assert found.binds()
+        tally = found.core.tally
+        return tally.new, tally.made, tally.answered
+
+    def test_the_first_pod_with_other_labels_is_new_beside_a_kept_shape(self, found):
+        assert self.counts(found, "a", "web") == (1, 0, 0)
+        assert self.counts(found, "b", "web") == (1, 1, 0)
+        assert self.counts(found, "c", "db") == (2, 1, 0)
+        assert self.counts(found, "d", "db") == (2, 2, 0)
+        assert self.counts(found, "e", "db") == (2, 2, 1)
+
+
 class TestBounds:
     """Memory is bounded."""
 
@@ -82,7 +114,7 @@ class TestBounds:
         for round_ in range(3):
             for size in (100, 200):
                 place(found, f"p{round_}-{size}", cpu=f"{size}m")
-        assert len(found.core._shapes) == 1
+        assert len(inside(found.core).shapes) == 1
         assert found.core.tally.dropped >= 1
         # The last of the second size, whose shape is the one that is left.
         assert found.core.tally.answered == 1

@@ -9,6 +9,7 @@ from k8s_scheduler.core.framework.evaluation.trial import Trial
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.state.pods.nominations import Nominations
 from tests.builders import make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FullHarness, away, promised, spread, zoned
 
 NODES = 60
@@ -79,7 +80,7 @@ class TestWhatItCosts:
         for promises in (0, 1, 40):
             h = cluster(promises=promises, app=app, demand=demand)
             decide(h, 5, demand)
-            tally = h.core._shapes.tally
+            tally = inside(h.core).shapes.tally
             answered = tally.answered
             counts = Counts(monkeypatch)
             decide(h, 10, demand, first=5)
@@ -134,7 +135,7 @@ class TestWhatItCosts:
         found = nominees.counting_for(vip(1).obj())
         assert isinstance(found, Excepting)
         assert found.everybody is everybody
-        row = h.core._cache.nodes.row_of("n1")
+        row = inside(h.core).cache.nodes.row_of("n1")
         assert sorted(found) == sorted(r for r in everybody if r != row)
         assert len(found) == 2
         assert row not in found
@@ -152,7 +153,7 @@ class TestCounts:
         h = cluster(promises=0)
         for number in range(0, NODES, 2):
             h.pod(vip(number, "x", demand).obj())
-        state, verdicts = h.core._cache, VerdictTable()
+        state, verdicts = inside(h.core).cache, VerdictTable()
         plain = Judge(state, Runtime(state, verdicts), verdicts)
         (profile,) = h.core._profiles.values()
         # Otherwise promises look like others each time, and everything is tried anew.
@@ -169,7 +170,7 @@ class TestCounts:
                 if number == 7:
                     del node.raw["metadata"]["labels"][key]
                 h.node(node.obj())
-        assert h.core._shapes.tally.answered > 8
+        assert inside(h.core).shapes.tally.answered > 8
 
 
 class TestWhoIsAsked:
@@ -201,4 +202,4 @@ class TestWhoIsAsked:
         for priority, feasible in ((0, ("m",)), (6, ("n", "m")), (0, ("m",)), (6, ("n", "m"))) * 2:
             pod = make_pod("p").request(cpu="1").priority(priority).obj()
             assert sorted(h.core.judge(pod).feasible) == sorted(feasible)
-        assert h.core._shapes.tally.answered > 4
+        assert inside(h.core).shapes.tally.answered > 4

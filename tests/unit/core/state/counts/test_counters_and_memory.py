@@ -7,6 +7,7 @@ from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counts.counters import Matching
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Setup, profile
 
 
@@ -34,7 +35,7 @@ def test_a_long_question_counts_with_its_length():
 
 def test_counters_are_dropped_when_less_memory_is_allowed_and_come_back_when_asked():
     core = Scheduler(Setup(profiles=(profile(),)))
-    state = placed(core._cache)
+    state = placed(inside(core).cache)
     counters = state.pods.counters
     for number in range(10):
         assert counters.get(long_question(number)).by_row[0] == 1

@@ -9,6 +9,7 @@ from k8s_scheduler.core.messages.incoming import Reconfigure, Restore, Tick
 from k8s_scheduler.core.messages.outgoing import Bind, PatchCondition, RecordEvent
 from k8s_scheduler.core.scheduler import Scheduler
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FULL, zoned
 from tests.unit.core.engine.parked.test_renewals import Bench, blue, h, labelled
 from tests.unit.core.harness import only
@@ -122,7 +123,7 @@ class TestOtherMoments:
                 break
 
     def test_pods_of_a_recording_from_before_are_told_at_their_attempts(self, labelled):
-        for queued in labelled.core._queue:
+        for queued in inside(labelled.core).queue:
             queued.told = 0
         assert labelled.notes() == {}
 

@@ -5,6 +5,7 @@ from k8s_scheduler.core.messages.outgoing import Bind, Log
 from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
 from k8s_scheduler.core.state.news.fact_log import FactLog
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.shapes.test_shape_cache import NODES, harness, place
 from tests.unit.core.harness import only
 
@@ -53,8 +54,8 @@ class TestShapes:
             for number in range(2):
                 found.pod(spread(f"{app}{number}", app))
                 assert found.binds()
-        assert len(found.core._shapes) == 3
-        assert len(found.core._shapes._row_parts._parts) == 1
+        assert len(inside(found.core).shapes) == 3
+        assert len(inside(found.core).shapes._row_parts._parts) == 1
 
     def test_other_sizes_make_other_parts(self):
         found = harness()
@@ -62,13 +63,13 @@ class TestShapes:
             for number in range(2):
                 found.pod(spread(f"{app}{number}", app, cpu=cpu))
                 assert found.binds()
-        assert len(found.core._shapes._row_parts._parts) == 2
+        assert len(inside(found.core).shapes._row_parts._parts) == 2
 
     def test_a_part_goes_with_the_last_who_uses_it(self):
         found = harness()
         for number in range(2):
             place(found, f"p{number}")
-        shapes = found.core._shapes
+        shapes = inside(found.core).shapes
         assert shapes.nbytes > 0
         shapes.clear()
         assert shapes.nbytes == 0
@@ -84,7 +85,7 @@ class TestShapes:
             found.pod(spread(f"b{number}", "b"))
             assert found.binds()
         assert found.core.tally.refused == {}
-        assert len(found.core._shapes) == 2
+        assert len(inside(found.core).shapes) == 2
 
     def test_one_whose_plugin_failed_is_made_anew_for_all(self, monkeypatch):
         found = harness()
@@ -105,7 +106,7 @@ class TestShapes:
             assert [bind.node for bind in found.binds()] == [f"n{NODES - 1}"]
         # The second found it given up; what was made for the first does for both.
         assert found.core.tally.renewed == {"plugin_error": 1, "rows": 1}
-        assert len(found.core._shapes._row_parts._parts) == 1
+        assert len(inside(found.core).shapes._row_parts._parts) == 1
 
     def test_what_one_caught_up_is_news_to_the_other(self):
         found = harness(verified_share=1.0)
@@ -114,7 +115,7 @@ class TestShapes:
             for number in range(3):
                 found.pod(spread(f"{app}{number}", app))
                 assert found.binds()
-        assert len(found.core._shapes._row_parts._parts) == 1
+        assert len(inside(found.core).shapes._row_parts._parts) == 1
         put_into_zones(found, "yxyxx")
         for app in ("a", "b"):
             found.pod(spread(f"{app}3", app))

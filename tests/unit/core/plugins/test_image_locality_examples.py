@@ -1,37 +1,22 @@
-"""ImageLocality, as far as images of volumes go."""
+"""ImageLocality by example: rather a node that holds the pod's images already.
 
-from k8s_scheduler.core.framework.dependencies import Declarations
-from k8s_scheduler.core.framework.plugin import Same
-from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.framework.views.rows_view import RowsView
-from k8s_scheduler.core.plugins.image_locality import ImageLocality
-from k8s_scheduler.core.state.cache import Cache
+Each image counts by its size times the share of nodes that hold it; the sum scores from nothing
+at 23 MiB to 100 at 1000 MiB for each container and each image volume.
+"""
+
 from tests.builders import make_node, make_pod
+from tests.unit.core.plugins.plugin_bench import PluginBench, made
 
 MIB = 1024 * 1024
 
 
 def scores(pod, *images):
     """Return the score of each of two nodes, of which the first holds these images."""
-    plugin, cache = ImageLocality(), Cache()
     first = make_node("n0")
     first.raw["status"]["images"] = [
         {"names": [name], "sizeBytes": size * MIB} for name, size in images
     ]
-    cache.put_node(first.obj())
-    cache.put_node(make_node("n1").obj())
-    rows = RowsView(
-        cache,
-        cache.nodes.present_rows(),
-        plugin=plugin.name,
-        declared=Declarations(plugin.depends_on),
-        verdicts=VerdictTable(),
-    )
-    term = plugin.pre_score(PodView(pod.obj()), rows)
-    if isinstance(term, Same):
-        return [term.score] * len(rows)
-    return plugin.score(term, rows).tolist()
+    return PluginBench(made("ImageLocality"), first, make_node("n1")).scores(pod)
 
 
 def pod_with(*, containers=(), volumes=()):
@@ -44,8 +29,25 @@ def pod_with(*, containers=(), volumes=()):
     return pod
 
 
-def test_images_of_volumes_count_like_those_of_containers():
+def test_a_node_with_the_image_scores_by_its_size():
     # 1000 MiB on half of the nodes: (500 - 23) of (1000 - 23).
+    assert scores(pod_with(containers=["app:v1"]), ("app:v1", 1000)) == [48, 0]
+
+
+def test_small_images_score_nothing():
+    assert scores(pod_with(containers=["app:v1"]), ("app:v1", 46)) == [0, 0]
+
+
+def test_larger_ones_score_100_at_most():
+    assert scores(pod_with(containers=["app:v1"]), ("app:v1", 9000)) == [100, 0]
+
+
+def test_a_name_without_a_tag_means_latest():
+    assert scores(pod_with(containers=["app"]), ("app:latest", 1000)) == [48, 0]
+    assert scores(pod_with(containers=["app"]), ("app:v1", 1000)) == [0, 0]
+
+
+def test_images_of_volumes_count_like_those_of_containers():
     assert scores(pod_with(volumes=["data"]), ("data:latest", 1000)) == [48, 0]
 
 

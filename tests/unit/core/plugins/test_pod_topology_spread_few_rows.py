@@ -3,7 +3,6 @@
 import pytest
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.plugins.pod_topology_spread import scoring
 from tests.unit.core.plugins.test_pod_topology_spread import (
     HOSTNAME,
@@ -25,9 +24,9 @@ from tests.unit.core.plugins.test_pod_topology_spread import (
 )
 def test_few_rows_score_as_many_do(constraints, more, is_bare_there, monkeypatch):
     bench = Bench().place(*(web(f"p{i}", ("a1", "a2", "b1", "a1")[i % 4]) for i in range(11)))
-    bench.put(Kind.SERVICE, "s", {"app": "web"})
+    bench.owner(Kind.SERVICE, "s", {"app": "web"})
     if not is_bare_there:
-        bench.cache.remove_node(NodeName("bare"))
+        bench.remove("bare")
     pod = newcomer(*constraints, **more)
     few = bench.raw_scores(pod, "a1", "a2", "b1")
     scaled_few = bench.scores(pod, "a1", "a2", "b1")

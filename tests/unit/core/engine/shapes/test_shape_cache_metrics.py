@@ -3,7 +3,8 @@
 from k8s_scheduler.core.messages.incoming import LimitCaches
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.obs.metrics import Metrics
-from tests.unit.core.engine.shapes.test_bytes import SETUP, cluster, come_and_go, sized
+from tests.inside import inside
+from tests.unit.core.engine.shapes.test_shape_cache_bytes import SETUP, cluster, come_and_go, sized
 
 
 def test_bytes_and_what_had_to_go_are_shown_at_every_tick():
@@ -18,7 +19,7 @@ def test_bytes_and_what_had_to_go_are_shown_at_every_tick():
         return metrics.registry.get_sample_value(name, {"cache": cache})
 
     found.tick(1)
-    assert shown("k8s_scheduler_cache_bytes") == found.core._shapes.nbytes > 0
+    assert shown("k8s_scheduler_cache_bytes") == inside(found.core).shapes.nbytes > 0
     found.tell(LimitCaches(found.now, 1))
     found.tick(1)
     assert shown("k8s_scheduler_cache_dropped_total") == found.core.tally.dropped == 2

@@ -1,4 +1,4 @@
-"""NodeOwnership: nodes of others are no candidates, and stay part of the cluster."""
+"""NodeOwnership by example: nodes of others are no candidates, and stay part of the cluster."""
 
 from dataclasses import replace
 

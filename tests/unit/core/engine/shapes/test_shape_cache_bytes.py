@@ -11,6 +11,7 @@ from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.framework.shapes import LONGEST_BYTES, shape_of
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness
 
 SETUP = Setup(profiles=default_configuration(known_plugins()).profiles)
@@ -77,7 +78,7 @@ def come_and_go(found, make, numbers):
 )
 def test_bytes_are_counted_within_a_quarter_of_what_python_allocates(nodes, make):
     found = cluster(nodes)
-    shapes = found.core._shapes
+    shapes = inside(found.core).shapes
     come_and_go(found, make, range(MEASURED))
     gc.collect()
     tracemalloc.start()
@@ -94,7 +95,7 @@ def test_bytes_are_counted_within_a_quarter_of_what_python_allocates(nodes, make
 
 def test_what_was_said_of_other_pods_counts_for_no_shape():
     found = cluster(10)
-    shapes = found.core._shapes
+    shapes = inside(found.core).shapes
     come_and_go(found, spread, range(1))
     (before,) = shapes._order.values()
     for number in range(200):
@@ -109,7 +110,7 @@ def test_what_was_said_of_other_pods_counts_for_no_shape():
 
 def test_what_is_dropped_is_freed_without_the_garbage_collector():
     found = cluster(10)
-    shapes = found.core._shapes
+    shapes = inside(found.core).shapes
     come_and_go(found, spread, range(MEASURED))
     gc.collect()
     gc.disable()
@@ -129,7 +130,7 @@ def test_what_is_dropped_is_freed_without_the_garbage_collector():
 
 def test_a_lower_limit_drops_the_least_recently_used_and_a_higher_one_lets_it_grow_again():
     found = cluster(10)
-    shapes = found.core._shapes
+    shapes = inside(found.core).shapes
     come_and_go(found, sized, range(MEASURED))
     shapes.limit(shapes.nbytes // 2)
     left = len(shapes)
@@ -165,7 +166,7 @@ def test_a_new_shape_costs_no_more_where_many_are_kept():
     few = calls(lambda: come_and_go(found, plain, range(100, 110)))
     come_and_go(found, plain, range(200, 800))
     many = calls(lambda: come_and_go(found, plain, range(1000, 1010)))
-    assert len(found.core._shapes) > 600
+    assert len(inside(found.core).shapes) > 600
     assert many < 1.05 * few
 
 
@@ -184,7 +185,7 @@ def test_a_key_is_short_however_large_the_pod_is():
 
 def test_a_shape_is_forgotten_when_no_pod_of_it_came_for_long():
     found = cluster(10)
-    shapes = found.core._shapes
+    shapes = inside(found.core).shapes
     come_and_go(found, plain, range(20))
     empty = shapes.nbytes
     for _ in range(4):

@@ -9,6 +9,7 @@ from k8s_scheduler.core.queue.prices import DEAR, ORDINARY, price_of
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.call_counts import calls_of
+from tests.inside import inside
 from tests.unit.core.harness import Harness, only
 
 SETUP = Setup(profiles=default_configuration(known_plugins()).profiles)
@@ -102,7 +103,7 @@ def test_a_checkpoint_holds_what_dear_groups_have_not_been_judged_on():
     found.schedule(1)
     assert found.core.has_work
     found.core.checkpoint()
-    assert found.core._cache.changes
+    assert inside(found.core).cache.changes
     while found.core.has_work:
         found.schedule()
         found.tick(10.0)
