@@ -151,24 +151,31 @@ BUILT_IN: Final = tuple(found for found in vars(Kind).values() if isinstance(fou
 _BY_TEXT: Final = {text: kind for kind in BUILT_IN for text in (str(kind), kind.name)}
 
 
+class KindError(ValueError):
+    """A kind that can't be declared. Where a plugin's arguments name it, they are wrong."""
+
+
 def custom_kind(
     name: str, full_name: str, *, version: str, paths: Iterable[str], namespaced: bool = True
 ) -> Kind:
-    """Return the kind of a custom resource; ValueError if it can't be declared like this.
+    """Return the kind of a custom resource; KindError if it can't be declared like this.
 
     `full_name` is the name of its CustomResourceDefinition, `podgroups.scheduling.x-k8s.io`. What
     the paths mean is told in `api.custom_objects`.
     """
     declared = tuple(sorted(set(paths)))
-    for path in declared:
-        names_of(path)
+    try:
+        for path in declared:
+            names_of(path)
+    except ValueError as error:
+        raise KindError(str(error)) from error
     kind = Kind(
         name, full_name, CustomObject, namespaced=namespaced, versions=(version,), paths=declared
     )
     if not (kind.group and kind.resource and name and version):
-        raise ValueError(f"a custom kind needs a name, resource.group and a version: {full_name!r}")
+        raise KindError(f"a custom kind needs a name, resource.group and a version: {full_name!r}")
     if kind in _BY_TEXT:
-        raise ValueError(f"{kind} is a built-in kind")
+        raise KindError(f"{kind} is a built-in kind")
     return kind
 
 

@@ -65,6 +65,8 @@ class FaultProxy:
         self._show(bed_identity(self._layout))
         self._loop = asyncio.new_event_loop()
         self._connections: set[asyncio.Task[None]] = set()
+        # Accepted; their tasks have not begun, and never begin if they are cancelled first.
+        self._accepted: set[socket.socket] = set()
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._accepting: asyncio.Task[None] | None = None
 
@@ -93,7 +95,7 @@ class FaultProxy:
         self._chooser.set_rules(rules)
 
     def expire(self, folder: Path) -> None:
-        """Answer 401 from now on to whoever comes with the token of this login."""
+        """Answer 401 from now on to requests with the token of this login."""
         self._chooser.expire(Login(folder).token)
 
     def drop_connections(self) -> None:
@@ -157,11 +159,22 @@ class FaultProxy:
         with listener:
             while True:
                 endpoint, _ = await self._loop.sock_accept(listener)
-                connection = self._loop.create_task(self._meet(endpoint))
-                self._connections.add(connection)
-                connection.add_done_callback(self._connections.discard)
+                self._take(endpoint)
+
+    def _take(self, endpoint: socket.socket) -> None:
+        self._accepted.add(endpoint)
+        connection = self._loop.create_task(self._meet(endpoint))
+        self._connections.add(connection)
+        connection.add_done_callback(functools.partial(self._leave, endpoint))
+
+    def _leave(self, endpoint: socket.socket, connection: asyncio.Task[None]) -> None:
+        self._connections.discard(connection)
+        if endpoint in self._accepted:
+            self._accepted.discard(endpoint)
+            endpoint.close()
 
     async def _meet(self, endpoint: socket.socket) -> None:
+        self._accepted.discard(endpoint)
         rule, _ = self._chooser.choose(RequestClass.CONNECTION)
         if rule.fault is Fault.HALF_OPEN:
             self.journal.injected(self.name, rule.fault)
@@ -171,7 +184,7 @@ class FaultProxy:
         try:
             client = await self._secure(endpoint)
         except (OSError, EOFError, ssl.SSLError):
-            endpoint.close()  # whoever did not like our certificate, or went away
+            endpoint.close()  # the client refused our certificate, or went away
             return
         relay = Relay(
             client,

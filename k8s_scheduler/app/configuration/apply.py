@@ -20,6 +20,7 @@ from k8s_scheduler.api.kinds import Kind, joined
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.wiring import Graph, setup_of
 from k8s_scheduler.core.setup import ProfileError, settings_of
+from k8s_scheduler.kube.resources import resource_of
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.lib.aiotasks import Supervisor
 
@@ -60,7 +61,7 @@ class Swap:
         except ProfileError as error:
             raise SwapError(str(error)) from error
         needed = joined(kind for profile in compiled.values() for kind in profile.kinds)
-        self._refuse_other_paths(needed)
+        self._refuse_other_reads(needed)
         graph = self._graph
         if not graph.pump.is_whole:
             raise NotNowError("the scheduler's core has failed and is being made anew")
@@ -76,12 +77,15 @@ class Swap:
             await graph.pump.renew(graph.nodes.store, graph.pods.store)
         await self.tidy()
 
-    def _refuse_other_paths(self, needed: Iterable[Kind]) -> None:
-        """Raise if more is to be read of a custom resource than what it is watched for."""
-        for kind in self._watched():
-            for wanted in needed:
-                if wanted == kind and not set(wanted.paths) <= set(kind.paths):
-                    raise SwapError(f"other paths of {kind} are to be read: this needs a restart")
+    def _refuse_other_reads(self, needed: Iterable[Kind]) -> None:
+        """Raise if a custom resource, as it is watched, does not show all that is to be read."""
+        watched = {kind: kind for kind in self._watched()}
+        for wanted in needed:
+            kind = watched.get(wanted, wanted)
+            if resource_of(wanted) != resource_of(kind):
+                raise SwapError(f"{kind} is to be read elsewhere: this needs a restart")
+            if not set(wanted.paths) <= set(kind.paths):
+                raise SwapError(f"other paths of {kind} are to be read: this needs a restart")
 
     def has_taken_effect(self) -> None:
         """Tell those who go by the configuration in force and not by the core."""

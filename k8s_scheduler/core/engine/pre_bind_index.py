@@ -136,7 +136,7 @@ def _topic_of(what: str, kind: Kind, namespace: str, name: str) -> _Topic:
     match what:
         case "list":
             return kind, namespace, None
-        case "list_all":
+        case "list_all" | "class":
             return kind, None, None
     return kind, namespace, name
 

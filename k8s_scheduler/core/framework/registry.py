@@ -11,6 +11,7 @@ from typing import Any
 
 from k8s_scheduler.api.config.arguments import PluginArgs, read_args
 from k8s_scheduler.api.config.types import PluginFacts
+from k8s_scheduler.api.kinds import KindError
 from k8s_scheduler.core.framework.plugin import POINTS, Plugin
 
 
@@ -75,7 +76,10 @@ class Registration:
         args, errors = read_args(self.arguments, dict(given), (self.kind.name,))
         if errors:
             raise ProfileError("; ".join(map(str, errors)))
-        return make(args)
+        try:
+            return make(args)
+        except KindError as error:
+            raise ProfileError(f"{self.kind.name}: {error}") from error
 
 
 def facts_of(plugins: Mapping[str, Registration]) -> dict[str, PluginFacts]:

@@ -38,6 +38,7 @@ from k8s_scheduler.core.state.pods.nominations import Nominations
 from k8s_scheduler.core.state.pods.pod_index import Placed, PodIndex
 from k8s_scheduler.core.state.row_versions import RowVersions
 from k8s_scheduler.core.state.rows import NodeRow
+from k8s_scheduler.core.state.volumes.by_class import OffersByClass
 from k8s_scheduler.core.state.volumes.users import VolumeUsers
 from k8s_scheduler.lib.hollow import compact
 
@@ -56,6 +57,7 @@ class ClusterState:
         self.objects = ObjectStore(self.changes, self.facts)
         self.objects.listen(self._object_changed)
         self.volumes = VolumeUsers(self.objects)
+        self.offers = OffersByClass(self.objects)
         self.nominations = Nominations()
         self._pods: dict[PodUid, Placed] = {}
         # The same, in the order they came.

@@ -25,6 +25,7 @@ from k8s_scheduler.core.state.objects import ObjectStore
 from k8s_scheduler.core.state.pods.nominations import Nominations
 from k8s_scheduler.core.state.pods.pod_index import PodIndex
 from k8s_scheduler.core.state.rows import NodeRow
+from k8s_scheduler.core.state.volumes.by_class import OffersByClass
 from k8s_scheduler.core.state.volumes.users import VolumeUsers
 
 
@@ -42,6 +43,7 @@ class Tables(Protocol):
     pods: PodIndex
     objects: ObjectStore
     volumes: VolumeUsers
+    offers: OffersByClass
     nominations: Nominations
     facts: FactLog
     changes: ChangeLog

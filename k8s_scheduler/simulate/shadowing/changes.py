@@ -115,7 +115,7 @@ def object_change(
     return Seen(
         at=at,
         place=place,
-        key=f"{kind.name}/{key_of(metadata)}",
+        key=f"{kind}/{key_of(metadata)}",
         text=f"{kind.name} {key_of(metadata)} {what}",
         forward=ObjectChanged(at, kind, metadata.namespace, metadata.name, new),
         back=(ObjectChanged(at, kind, metadata.namespace, metadata.name, old),),

@@ -6,6 +6,7 @@ from k8s_scheduler.api.custom_objects import CustomObject
 from k8s_scheduler.api.kinds import (
     BUILT_IN,
     Kind,
+    KindError,
     as_text,
     custom_kind,
     from_text,
@@ -93,7 +94,7 @@ def test_a_custom_kind_is_declared_with_what_is_read_of_it():
     ],
 )
 def test_custom_kinds_that_cannot_be_declared(name, full_name, version, path, problem):
-    with pytest.raises(ValueError, match=problem):
+    with pytest.raises(KindError, match=problem):
         custom_kind(name, full_name, version=version, paths=[path])
 
 

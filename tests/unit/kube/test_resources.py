@@ -2,7 +2,7 @@
 
 import pytest
 
-from k8s_scheduler.api.kinds import BUILT_IN, Kind
+from k8s_scheduler.api.kinds import BUILT_IN, Kind, custom_kind
 from k8s_scheduler.kube.resources import NODES, PODS, resource_of
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import settle, virtual_time
@@ -34,6 +34,19 @@ CLUSTER_SCOPED = {
     Kind.VOLUME_ATTACHMENT,
     Kind.DEVICE_CLASS,
 }
+
+
+@pytest.mark.parametrize(
+    ("namespaced", "path"),
+    [(True, "/apis/x.io/v2/namespaces/a/pods/p"), (False, "/apis/x.io/v2/pods/p")],
+)
+def test_a_custom_resource_is_no_other_of_the_same_name(namespaced: bool, path: str) -> None:
+    kind = custom_kind("Pod", "pods.x.io", version="v2", paths=[], namespaced=namespaced)
+    resource = resource_of(kind)
+    assert (resource.label, PODS.label) == ("pods.x.io", "pods")
+    assert resource.list_path == "/apis/x.io/v2/pods"
+    assert resource.object_path("p", namespace="a") == path
+    assert resource.may_be_absent
 
 
 def test_every_kind_has_its_resource() -> None:

@@ -8,9 +8,12 @@ import msgspec
 import pytest
 
 from k8s_scheduler.api.config.load import default_configuration
+from k8s_scheduler.api.custom_objects import CustomObject
+from k8s_scheduler.api.kinds import custom_kind
+from k8s_scheduler.api.meta import ObjectMeta
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.engine.reconfiguring import settings_of
-from k8s_scheduler.core.messages.incoming import PodChanged, Reconfigure
+from k8s_scheduler.core.messages.incoming import ObjectChanged, PodChanged, Reconfigure
 from k8s_scheduler.core.messages.recording import RecordingError, read_segment
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
@@ -100,6 +103,25 @@ async def test_the_chosen_node_is_among_the_best_of_the_rebuilt_state(tmp_path, 
 def promises(question):
     """Return whether pods are nominated: what they ask for is no part of a scenario."""
     return any(raw.get("status", {}).get("nominatedNodeName") for raw in question.objects)
+
+
+async def test_a_recording_with_custom_objects_is_replayed_and_scenarios_leave_them_out(tmp_path):
+    tape = small(tmp_path / "tape", pods=1)
+    kind = custom_kind("Group", "groups.x.io", version="v1", paths=["spec.size"])
+    group = CustomObject(ObjectMeta(name="g", namespace="a"), content={"spec.size": 3})
+    tape.tell(ObjectChanged(tape.now, kind, "a", "g", group))
+    tape.settle()
+    tape.recording.close()
+    told = [
+        message
+        for message in read_segment((tmp_path / "tape").read_bytes()).messages
+        if isinstance(message, ObjectChanged)
+    ]
+    assert [(m.kind, m.read()) for m in told] == [(kind, group)]
+    replay, decisions, rebuilt = replayed(tmp_path / "tape")
+    assert replay.differences == []
+    assert [d.node is None for d in decisions] == [False]
+    assert {raw["kind"] for raw in rebuilt[0].objects} == {"Node", "Pod"}
 
 
 async def test_decisions_of_one_message_see_those_before_them(tmp_path):

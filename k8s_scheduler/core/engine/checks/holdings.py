@@ -106,7 +106,7 @@ class Holdings:
     def objects(self, kind: Kind) -> Iterator[ClusterObject]:
         """Yield every object of another kind, as it was told last."""
         for each, _, _, found, _ in self._parts.cache.objects.entries():
-            if each is kind:
+            if each == kind:
                 yield found
 
     @property

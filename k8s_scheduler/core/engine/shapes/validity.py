@@ -151,6 +151,8 @@ def _object(state: Tables, read: ObjectRead) -> Any:
             return objects.original(kind, namespace, name)
         case "list":
             return objects.list(kind, namespace)
+        case "class":
+            return state.offers.stamp(kind, namespace)
     return objects.list_all(kind)
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.selectors.nodes import NAME_FIELD, is_empty, term_problem, whole_number
 from k8s_scheduler.api.selectors.types import NodeSelector, NodeSelectorTerm, SelectorRequirement
+from k8s_scheduler.api.storage.reach import Reach
 from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView
 
 # As many values are compared one by one; more are sought together.
@@ -34,6 +35,18 @@ def match_selector(selector: NodeSelector, rows: RowsView) -> Mask:
     for term in selector.node_selector_terms or ():
         picked |= match_term(term, rows)
     return picked
+
+
+def match_reach(reach: Reach, rows: RowsView) -> Mask:
+    """Return the rows from which something with this reach can be reached."""
+    if reach.selector is None:
+        return np.ones(len(rows), dtype=np.bool_)
+    if reach.pins is None or len(reach.pins) > _FEW:
+        return match_selector(reach.selector, rows)
+    found = np.zeros(len(rows), dtype=np.bool_)
+    for key, value in reach.pins:
+        found |= rows.label(key) == rows.label_id(value)
+    return found
 
 
 def match_term(term: NodeSelectorTerm, rows: RowsView) -> Mask:

@@ -13,7 +13,8 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.state.counts.counters import Counter
 from k8s_scheduler.core.state.news.facts import fact_of
 
-# How an object, or a list of objects, was asked for: (what, kind, namespace, name).
+# How an object, or a list of objects, was asked for: (what, kind, namespace, name). For `class`,
+# the objects of a storage class, its name is in place of the namespace.
 ObjectRead: TypeAlias = tuple[str, Kind, str, str]
 # A column; or the pods that a counter counts on a row, or near it by a topology key.
 NarrowRead: TypeAlias = str | tuple[Counter, str | None]

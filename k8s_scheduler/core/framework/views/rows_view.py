@@ -38,6 +38,8 @@ from k8s_scheduler.core.state.counts.counters import Counted, Counter
 from k8s_scheduler.core.state.counts.crowd import Crowd
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.terms.picked_terms import PickedTerms
+from k8s_scheduler.core.state.volumes.class_index import Choices, ClassIndex
+from k8s_scheduler.core.state.volumes.offers import Demand
 
 __all__ = [
     "FEW",
@@ -439,6 +441,19 @@ class RowsView(VolumesView):
         if self._reads is not None:
             self._reads.object(("list_all", kind, "", ""), found)
         return found
+
+    def offers(self, kind: Kind, class_name: str) -> ClassIndex | None:
+        """Return the volumes or capacities that claims of a class can be served from, if any."""
+        self._check_kind(kind)
+        found = self._state.offers.of(kind, class_name)
+        if self._reads is not None:
+            stamp = None if found is None else found.stamp
+            self._reads.object(("class", kind, class_name, ""), stamp)
+        return found
+
+    def choices(self, offers: ClassIndex, demand: Demand, depth: int) -> Choices:
+        """Return what suits a demand, by label value; right until the offers change."""
+        return offers.choices(demand, depth, self._state.nodes.labels)
 
     # Verdicts
 

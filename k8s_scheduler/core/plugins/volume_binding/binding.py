@@ -26,7 +26,7 @@ from k8s_scheduler.core.framework.helpers.node_selection import match_selector
 from k8s_scheduler.core.framework.plugin import ObjectPatch
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views.rows_view import RowsView
-from k8s_scheduler.core.plugins.volume_binding.findings import PodVolumes
+from k8s_scheduler.core.plugins.volume_binding.matching import PodVolumes
 
 
 @dataclass(frozen=True, slots=True)

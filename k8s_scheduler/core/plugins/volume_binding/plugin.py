@@ -51,9 +51,8 @@ from k8s_scheduler.core.plugins.volume_binding.claims import (
     PodClaims,
     claims_of,
 )
-from k8s_scheduler.core.plugins.volume_binding.findings import PodVolumes, find, volumes_on
+from k8s_scheduler.core.plugins.volume_binding.matching import PodVolumes, find, volumes_on
 from k8s_scheduler.core.plugins.volume_binding.score import ClassScorer
-from k8s_scheduler.core.plugins.volume_binding.stock import Stock
 from k8s_scheduler.core.plugins.volume_binding.term import BindingTerm, binding_term
 
 OUT_OF_REACH = Reason(
@@ -111,7 +110,6 @@ class VolumeBinding:
 
     def __init__(self, args: VolumeBindingArgs) -> None:
         """Take how long binding may last, and the shape of scores."""
-        self._stock = Stock()
         self._csi_nodes = CsiNodes()
         self._timeout_seconds = float(args.bind_timeout_seconds)
         self._scorer = ClassScorer(along_shape(args.shape))
@@ -123,19 +121,22 @@ class VolumeBinding:
             return SKIP
         if isinstance(claims, Reason):
             return Reject((claims,), resolvable=False)
-        return binding_term(claims, rows, self._stock, self._csi_nodes)
+        return binding_term(claims, rows, self._csi_nodes)
 
     def filter(self, term: BindingTerm, rows: RowsView) -> Codes:
         """Reject with all that is wrong with a node."""
         found = find(term, rows)
-        wrong = (found.out_of_reach, found.no_volume, found.no_space, found.missing)
+        masks = (found.out_of_reach, found.no_volume, found.no_space, found.missing)
+        wrong = [(m, r) for m, r in zip(masks, _REASONS, strict=True) if m is not None]
+        if len(wrong) == 1:
+            return rows.where(*wrong[0], resolvable=False)
         # One bit for each reason; what is wrong with nodes is the same for most of them.
         bits = np.zeros(len(rows), dtype=np.int64)
-        for position, mask in enumerate(wrong):
+        for position, (mask, _) in enumerate(wrong):
             bits |= mask.astype(np.int64) << position
         codes = rows.passed()
         for combination in np.unique(bits[bits > 0]).tolist():
-            reasons = tuple(r for i, r in enumerate(_REASONS) if combination >> i & 1)
+            reasons = tuple(r for i, (_, r) in enumerate(wrong) if combination >> i & 1)
             codes[bits == combination] = rows.code(reasons, resolvable=False)
         return codes
 
@@ -144,11 +145,11 @@ class VolumeBinding:
         claims = claims_of(pod, rows)
         if not isinstance(claims, PodClaims) or not claims.waiting:
             return Same(0)
-        return binding_term(PodClaims((), claims.waiting), rows, self._stock, self._csi_nodes)
+        return binding_term(PodClaims((), claims.waiting), rows, self._csi_nodes)
 
     def score(self, term: BindingTerm, rows: RowsView) -> Scores:
         """Return the mean over the classes."""
-        return self._scorer.score(term, find(term, rows))
+        return self._scorer.score(term, find(term, rows), len(rows))
 
     def volumes_on(self, term: BindingTerm, row: RowsView) -> PodVolumes:
         """Return what is to be bound and provisioned for the pod on the one row in view."""

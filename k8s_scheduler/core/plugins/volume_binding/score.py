@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from k8s_scheduler.core.framework.views.offers import NONE
 from k8s_scheduler.core.framework.views.rows_view import Mask, Scores
 from k8s_scheduler.core.plugins.scoring import Strategy
-from k8s_scheduler.core.plugins.volume_binding.findings import Findings
-from k8s_scheduler.core.plugins.volume_binding.ranking import NONE
+from k8s_scheduler.core.plugins.volume_binding.matching import Findings
 from k8s_scheduler.core.plugins.volume_binding.term import BindingTerm
 
 Bytes = npt.NDArray[np.int64]
@@ -21,29 +21,32 @@ class ClassScorer:
     def __init__(self, follow: Strategy) -> None:
         self._follow = follow
 
-    def score(self, term: BindingTerm, found: Findings) -> Scores:
-        """Return the mean of the classes' scores; 0 where there is nothing to weigh."""
-        size = len(found.no_volume)
+    def score(self, term: BindingTerm, found: Findings, size: int) -> Scores:
+        """Return the mean of the classes' scores for so many rows; 0 with nothing to weigh."""
         static = _Classes(size)
         bound = np.zeros(size, dtype=np.bool_)
-        for matching, ranks in zip(term.matchings, found.matched, strict=True):
-            there = ranks != NONE
-            if matching.stock is None or not there.any():
+        for matching, slots in zip(term.matchings, found.matched, strict=True):
+            there = slots != NONE
+            volumes = matching.volumes
+            if volumes is None or not there.any():
                 continue
             bound |= there
-            at = np.where(there, ranks, 0)
-            capacity = matching.stock.capacity_bytes[at]
-            for name, of_class in matching.stock.by_written_class(at):
-                static.add(name, there & of_class, matching.requested_bytes, capacity)
+            capacity = volumes.capacity_bytes[slots]
+            names = volumes.written_classes
+            for name, number in names.items():
+                of_class = there if len(names) == 1 else there & (volumes.written[slots] == number)
+                static.add(name, of_class, matching.requested_bytes, capacity)
+        if bound.all():
+            return static.mean(self._utilised)
         dynamic = _Classes(size)
-        for provisioning, needed, ranks in zip(
+        for provisioning, needed, made_of in zip(
             term.provisionings, found.provisioned, found.capacity, strict=True
         ):
-            stock = None if provisioning.capacity is None else provisioning.capacity.stock
-            if stock is None:
+            offers = None if provisioning.capacity is None else provisioning.capacity.offers
+            if offers is None or made_of is None:
                 continue
-            there = needed & ~bound & (ranks != NONE)
-            capacity = stock.capacity_bytes[np.where(there, ranks, 0)]
+            there = needed & ~bound & (made_of != NONE)
+            capacity = offers.capacity_bytes[made_of]
             requested = provisioning.requested_bytes
             dynamic.add(provisioning.class_name, there, requested, capacity, shared=True)
         return np.where(bound, static.mean(self._utilised), dynamic.mean(self._utilised))

@@ -5,7 +5,7 @@ Waiting claims are matched with existing volumes, smallest claim first, and prov
 is found; claims for which a node was chosen already are provisioned there and nowhere else.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
@@ -22,22 +22,27 @@ from k8s_scheduler.api.storage.csi_translation import (
     in_tree_plugin,
     translated_affinity,
 )
+from k8s_scheduler.api.storage.matching import is_alike, is_kept_for
 from k8s_scheduler.api.storage.objects import (
     CsiDriver,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
-from k8s_scheduler.core.framework.helpers.csi_nodes import CsiColumn, CsiFacts, CsiNodes
-from k8s_scheduler.core.framework.views.rows_view import RowsView
-from k8s_scheduler.core.plugins.volume_binding.claims import PodClaims
-from k8s_scheduler.core.plugins.volume_binding.ranking import Choices
-from k8s_scheduler.core.plugins.volume_binding.reach import (
+from k8s_scheduler.api.storage.reach import (
     Reach,
     reach_of_affinity,
     reach_of_topologies,
 )
-from k8s_scheduler.core.plugins.volume_binding.stock import ClassCapacities, ClassVolumes, Stock
+from k8s_scheduler.core.framework.helpers.csi_nodes import CsiColumn, CsiFacts, CsiNodes
+from k8s_scheduler.core.framework.views.offers import (
+    CapacityDemand,
+    Choices,
+    ClassIndex,
+    VolumeDemand,
+)
+from k8s_scheduler.core.framework.views.rows_view import RowsView
+from k8s_scheduler.core.plugins.volume_binding.claims import PodClaims
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +70,26 @@ class BoundVolume:
 class Matching:
     """A claim and the volumes it can have: those kept for it, then any of the choices.
 
+    All this is as of a `stamp`, which makes terms differ that were made from different volumes.
     `error`: its selector makes no sense.
     """
 
     claim: PersistentVolumeClaim
     requested_bytes: int
-    stock: ClassVolumes | None
+    volumes: ClassIndex | None = None
+    stamp: object = None
     kept: tuple[tuple[int, Reach], ...] = ()
-    choices: Choices | None = None
+    choices: Choices | None = field(default=None, compare=False)
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The capacities from which a claim's volume can be made."""
+    """The capacities from which a claim's volume can be made, as of a stamp."""
 
-    stock: ClassCapacities | None
-    choices: Choices | None
+    offers: ClassIndex | None = None
+    stamp: object = None
+    choices: Choices | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,29 +120,26 @@ class BindingTerm:
     provisionings: tuple[Provisioning, ...]
 
 
-def binding_term(
-    claims: PodClaims, rows: RowsView, stock: Stock, csi_nodes: CsiNodes
-) -> BindingTerm:
+def binding_term(claims: PodClaims, rows: RowsView, csi_nodes: CsiNodes) -> BindingTerm:
     """Return the term of a pod's claims."""
     bound = tuple(_bound_volume(claim, rows) for claim in claims.bound)
     ask_nodes = any(volume is not None and volume.handed_over is not None for volume in bound)
     with_node = [c for c in claims.waiting if selected_node(c) is not None]
     open_claims = [c for c in claims.waiting if selected_node(c) is None]
     open_claims.sort(key=lambda claim: requested_nano(claim) or 0)
-    names = [class_of_claim(claim) for claim in open_claims]
-    shelves = {name: stock.volumes(name, rows) for name in dict.fromkeys(names)}
     matchings = []
-    for position, claim in enumerate(open_claims):
-        name = names[position]
+    earlier: dict[str, int] = {}
+    for claim in open_claims:
+        name = class_of_claim(claim)
         # What earlier claims of the class take may be just what this one would.
-        depth = names[:position].count(name) + 1
-        matchings.append(_matching(claim, shelves[name], depth, rows))
+        depth = earlier[name] = earlier.get(name, 0) + 1
+        matchings.append(_matching(claim, name, depth, rows))
     return BindingTerm(
         bound,
         csi_nodes.column(rows) if ask_nodes else None,
         tuple(NodeName(selected_node(claim) or "") for claim in with_node),
         tuple(matchings),
-        tuple(_provisioning(claim, rows, stock) for claim in (*with_node, *open_claims)),
+        tuple(_provisioning(claim, rows) for claim in (*with_node, *open_claims)),
     )
 
 
@@ -158,36 +163,53 @@ def _bound_volume(claim: PersistentVolumeClaim, rows: RowsView) -> BoundVolume |
 
 
 def _matching(
-    claim: PersistentVolumeClaim, stock: ClassVolumes | None, depth: int, rows: RowsView
+    claim: PersistentVolumeClaim, class_name: str, depth: int, rows: RowsView
 ) -> Matching:
     size_nano = requested_nano(claim) or 0
     requested = whole(size_nano)
+    volumes = rows.offers(Kind.PERSISTENT_VOLUME, class_name)
     try:
         requirements = requirements_of(claim.spec.selector)
     except SelectorError as error:
         key = f"{claim.metadata.namespace}/{claim.metadata.name}"
         text = f"error creating internal label selector for claim: {key}: {error}"
-        return Matching(claim, requested, stock, error=text)
-    if stock is None:
-        return Matching(claim, requested, None)
-    suitable = stock.suitable(claim, size_nano, requirements)
+        return Matching(claim, requested, error=text)
+    if volumes is None:
+        return Matching(claim, requested)
+    demand = VolumeDemand.of(claim, size_nano, requirements)
     return Matching(
         claim,
         requested,
-        stock,
-        stock.kept_for(claim, size_nano),
-        stock.ranking.choices(suitable, depth, rows),
+        volumes,
+        volumes.stamp,
+        _kept_for(claim, size_nano, volumes),
+        rows.choices(volumes, demand, depth),
     )
 
 
-def _provisioning(claim: PersistentVolumeClaim, rows: RowsView, stock: Stock) -> Provisioning:
+def _kept_for(
+    claim: PersistentVolumeClaim, size_nano: int, volumes: ClassIndex
+) -> tuple[tuple[int, Reach], ...]:
+    """Return slot and reach of the volumes kept for a claim that can serve it, by name."""
+    metadata = claim.metadata
+    return tuple(
+        (slot, reach_of_affinity(offer.thing.spec.node_affinity))
+        for slot, offer in volumes.kept_for(metadata.namespace, metadata.name)
+        if offer.size >= size_nano
+        and is_kept_for(offer.thing, claim)
+        and is_alike(offer.thing, claim)
+        and offer.thing.metadata.deletion_timestamp is None
+    )
+
+
+def _provisioning(claim: PersistentVolumeClaim, rows: RowsView) -> Provisioning:
     # A claim waits only if its class is there.
     found: StorageClass = rows.object(Kind.STORAGE_CLASS, "", class_of_claim(claim))
     size_nano = requested_nano(claim)
     supported = found.provisioner not in ("", NO_PROVISIONER)
     capacity = None
     if supported and size_nano is not None and _keeps_account(found.provisioner, rows):
-        capacity = _capacity(found.metadata.name, whole(size_nano), rows, stock)
+        capacity = _capacity(found.metadata.name, whole(size_nano), rows)
     return Provisioning(
         claim,
         found.metadata.name,
@@ -204,8 +226,8 @@ def _keeps_account(provisioner: str, rows: RowsView) -> bool:
     return found is not None and bool(found.spec.storage_capacity)
 
 
-def _capacity(class_name: str, size_bytes: int, rows: RowsView, stock: Stock) -> Capacity:
-    found = stock.capacities(class_name, rows)
-    if found is None:
-        return Capacity(None, None)
-    return Capacity(found, found.ranking.choices(found.sufficient(size_bytes), 1, rows))
+def _capacity(class_name: str, size_bytes: int, rows: RowsView) -> Capacity:
+    offers = rows.offers(Kind.CSI_STORAGE_CAPACITY, class_name)
+    if offers is None:
+        return Capacity()
+    return Capacity(offers, offers.stamp, rows.choices(offers, CapacityDemand(size_bytes), 1))

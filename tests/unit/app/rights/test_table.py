@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from k8s_scheduler.api.config.load import default_configuration, load_configuration
-from k8s_scheduler.api.kinds import BUILT_IN, Kind
+from k8s_scheduler.api.kinds import BUILT_IN, Kind, custom_kind
 from k8s_scheduler.app.rights.manifest import Owner, rights_manifest
 from k8s_scheduler.app.rights.table import Lease, Needs, needs_of, roles_of
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
@@ -129,6 +129,16 @@ class TestRoles:
             needs = Needs(reads=(kind,), writes=(), preempts=False, lease=None, serves=False)
             (role,) = roles_of(needs)
             assert granted(role) - ALWAYS == {(kind.group, kind.resource, verb) for verb in INFORM}
+
+    def test_custom_resources_can_be_watched_in_their_group(self):
+        groups = custom_kind("Group", "groups.x.io", version="v1", paths=["spec"])
+        queues = custom_kind("Queue", "queues.x.io", version="v1", paths=["spec"])
+        (role,) = roles_of(replace(NOTHING, reads=(Kind.SERVICE, groups, queues), writes=(queues,)))
+        assert granted(role) - ALWAYS == {
+            *(("", "services", verb) for verb in INFORM),
+            *(("x.io", plural, verb) for plural in ("groups", "queues") for verb in INFORM),
+            ("x.io", "queues", "patch"),
+        }
 
     def test_only_who_serves_looks_people_up_and_is_asked_for_its_configuration(self):
         (role,) = roles_of(Needs(reads=(), writes=(), preempts=False, lease=None))

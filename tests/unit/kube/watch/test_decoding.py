@@ -5,10 +5,12 @@ import json
 import msgspec
 import pytest
 
+from k8s_scheduler.api.custom_objects import CustomObject
+from k8s_scheduler.api.kinds import custom_kind
 from k8s_scheduler.api.meta import ObjectMeta
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.kube.errors import Gone, ServerError
-from k8s_scheduler.kube.resources import NODES, PODS, Resource
+from k8s_scheduler.kube.resources import NODES, PODS, Resource, resource_of
 from k8s_scheduler.kube.watch import decoding
 from k8s_scheduler.kube.watch.big_lists import split_big_list
 from k8s_scheduler.kube.watch.decoding import (
@@ -219,3 +221,44 @@ def test_the_memory_of_named_objects_is_bounded(caplog: pytest.LogCaptureFixture
     log.report(Undecodable("ADDED", "bad", key="a/0"))
     assert len(caplog.records) == REMEMBERED + 2
     assert len(log._named) == REMEMBERED
+
+
+class TestCustomResources:
+    """Declared paths, and nothing else, of what the API server sends."""
+
+    RANK = "metadata.annotations.rank"
+    DECODER = ObjectDecoder(
+        resource_of(custom_kind("G", "gs.x.io", version="v1", paths=["spec.size", RANK]))
+    )
+    CONTENT = {  # noqa: RUF012  read only
+        "apiVersion": "x.io/v1",
+        "kind": "G",
+        "metadata": {"name": "g", "namespace": "a", "annotations": {"rank": "1", APPLIED: "x"}},
+        "spec": {"size": 3, "other": [1]},
+        "status": {"running": 2},
+    }
+
+    @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
+    def test_a_change_has_the_declared_paths(self, kind: str) -> None:
+        event = self.DECODER.event(line({"type": kind, "object": self.CONTENT}))
+        assert isinstance(event, WatchEvent)
+        assert event.type == kind
+        assert isinstance(event.object, CustomObject)
+        assert event.object.content == {"spec.size": 3, self.RANK: "1"}
+        assert event.object.metadata.annotations is None
+        assert self.DECODER.object(encode(self.CONTENT)) == event.object
+
+    def test_a_bookmark_says_that_the_first_events_are_over(self) -> None:
+        annotations = {"k8s.io/initial-events-end": "true"}
+        content = {"metadata": {"resourceVersion": "7", "annotations": annotations}}
+        found = self.DECODER.event(line({"type": "BOOKMARK", "object": content}))
+        assert found == Bookmark("7", initial_events_end=True)
+
+    def test_an_error_event_is_the_error_it_carries(self) -> None:
+        assert isinstance(self.DECODER.event(line(gone_event())), Gone)
+
+    def test_what_cannot_be_read_is_identified(self) -> None:
+        content = self.CONTENT | {"metadata": {"name": "g", "namespace": "a", "labels": 5}}
+        found = self.DECODER.object(encode(content))
+        assert isinstance(found, Undecodable)
+        assert found.key == "a/g"

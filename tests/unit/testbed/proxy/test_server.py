@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import socket
 import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -320,3 +321,17 @@ def test_nobody_upstream_resets_the_client(client, proxy, upstream):
     upstream.server_close()
     with pytest.raises(LOST):
         ask(client)
+
+
+def test_a_connection_dropped_before_it_is_met_is_closed(proxy):
+    """Its task is cancelled before it begins, so it can't close what it was given."""
+    ours, theirs = socket.socketpair()
+
+    def take_and_drop():
+        proxy._take(theirs)
+        proxy._drop()
+
+    with ours:
+        ours.settimeout(10)
+        proxy._do(take_and_drop)
+        assert ours.recv(1) == b""

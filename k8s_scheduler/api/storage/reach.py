@@ -2,14 +2,13 @@
 
 Nodes are asked for their labels alone: `matchFields` of a volume's node affinity must make sense,
 but which node they name is not looked at (so says kube-scheduler). Nearly all volumes are pinned,
-`key In [values]`; what is pinned can be sorted by value, and nobody has to try them one by one.
+`key In [values]`; what is pinned is found by its value, and need not be tried node by node.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
-import numpy as np
 
 from k8s_scheduler.api.selectors.labels import SelectorError, requirements_of
 from k8s_scheduler.api.selectors.nodes import is_empty, term_problem
@@ -20,12 +19,8 @@ from k8s_scheduler.api.selectors.types import (
     SelectorRequirement,
 )
 from k8s_scheduler.api.storage.objects import TopologySelectorTerm, VolumeNodeAffinity
-from k8s_scheduler.core.framework.helpers.node_selection import match_selector
-from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-# As many pins are compared one by one; more are sought together.
-_FEW: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +29,6 @@ class Reach:
 
     selector: NodeSelector | None
     pins: tuple[tuple[str, str], ...] | None = None
-
-    def mask(self, rows: RowsView) -> Mask:
-        """Return the rows within reach."""
-        if self.selector is None:
-            return np.ones(len(rows), dtype=np.bool_)
-        if self.pins is None or len(self.pins) > _FEW:
-            return match_selector(self.selector, rows)
-        found = np.zeros(len(rows), dtype=np.bool_)
-        for key, value in self.pins:
-            found |= rows.label(key) == rows.label_id(value)
-        return found
 
     @property
     def key(self) -> bytes:
