@@ -77,7 +77,10 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
 
 
 class DefaultPreemption:
-    """Picks a node and the pods that have to leave it."""
+    """Where no node takes a pod, nominates the one where the least would be lost.
+
+    Less important pods have to leave it.
+    """
 
     name: ClassVar[str] = "DefaultPreemption"
     arguments: ClassVar[type[PluginArgs]] = DefaultPreemptionArgs

@@ -60,7 +60,11 @@ def resource_unsupported(resource: str, device_class: str) -> Reason:
 
 
 class DynamicResources:
-    """Holds back pods that need devices."""
+    """Not supported yet: rejects pods that ask for devices, and scores 0.
+
+    These are pods that have resource claims or ask for a resource behind which a DeviceClass
+    stands.
+    """
 
     name: ClassVar[str] = "DynamicResources"
     arguments: ClassVar[type[PluginArgs]] = DynamicResourcesArgs

@@ -99,7 +99,11 @@ class AffinityTerm:
 
 
 class NodeAffinity:
-    """Rejects nodes that are not picked, and prefers those that are preferred."""
+    """Rejects nodes that the pod, or the profile, does not pick, and prefers preferred ones.
+
+    The pod picks by `nodeSelector` and node affinity, the profile by `addedAffinity`. A pod whose
+    every required term names nodes narrows the search to them.
+    """
 
     name: ClassVar[str] = "NodeAffinity"
     arguments: ClassVar[type[PluginArgs]] = NodeAffinityArgs

@@ -28,7 +28,11 @@ NOT_OWNED = Reason(
 
 
 class NodeOwnership:
-    """Rejects nodes that are not ours."""
+    """Rejects the nodes that are not this scheduler's.
+
+    Ours, and in no profile's list: where `nodeOwnership` is set in the extras, it runs before all
+    others in every profile.
+    """
 
     name: ClassVar[str] = "NodeOwnership"
     arguments: ClassVar[type[PluginArgs]] = Ownership

@@ -44,7 +44,7 @@ class BalanceTerm:
 
 
 class NodeResourcesBalancedAllocation:
-    """Prefers nodes that the pod brings into balance."""
+    """Prefers nodes whose resources end up evenly used."""
 
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
     arguments: ClassVar[type[PluginArgs]] = NodeResourcesBalancedAllocationArgs

@@ -132,7 +132,10 @@ class ScoreTerm:
 
 
 class NodeResourcesFit:
-    """Rejects full nodes, and prefers empty or full ones as the strategy says."""
+    """Rejects nodes that lack a pod slot or any requested resource, and says all that is lacking.
+
+    Prefers empty nodes, full ones or a given shape, as `scoringStrategy` says.
+    """
 
     name: ClassVar[str] = "NodeResourcesFit"
     arguments: ClassVar[type[PluginArgs]] = NodeResourcesFitArgs

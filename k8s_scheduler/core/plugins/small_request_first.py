@@ -31,7 +31,10 @@ class SmallRequestFirstArgs(PluginArgs, frozen=True):
 
 
 class SmallRequestFirst:
-    """Sorts by priority, then by size and age together."""
+    """Higher priority first; among equals those that ask for little, with ageing.
+
+    Ours, in place of PrioritySort.
+    """
 
     name: ClassVar[str] = "SmallRequestFirst"
     arguments: ClassVar[type[PluginArgs]] = SmallRequestFirstArgs

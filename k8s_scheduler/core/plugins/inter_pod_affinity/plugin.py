@@ -60,7 +60,10 @@ class InterPodAffinityArgs(PluginArgs, frozen=True):
 
 
 class InterPodAffinity:
-    """Rejects and prefers nodes by the pods that are near."""
+    """Rejects nodes too far from pods that the pod needs, or too near to those it avoids.
+
+    Also nodes near to pods that avoid it; prefers by the preferred terms of both sides.
+    """
 
     name: ClassVar[str] = "InterPodAffinity"
     arguments: ClassVar[type[PluginArgs]] = InterPodAffinityArgs

@@ -46,7 +46,11 @@ NO_LABEL = Reason(
 
 
 class PodTopologySpread:
-    """Rejects nodes in crowded domains, and prefers those in empty ones."""
+    """Spreads matching pods over the domains of a topology.
+
+    `DoNotSchedule` constraints reject crowded domains, `ScheduleAnyway` ones prefer empty ones.
+    Pods without constraints get the defaults of the profile.
+    """
 
     name: ClassVar[str] = "PodTopologySpread"
     arguments: ClassVar[type[PluginArgs]] = PodTopologySpreadArgs

@@ -91,7 +91,13 @@ class VolumeBindingArgs(PluginArgs, frozen=True):
 
 
 class VolumeBinding:
-    """Rejects nodes without the pod's volumes, and prefers those with room for them."""
+    """Rejects nodes without the pod's volumes, and prefers by how much of the storage is used.
+
+    Bound volumes must be within reach; waiting claims must find a volume, or a driver with room to
+    make one. The score follows `shape`. Reserves the volumes it found, writes which claim gets
+    which and where others are to be made, and waits until all claims are bound
+    (`bindTimeoutSeconds`).
+    """
 
     name: ClassVar[str] = "VolumeBinding"
     arguments: ClassVar[type[PluginArgs]] = VolumeBindingArgs
