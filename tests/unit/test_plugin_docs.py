@@ -107,6 +107,7 @@ WITH_ARGUMENTS = [name for name, r in facts_of(BUILT_INS).items() if r.arguments
 @pytest.mark.parametrize("name", WITH_ARGUMENTS)
 def test_arguments_are_in_the_configuration_page_with_their_defaults(name):
     page = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    assert f"\n| {name} |" in page
     rows = page.split(f"\n| {name} |")[1].split("\n\n")[0]
     registration = BUILT_INS[name]
     assert (f"### {name}\n" in page) == (registration.place is Place.NAMED)
