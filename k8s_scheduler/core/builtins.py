@@ -1,12 +1,15 @@
-"""The plugins that come with the scheduler."""
+"""The plugins that come with the scheduler: one entry each.
 
-from collections.abc import Mapping
+Names, points, weights and the order are those of kube-scheduler's default profile (v1.37.1). The
+plugins that only kube-scheduler has are known by name, so that a file that asks for one is told
+`not supported yet` and not `does not exist`.
+"""
 
-from k8s_scheduler.api.config.profiles.defaults import upstream_plugins
-from k8s_scheduler.api.config.profiles.node_ownership import NODE_OWNERSHIP
-from k8s_scheduler.api.config.profiles.own_plugins import OWN_PLUGINS
+from collections.abc import Iterable, Mapping
+from typing import Final
+
 from k8s_scheduler.api.config.types import PluginFacts
-from k8s_scheduler.core.framework.registry import Registration, without_arguments
+from k8s_scheduler.core.framework.registry import Place, Registration, facts_of
 from k8s_scheduler.core.plugins.default_binder import DefaultBinder
 from k8s_scheduler.core.plugins.default_preemption import DefaultPreemption
 from k8s_scheduler.core.plugins.dynamic_resources import DynamicResources
@@ -32,44 +35,73 @@ from k8s_scheduler.core.plugins.volume_binding import VolumeBinding
 from k8s_scheduler.core.plugins.volume_restrictions import VolumeRestrictions
 from k8s_scheduler.core.plugins.volume_zone import VolumeZone
 
-BUILT_INS: Mapping[str, Registration] = {
-    kind.name: Registration(kind, without_arguments(kind))
-    for kind in (
-        SchedulingGates,
-        PrioritySort,
-        NodeName,
-        NodeUnschedulable,
-        TaintToleration,
-        NodePorts,
-        ImageLocality,
-        NodeDeclaredFeatures,
-        DynamicResources,
-        VolumeRestrictions,
-        NodeVolumeLimits,
-        VolumeZone,
-        DefaultBinder,
+# Plugins that work with what an earlier point left behind fail every pod if that did not run.
+_FILTERS_BY: Final = {"filter": "preFilter"}
+_SCORES_BY: Final = {"score": "preScore"}
+_VOLUMES_BY: Final = dict.fromkeys(
+    ("filter", "preScore", "score", "reserve", "preBind"), "preFilter"
+)
+_DEVICES_BY: Final = dict.fromkeys(
+    ("filter", "postFilter", "score", "reserve", "preBind"), "preFilter"
+)
+
+
+def _by_name(registrations: Iterable[Registration]) -> dict[str, Registration]:
+    return {registration.kind.name: registration for registration in registrations}
+
+
+# The order is that of execution at every point.
+BUILT_INS: dict[str, Registration] = _by_name(
+    (
+        Registration(SchedulingGates),
+        Registration(PrioritySort),
+        Registration(NodeName),
+        Registration(NodeUnschedulable),
+        Registration(TaintToleration, weight=3, needs=_SCORES_BY),
+        Registration(NodeAffinity, weight=2),
+        Registration(NodePorts, needs=_FILTERS_BY),
+        Registration(
+            NodeResourcesFit,
+            weight=1,
+            needs=_FILTERS_BY,
+            upstream_points="preFilter filter preScore score placementScore",
+        ),
+        Registration(VolumeRestrictions, needs=_FILTERS_BY),
+        Registration(NodeVolumeLimits),
+        Registration(VolumeBinding, needs=_VOLUMES_BY),
+        Registration(VolumeZone),
+        Registration(PodTopologySpread, weight=2, needs=_FILTERS_BY | _SCORES_BY),
+        Registration(InterPodAffinity, weight=2, needs=_FILTERS_BY | _SCORES_BY),
+        Registration(
+            DynamicResources,
+            weight=2,
+            needs=_DEVICES_BY,
+            upstream_points=(
+                "preEnqueue preFilter filter postFilter score reserve preBind podGroupPostFilter"
+            ),
+        ),
+        Registration(DefaultPreemption, upstream_points="preEnqueue postFilter podGroupPostFilter"),
+        Registration(NodeResourcesBalancedAllocation, weight=1),
+        Registration(ImageLocality, weight=1, upstream_points="score"),
+        Registration(DefaultBinder),
+        Registration(NodeDeclaredFeatures, needs=_FILTERS_BY),
+        Registration(SmallRequestFirst, place=Place.NAMED),
+        Registration(NodeOwnership, place=Place.SCHEDULER),
     )
-} | {
-    kind.name: Registration(kind, kind)
-    for kind in (
-        NodeAffinity,
-        NodeResourcesFit,
-        NodeResourcesBalancedAllocation,
-        PodTopologySpread,
-        InterPodAffinity,
-        VolumeBinding,
-        DefaultPreemption,
-        SmallRequestFirst,
-        NodeOwnership,
-    )
+)
+
+# Behind gates that are off unless set, so none is in the default profile.
+_UNSUPPORTED: Final[Mapping[str, PluginFacts]] = {
+    name: PluginFacts(points=frozenset(points.split()), supported=False)
+    for name, points in {
+        "DeferredPodScheduling": "preFilter filter permit",
+        "GangScheduling": "preEnqueue permit",
+        "TopologyPlacementGenerator": "placementGenerate",
+        "PodGroupPodsCount": "placementScore",
+    }.items()
 }
 
 
 def known_plugins() -> Mapping[str, PluginFacts]:
-    """Return every plugin name configuration may use, and which of them exist here.
-
-    NodeOwnership is none: it is the scheduler's and not a profile's to use.
-    """
-    own = {*OWN_PLUGINS, NODE_OWNERSHIP}
-    upstream = upstream_plugins(name for name in BUILT_INS if name not in own)
-    return {**upstream, **OWN_PLUGINS}
+    """Return every plugin name configuration may use, and which of them exist here."""
+    return {**facts_of(BUILT_INS), **_UNSUPPORTED}

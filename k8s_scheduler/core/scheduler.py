@@ -46,8 +46,8 @@ from k8s_scheduler.core.engine.shapes.tally import Tally
 from k8s_scheduler.core.engine.shapes.verification import Verifier
 from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
+from k8s_scheduler.core.framework.profile import compile_profiles
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.registry import compile_profiles
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import (
     BindResult,

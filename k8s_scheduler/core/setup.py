@@ -9,8 +9,8 @@ from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
 from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
 from k8s_scheduler.core.framework.extenders import Extender
-from k8s_scheduler.core.framework.profile import Profile, ProfileError
-from k8s_scheduler.core.framework.registry import Registration, compile_profiles
+from k8s_scheduler.core.framework.profile import Profile, compile_profiles
+from k8s_scheduler.core.framework.registry import ProfileError, Registration
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
 

@@ -69,13 +69,9 @@ def core_of(
     try:
         return Scheduler(setup, metrics=metrics, witness=witness)
     except ProfileError as error:
-        raise RecordingError(f"its profiles can't be run: {error}") from error
-    except Exception as error:
-        # Arguments of plugins are plain data in here, which nobody checks a second time: damaged
-        # ones, and those of another version, fail anywhere.
         raise RecordingError(
-            f"its profiles can't be run: {type(error).__name__}: {error}; it was written by "
-            f"version {header.version}, and this is {__version__}"
+            f"its profiles can't be run: {error}; it was written by version {header.version}, "
+            f"and this is {__version__}"
         ) from error
 
 

@@ -8,8 +8,8 @@ import itertools
 
 import pytest
 
-from k8s_scheduler.api.config.arguments.added_affinity import Requirement, Selector, Term
 from k8s_scheduler.api.config.extras import NodeOwnership
+from k8s_scheduler.api.config.node_selector import Requirement, Selector, Term
 from k8s_scheduler.api.config.profiles.node_ownership import within_own_nodes
 from k8s_scheduler.core import setup
 from k8s_scheduler.core.builtins import BUILT_INS
@@ -205,11 +205,10 @@ def users():
 @pytest.mark.parametrize(("name", "dropped"), DECLARED, ids=str)
 def test_every_declaration_is_needed(name, dropped, users, monkeypatch):
     assert (name, dropped) in users, "no recorded pod makes use of this declaration"
-    kind, factory = BUILT_INS[name].kind, BUILT_INS[name].factory
+    kind = BUILT_INS[name].kind
     kept = tuple(d for d in kind.depends_on if d != dropped)
     blind = type(name, (kind,), {"depends_on": kept})
-    make = blind if factory is kind else lambda _args: blind()
-    blinded = {**BUILT_INS, name: Registration(blind, make)}
+    blinded = {**BUILT_INS, name: Registration(blind)}
     monkeypatch.setattr(setup, "BUILT_INS", blinded)
     with pytest.raises((PluginError, DryRunError), match="without declaring it in depends_on"):
         judged(*users[name, dropped])

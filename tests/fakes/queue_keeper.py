@@ -4,27 +4,23 @@ A pod with the label `queue` is placed only while the object of that name in its
 while the field that the arguments name is true.
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from k8s_scheduler.api.config.arguments.base import PluginArguments
-from k8s_scheduler.api.config.profiles.own_plugins import OWN_PLUGINS
-from k8s_scheduler.api.config.struct import Configured
-from k8s_scheduler.api.config.types import PluginFacts
+from k8s_scheduler.api.config.arguments import PluginArgs
 from k8s_scheduler.api.kinds import custom_kind
 from k8s_scheduler.cli.main import main
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.dependencies import Dependency, Object
 from k8s_scheduler.core.framework.plugin import SKIP, Prepared, Reject
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.registry import Registration
+from k8s_scheduler.core.framework.registry import Place, Registration
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView
 
 CLOSED = Reason(code="QueueKeeper/Closed", text="the queue is closed")
 
 
-class QueueKeeperArgs(Configured, frozen=True):
+class QueueKeeperArgs(PluginArgs, frozen=True):
     """Which resource holds the queues, and the path that says whether one is open."""
 
     objects: str = ""
@@ -37,14 +33,15 @@ class QueueKeeper:
     """Keeps back the pods of closed queues."""
 
     name: ClassVar[str] = "QueueKeeper"
+    arguments: ClassVar[type[PluginArgs]] = QueueKeeperArgs
     reasons: ClassVar[tuple[Reason, ...]] = (CLOSED,)
     # Known only with the arguments.
     depends_on: tuple[Dependency, ...] = ()
 
-    def __init__(self, args: Mapping[str, Any]) -> None:
-        self._path = args["path"]
+    def __init__(self, args: QueueKeeperArgs) -> None:
+        self._path = args.path
         self._kind = custom_kind(
-            args["objects"], args["resource"], version=args["version"], paths=[self._path]
+            args.objects, args.resource, version=args.version, paths=[self._path]
         )
         self.depends_on = (Object(self._kind),)
 
@@ -62,12 +59,8 @@ class QueueKeeper:
         return rows.passed()
 
 
-REGISTRATION = Registration(QueueKeeper, QueueKeeper)
-FACTS = PluginFacts(
-    points=frozenset({"preFilter", "filter"}), arguments=PluginArguments(QueueKeeperArgs)
-)
+REGISTRATION = Registration(QueueKeeper, place=Place.NAMED)
 
 if __name__ == "__main__":
     BUILT_INS[QueueKeeper.name] = REGISTRATION
-    OWN_PLUGINS[QueueKeeper.name] = FACTS
     main()

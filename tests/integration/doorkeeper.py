@@ -7,8 +7,6 @@ speaks for all that wait at that moment; without a label pods pass.
 
 from typing import ClassVar
 
-from k8s_scheduler.api.config.profiles.own_plugins import OWN_PLUGINS
-from k8s_scheduler.api.config.types import PluginFacts
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.cli.main import main
@@ -17,7 +15,7 @@ from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.dependencies import Dependency
 from k8s_scheduler.core.framework.plugin import Rejection, Wait, WaitingPods
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.registry import Registration, without_arguments
+from k8s_scheduler.core.framework.registry import Place, Registration
 
 SHUT = Reason(code="Doorkeeper/Shut", text="the door is shut")
 
@@ -57,6 +55,5 @@ class Doorkeeper:
 
 
 if __name__ == "__main__":
-    BUILT_INS[Doorkeeper.name] = Registration(Doorkeeper, without_arguments(Doorkeeper))
-    OWN_PLUGINS[Doorkeeper.name] = PluginFacts(points=frozenset({"permit"}))
+    BUILT_INS[Doorkeeper.name] = Registration(Doorkeeper, place=Place.NAMED)
     main()

@@ -28,8 +28,6 @@ from k8s_scheduler.core.state.rows import NodeRow
 from tests.inside import inside
 from tests.property.kept_pods import setup
 
-FACTORIES = {name: registration.factory for name, registration in BUILT_INS.items()}
-
 
 class StaleError(AssertionError):
     """Something else is kept than would be found."""
@@ -59,7 +57,7 @@ class Checked:
 def profile_of(scheduler: str, *, preempts: bool) -> Profile:
     """Return a profile that no core uses."""
     (found,) = setup((scheduler,), preempts=preempts, keeps_evaluations=False).profiles
-    return compile_profile(found, FACTORIES)
+    return compile_profile(found, BUILT_INS)
 
 
 class Scratch:

@@ -102,7 +102,7 @@ def _setup() -> Setup:
     return Setup(
         profiles=(dataclasses.replace(profile, points=points),),
         queue=QueuePolicy(BackoffPolicy()),
-        plugins=BUILT_INS | {"Guard": Registration(Guard, lambda _args: Guard())},
+        plugins=BUILT_INS | {"Guard": Registration(Guard)},
     )
 
 

@@ -12,10 +12,10 @@ from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
-from k8s_scheduler.core.plugins.inter_pod_affinity import InterPodAffinity
 from k8s_scheduler.core.state.cache import Cache
 from tests.builders import make_node, make_pod
 from tests.reference import inter_pod_affinity as reference
+from tests.unit.core.plugins.plugin_bench import made
 
 TOPOLOGIES = ["zone", "rack", "host"]
 # One namespace is nowhere to be found.
@@ -112,7 +112,7 @@ class Columns:
     """The plugin on a state."""
 
     def __init__(self, cluster, spaces, arguments=None):
-        self.plugin = InterPodAffinity(arguments or {})
+        self.plugin = made("InterPodAffinity", **(arguments or {}))
         self.cache = Cache()
         self.verdicts = VerdictTable()
         for node, placed in cluster:

@@ -14,16 +14,15 @@ from k8s_scheduler.core.framework.profile import compile_profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
-from k8s_scheduler.core.plugins.node_resources_fit import NodeResourcesFit
 from k8s_scheduler.core.plugins.scoring import broken_linear
 from k8s_scheduler.core.state.cache import Cache
 from tests.builders import make_node, make_pod
 from tests.property.strategies import nodes, pods
 from tests.reference import scalar
 from tests.unit.core.harness import profile
+from tests.unit.core.plugins.plugin_bench import made
 
-FACTORIES = {name: registration.factory for name, registration in BUILT_INS.items()}
-PROFILE = compile_profile(default_configuration(known_plugins()).profiles[0], FACTORIES)
+PROFILE = compile_profile(default_configuration(known_plugins()).profiles[0], BUILT_INS)
 WEIGHTS = {step.name: step.weight for step in PROFILE.scores}
 
 
@@ -97,7 +96,7 @@ def test_shapes_equal_the_scalar_reference(points, scores, used):
 )
 def test_strategies(kind, expected):
     strategy = {"scoringStrategy": {"type": kind}} if kind else {}
-    fit = NodeResourcesFit(strategy)
+    fit = made("NodeResourcesFit", **strategy)
     cache = Cache()
     cache.put_node(make_node("n").obj())
     view = RowsView(
@@ -114,7 +113,7 @@ def test_strategies(kind, expected):
 def test_weights_multiply_scores():
     heavy = profile()
     heavy.points["score"] = (PluginUse("NodeResourcesFit", 7),)
-    compiled = compile_profile(heavy, FACTORIES)
+    compiled = compile_profile(heavy, BUILT_INS)
     cache = Cache()
     cache.put_node(make_node("n").obj())
     runtime = Runtime(cache, VerdictTable())

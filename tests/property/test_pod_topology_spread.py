@@ -12,11 +12,11 @@ from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
-from k8s_scheduler.core.plugins.pod_topology_spread import PodTopologySpread
 from k8s_scheduler.core.state.cache import Cache
 from tests.builders import make_node, make_pod
 from tests.reference import pod_topology_spread as reference
 from tests.reference.pod_topology_spread import HOSTNAME, ZONE
+from tests.unit.core.plugins.plugin_bench import made
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 KEYS = [ZONE, HOSTNAME, "rack"]
@@ -143,6 +143,10 @@ def objects(draw):
     return found
 
 
+def _what_is_spread(constraint):
+    return constraint["topologyKey"], constraint["whenUnsatisfiable"]
+
+
 @st.composite
 def worlds(draw):
     """Return a world, and the same in the state's form with the plugin."""
@@ -158,11 +162,12 @@ def worlds(draw):
     by_key = {(k, o.metadata.namespace, o.metadata.name): o for k, o in draw(objects())}
     for key, found in by_key.items():
         cache.objects.put(*key, found)
-    listed = draw(st.one_of(st.none(), st.lists(constraints(is_default=True), max_size=2)))
+    some = st.lists(constraints(is_default=True), max_size=2, unique_by=_what_is_spread)
+    listed = draw(st.one_of(st.none(), some))
     args = {} if listed is None else {"defaultingType": "List", "defaultConstraints": listed}
     defaults = None if listed is None else msgspec.convert(listed, list[TopologySpreadConstraint])
     world = reference.World(cluster, list(by_key.values()), defaults)
-    return world, cache, PodTopologySpread(args)
+    return world, cache, made("PodTopologySpread", **args)
 
 
 VERDICTS = VerdictTable()

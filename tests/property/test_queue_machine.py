@@ -27,7 +27,6 @@ from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.framework.shapes import shape_of
 from k8s_scheduler.core.messages.checkpoint import QueueEntry
 from k8s_scheduler.core.plugins.priority_sort import PrioritySort
-from k8s_scheduler.core.plugins.small_request_first import SmallRequestFirst
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.heap import Heap
 from k8s_scheduler.core.queue.peers import standing_of
@@ -46,6 +45,7 @@ from tests.property.machines.queue_model import (
     QueueModel,
     changed,
 )
+from tests.unit.core.plugins.plugin_bench import made
 
 SCHEDULERS = ("default-scheduler", "other")
 PLUGINS = ("NodeResourcesFit", "TaintToleration")
@@ -64,7 +64,7 @@ FACTS = st.builds(
 # A tuple holds the plugins that reject a pod.
 Outcome = str | tuple[str, ...]
 OUTCOMES: list[Outcome] = ["bound", "failed", "failed", "too early", (), PLUGINS[:1], PLUGINS]
-SORTS = st.sampled_from([PrioritySort(), SmallRequestFirst({})])
+SORTS = st.sampled_from([PrioritySort(), made("SmallRequestFirst")])
 SECONDS = st.sampled_from([0.25, 0.5, 1.0, 2.0, 5.0, 11.0, 31.0, 290.0, 301.0])
 wire = msgspec.msgpack.Encoder()
 unwire = msgspec.msgpack.Decoder(QueueEntry)

@@ -14,15 +14,12 @@ from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.plugins import node_resources_fit
-from k8s_scheduler.core.plugins.node_resources_balanced_allocation import (
-    NodeResourcesBalancedAllocation,
-)
-from k8s_scheduler.core.plugins.node_resources_fit import NodeResourcesFit
 from k8s_scheduler.core.state.amounts import column_grants
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.deltas import Deltas
 from tests.builders import make_node, make_pod
 from tests.reference import resource_scores
+from tests.unit.core.plugins.plugin_bench import made
 
 RESOURCES = ["cpu", "memory", "ephemeral-storage", "example.com/a", "example.com/b"]
 # Around the sizes at which floats stop to be exact, and where 64 bits end.
@@ -117,7 +114,7 @@ def test_what_is_short(found, many):
 
 
 def check_shortages(cluster, pod):
-    plugin = NodeResourcesFit({})
+    plugin = made("NodeResourcesFit")
     wanted = pod_requests(pod).amounts
     for view, nodes, verdicts in views(plugin, cluster):
         codes = plugin.filter(plugin.prepare(PodView(pod), view), view).tolist()
@@ -140,7 +137,7 @@ def test_what_is_short_with_other_pods_there(found, come, columns):
     """Whatever a pod asks for: dry runs and promises, of one row and of several."""
     cluster, pod = found
     cache = cache_of(cluster, columns=columns)
-    plugin, verdicts = NodeResourcesFit({}), VerdictTable()
+    plugin, verdicts = made("NodeResourcesFit"), VerdictTable()
     deltas = []
     for row, comes in zip(cache.nodes.present_rows().tolist(), come, strict=False):
         delta = cache.delta(row)
@@ -179,12 +176,12 @@ def test_how_much_is_left(found, kind, weights):
     strategy = {
         "type": kind,
         "resources": [{"name": name, "weight": weight} for name, weight in weights.items()],
-        "requestedToCapacityRatio": {
-            "shape": [{"utilization": u, "score": score} for u, score in shape]
-        },
     }
+    if kind == "RequestedToCapacityRatio":
+        points = [{"utilization": u, "score": score} for u, score in shape]
+        strategy["requestedToCapacityRatio"] = {"shape": points}
     scaled = [(u, 10 * score) for u, score in shape]
-    plugin = NodeResourcesFit({"scoringStrategy": strategy})
+    plugin = made("NodeResourcesFit", scoringStrategy=strategy)
     for view, nodes, _ in views(plugin, cluster):
         scores = plugin.score(plugin.pre_score(PodView(pod), view), view)
         assert scores.dtype == np.int64
@@ -215,7 +212,7 @@ def test_shares_that_nearly_are_whole_percents(capacity, percent, off_by, kind):
     assume(capacity)
     requested = max(0, min(capacity * percent // 100 + off_by, 2**63 - 1))
     strategy = {"type": kind, "resources": [{"name": "example.com/a"}]}
-    plugin = NodeResourcesFit({"scoringStrategy": strategy})
+    plugin = made("NodeResourcesFit", scoringStrategy=strategy)
     node = node_of("n0", {"example.com/a": str(capacity)})
     placed, newcomer = requested - requested // 3, requested // 3
     pods = [pod_of("old", {"example.com/a": str(placed)}).on("n0").obj()]
@@ -235,7 +232,7 @@ def test_shares_that_nearly_are_whole_percents(capacity, percent, off_by, kind):
 )
 def test_how_even_it_is(found, resources):
     cluster, pod = found
-    plugin = NodeResourcesBalancedAllocation({"resources": [{"name": n} for n in resources]})
+    plugin = made("NodeResourcesBalancedAllocation", resources=[{"name": n} for n in resources])
     wanted = pod_requests(pod)
     counted = [n for n in resources if wanted.amount(n) or not is_scalar(n)]
     for view, nodes, _ in views(plugin, cluster):

@@ -16,13 +16,13 @@ from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.plugins.node_resources_balanced_allocation import (
     SHIFT,
-    NodeResourcesBalancedAllocation,
 )
 from k8s_scheduler.core.plugins.node_resources_fit import NodeResourcesFit
 from k8s_scheduler.core.plugins.scoring import LEFT
 from k8s_scheduler.core.state.amounts import column_grants
 from k8s_scheduler.core.state.cache import Cache
 from tests.builders import make_node, make_pod
+from tests.unit.core.plugins.plugin_bench import made
 
 # More than any plugin works out anew rather than look for what has changed, and not a round number.
 SIZE = 2101
@@ -54,29 +54,27 @@ def pod_of(name, requests):
 
 def plugins():
     return [
-        NodeResourcesFit({}),
-        NodeResourcesFit({"scoringStrategy": {"type": "MostAllocated", "resources": SCORED}}),
-        NodeResourcesFit(
-            {
-                "scoringStrategy": {
-                    "type": "LeastAllocated",
-                    "resources": [{**SCORED[0], "weight": 3}],
-                }
-            }
+        made("NodeResourcesFit"),
+        made("NodeResourcesFit", scoringStrategy={"type": "MostAllocated", "resources": SCORED}),
+        made(
+            "NodeResourcesFit",
+            scoringStrategy={
+                "type": "LeastAllocated",
+                "resources": [{**SCORED[0], "weight": 3}],
+            },
         ),
-        NodeResourcesFit(
-            {
-                "scoringStrategy": {
-                    "type": "LeastAllocated",
-                    "resources": [*SCORED, {"name": EXTENDED}],
-                }
-            }
+        made(
+            "NodeResourcesFit",
+            scoringStrategy={
+                "type": "LeastAllocated",
+                "resources": [*SCORED, {"name": EXTENDED}],
+            },
         ),
-        NodeResourcesBalancedAllocation({}),
+        made("NodeResourcesBalancedAllocation"),
         # Two of them are left, or three: as the pod asks.
-        NodeResourcesBalancedAllocation({"resources": [*SCORED, {"name": EXTENDED}]}),
-        NodeResourcesBalancedAllocation({"resources": [{"name": EXTENDED}, SCORED[0]]}),
-        NodeResourcesBalancedAllocation({"resources": [{"name": RARE}, SCORED[0]]}),
+        made("NodeResourcesBalancedAllocation", resources=[*SCORED, {"name": EXTENDED}]),
+        made("NodeResourcesBalancedAllocation", resources=[{"name": EXTENDED}, SCORED[0]]),
+        made("NodeResourcesBalancedAllocation", resources=[{"name": RARE}, SCORED[0]]),
     ]
 
 
@@ -247,7 +245,7 @@ def test_a_node_too_large_for_that_gets_its_score_by_division():
     cache = Cache()
     for place in range(SIZE):
         cache.put_node(node_of(place, 10, 1))
-    plugin = NodeResourcesFit({})
+    plugin = made("NodeResourcesFit")
     before = answers(plugin, cache, cache.nodes.present_rows(), pod)[1]
     assert before == [(50 + 0) // 2] * SIZE
     large = node_of(1, 10, 1)

@@ -22,6 +22,7 @@ from k8s_scheduler.core.plugins.volume_zone import VolumeZone
 from k8s_scheduler.core.state.cache import Cache
 from tests.property.storage_strategies import Drawing, clusters, crowded_stocks
 from tests.reference import node_volume_limits, volume_binding, volume_restrictions, volume_zone
+from tests.unit.core.plugins.plugin_bench import made
 
 SHAPES = [
     [(0, 10), (100, 0)],
@@ -198,7 +199,7 @@ def test_node_volume_limits_of_many_nodes_at_once(cluster):
 @given(cluster=clusters() | crowded_stocks(), shape=st.sampled_from(SHAPES))
 def test_volume_binding(cluster, shape):
     arguments = {"shape": [{"utilization": u, "score": s} for u, s in shape]}
-    bench = Bench(cluster, VolumeBinding(arguments))
+    bench = Bench(cluster, made("VolumeBinding", **arguments))
     prepared = bench.prepare()
     claims = volume_binding.pre_filter(cluster["pod"], cluster)
     if claims is None:
@@ -236,7 +237,7 @@ def name_of(found):
     return found["metadata"]["name"] if isinstance(found, dict) else found.metadata.name
 
 
-MAKERS = [lambda: VolumeBinding({}), NodeVolumeLimits]
+MAKERS = [lambda: made("VolumeBinding"), NodeVolumeLimits]
 
 
 @given(cluster=clusters() | crowded_stocks())

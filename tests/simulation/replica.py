@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from k8s_scheduler.api.config.extras import IGNORE, Rivals
-from k8s_scheduler.api.config.load import DEFAULT_MULTI_POINT, default_configuration
+from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config.types import LeaderElection, SchedulerConfiguration
 from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.app.options import RunOptions
@@ -59,9 +59,9 @@ class Shared:
     def __init__(self) -> None:
         self.metrics = Metrics()
         known = known_plugins()
-        few = tuple(name for name in DEFAULT_MULTI_POINT if name not in _VOLUME_PLUGINS)
+        few = {name: facts for name, facts in known.items() if name not in _VOLUME_PLUGINS}
         self._full = default_configuration(known)
-        self._small = default_configuration(known, default_multi_point=few)
+        self._small = default_configuration(few)
         for configuration in (self._full, self._small):
             warm_up(setup_of(RunOptions(configuration=configuration)))
 

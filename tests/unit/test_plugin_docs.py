@@ -1,17 +1,16 @@
 """docs/plugins.md says what the code says."""
 
+import json
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from k8s_scheduler.api.config.profiles.defaults import DEFAULT_MULTI_POINT
-from k8s_scheduler.api.config.profiles.node_ownership import NODE_OWNERSHIP
-from k8s_scheduler.api.config.profiles.own_plugins import OWN_PLUGINS
-from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
+from k8s_scheduler.api.config.arguments import default_args
+from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.dependencies import Object, Row, looks_elsewhere
 from k8s_scheduler.core.framework.plugin import POINTS
+from k8s_scheduler.core.framework.registry import Place, facts_of
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.core.state.news.changes import EVENT_LABELS
@@ -24,7 +23,6 @@ PAGE = (DOCS / "plugins.md").read_text(encoding="utf-8")
 LOUD = {"example.com/noise": "loud"}
 LOW = {"example.com/noise": "low"}
 QUIET = {"example.com/wants": "quiet"}
-IN_ORDER = (*DEFAULT_MULTI_POINT, *OWN_PLUGINS, NODE_OWNERSHIP)
 
 
 def table(heading):
@@ -40,16 +38,13 @@ def code(names):
 
 def points_of(name):
     """Return the points at which a plugin does something, in the order of a pod's way."""
-    found = BUILT_INS[name].points
-    if name != NODE_OWNERSHIP:
-        found &= known_plugins()[name].points
+    registration = BUILT_INS[name]
+    found = registration.points & registration.facts.points
     return ", ".join(point for point in POINTS if point in found)
 
 
 def weight_of(name):
-    facts = known_plugins().get(name)
-    if facts is None:
-        return ""
+    facts = BUILT_INS[name].facts
     return str(facts.default_weight or 1) if "score" in facts.points else ""
 
 
@@ -70,18 +65,18 @@ def events_of(change):
 
 
 def test_every_plugin_is_told_in_the_order_in_which_they_run():
-    assert [row[0] for row in table("What they do")] == list(IN_ORDER)
-    assert set(IN_ORDER) == set(BUILT_INS)
-    assert all(len(row[3]) > 20 for row in table("What they do"))
+    assert [row[0] for row in table("What they do")] == list(BUILT_INS)
 
 
 @pytest.mark.parametrize("row", table("What they do"), ids=lambda row: row[0])
-def test_points_and_weights_are_those_of_the_code(row):
-    assert row[1:3] == [points_of(row[0]), weight_of(row[0])]
+def test_points_weights_and_texts_are_those_of_the_code(row):
+    told = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", row[3])
+    documentation = " ".join(BUILT_INS[row[0]].kind.__doc__.split())
+    assert [*row[1:3], told] == [points_of(row[0]), weight_of(row[0]), documentation]
 
 
 def test_what_plugins_read_is_what_they_declare():
-    assert table("What they read") == [reads_of(name) for name in IN_ORDER]
+    assert table("What they read") == [reads_of(name) for name in BUILT_INS]
 
 
 def test_every_column_is_explained_with_the_events_that_follow_from_it():
@@ -102,17 +97,27 @@ def test_every_column_is_explained_with_the_events_that_follow_from_it():
 
 
 def test_every_reason_is_listed_with_its_text():
-    listed = [[f"`{r.code}`", r.text] for name in IN_ORDER for r in BUILT_INS[name].kind.reasons]
+    listed = [[f"`{r.code}`", r.text] for b in BUILT_INS.values() for r in b.kind.reasons]
     assert table("Reasons") == listed
 
 
-def test_arguments_of_our_own_plugins_are_in_the_configuration_page():
+WITH_ARGUMENTS = [name for name, r in facts_of(BUILT_INS).items() if r.arguments]
+
+
+@pytest.mark.parametrize("name", WITH_ARGUMENTS)
+def test_arguments_are_in_the_configuration_page_with_their_defaults(name):
     page = (DOCS / "configuration.md").read_text(encoding="utf-8")
-    for name, facts in OWN_PLUGINS.items():
-        rows = page.split(f"\n| {name} |")[1]
-        assert f"### {name}\n" in page
-        for field in msgspec.structs.fields(facts.arguments.kind):
-            assert f"`{field.encode_name}` | {field.default} |" in rows
+    assert f"\n| {name} |" in page
+    rows = page.split(f"\n| {name} |")[1].split("\n\n")[0]
+    registration = BUILT_INS[name]
+    assert (f"### {name}\n" in page) == (registration.place is Place.NAMED)
+    for argument, default in default_args(registration.arguments).items():
+        assert f"`{argument}" in rows
+        if isinstance(default, bool | str | int):
+            shown = (
+                str(default) if type(default) is int else f"`{json.dumps(default).strip(chr(34))}`"
+            )
+            assert f"`{argument}` | {shown} |" in rows
 
 
 class TestTheExample:

@@ -9,10 +9,11 @@ from typing import Any
 
 import yaml
 
+from k8s_scheduler.api.config.arguments import default_args
 from k8s_scheduler.api.config.encode import encode
 from k8s_scheduler.api.config.extras import SchedulerExtras
 from k8s_scheduler.api.config.load import default_configuration
-from k8s_scheduler.api.config.profiles.defaults import DEFAULT_MULTI_POINT, MULTI_POINT
+from k8s_scheduler.api.config.profiles.points import MULTI_POINT
 from k8s_scheduler.api.config.profiles.resolve import plugin_sets
 from k8s_scheduler.api.config.types import API_VERSION, PluginFacts, Plugins
 
@@ -20,7 +21,7 @@ from k8s_scheduler.api.config.types import API_VERSION, PluginFacts, Plugins
 def defaults_file(known: Mapping[str, PluginFacts]) -> str:
     """Return the text of the file."""
     settings = default_configuration(known).settings
-    supported = [name for name in DEFAULT_MULTI_POINT if known[name].supported]
+    supported = [name for name, facts in known.items() if facts.by_default and facts.supported]
     encoded = encode(settings)
     encoded["profiles"] = [
         {
@@ -48,7 +49,7 @@ def _plugin_config(names: Sequence[str], known: Mapping[str, PluginFacts]) -> li
     return [
         {
             "name": name,
-            "args": {"apiVersion": API_VERSION, "kind": f"{name}Args", **arguments.defaults()},
+            "args": {"apiVersion": API_VERSION, "kind": f"{name}Args", **default_args(arguments)},
         }
         for name in sorted(names)
         if (arguments := known[name].arguments) is not None

@@ -8,9 +8,10 @@ from typing import Annotated, Final
 
 import msgspec
 
-from k8s_scheduler.api.config.arguments.added_affinity import Selector
+from k8s_scheduler.api.config.arguments import PluginArgs
 from k8s_scheduler.api.config.field_errors import FieldError, duplicate, invalid, required
 from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
+from k8s_scheduler.api.config.node_selector import Selector
 from k8s_scheduler.api.config.rules import RULE, Choice, Int32, Range
 from k8s_scheduler.api.config.struct import Configured
 from k8s_scheduler.api.config_maps import ConfigMapName
@@ -53,7 +54,7 @@ class Reasons(Configured, frozen=True):
     max_per_second: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_PER_SECOND})] = 20
 
 
-class NodeOwnership(Configured, frozen=True):
+class NodeOwnership(PluginArgs, frozen=True):
     """The nodes that are candidates at all, for every profile; without a selector, all are."""
 
     node_selector: Selector | None = None

@@ -32,7 +32,6 @@ from k8s_scheduler.api.config.field_errors import (
     not_covered,
     render_path,
 )
-from k8s_scheduler.api.config.profiles.defaults import DEFAULT_MULTI_POINT
 from k8s_scheduler.api.config.profiles.node_ownership import ownership_errors, within_own_nodes
 from k8s_scheduler.api.config.profiles.resolve import resolve_profile
 from k8s_scheduler.api.config.support import not_supported_yet, without_effect
@@ -73,7 +72,6 @@ def load_configuration(
     path: Path,
     known: Mapping[str, PluginFacts],
     *,
-    default_multi_point: Sequence[str] = DEFAULT_MULTI_POINT,
     overrides: Sequence[FlagOverride] = (),
     to_run: bool = True,
 ) -> SchedulerConfiguration:
@@ -85,7 +83,6 @@ def load_configuration(
     return _configure(
         read_documents(path),
         known=known,
-        default_multi_point=default_multi_point,
         overrides=overrides,
         source=str(path),
         to_run=to_run,
@@ -103,7 +100,6 @@ def configuration_from_text(
     return _configure(
         parse_documents(text),
         known=known,
-        default_multi_point=DEFAULT_MULTI_POINT,
         overrides=overrides,
         source=source,
         to_run=True,
@@ -117,7 +113,6 @@ def configuration_from_value(
     return _configure(
         parse_documents(json.dumps(value)),
         known=known,
-        default_multi_point=DEFAULT_MULTI_POINT,
         overrides=(),
         source=source,
         to_run=True,
@@ -127,14 +122,12 @@ def configuration_from_value(
 def default_configuration(
     known: Mapping[str, PluginFacts],
     *,
-    default_multi_point: Sequence[str] = DEFAULT_MULTI_POINT,
     overrides: Sequence[FlagOverride] = (),
 ) -> SchedulerConfiguration:
     """Return what holds without a file: one profile, `default-scheduler`, with all defaults."""
     return _configure(
         Documents(Document({}), None, []),
         known=known,
-        default_multi_point=default_multi_point,
         overrides=overrides,
         source="",
         to_run=True,
@@ -174,7 +167,6 @@ def _configure(
     documents: Documents,
     *,
     known: Mapping[str, PluginFacts],
-    default_multi_point: Sequence[str],
     overrides: Sequence[FlagOverride],
     source: str,
     to_run: bool,
@@ -190,7 +182,6 @@ def _configure(
             profile,
             ("profiles", i),
             known=known,
-            default_multi_point=default_multi_point,
             percentage_of_nodes_to_score=settings.percentage_of_nodes_to_score,
         )
         for i, profile in enumerate(settings.profiles)
@@ -204,7 +195,7 @@ def _configure(
     errors = documents.errors + not_covered(found, wrong) + wrong + wrong_extras
     if errors:
         raise _located(errors, document, source, flags=tuple(flags.values()))
-    warnings = without_effect(settings, document) + ([] if to_run else unsupported)
+    warnings = without_effect(settings, document, known) + ([] if to_run else unsupported)
     warnings += [
         FieldError(o.path, o.warning) for o in overrides if o.warning and _is_lost(o, document)
     ]

@@ -1,8 +1,8 @@
 """Rules that concern one field, written at the field's type.
 
 The decoder applies them, the JSON schema shows them: there is no second list. A rule sits in the
-`extra` of `msgspec.Meta`, under `RULE`. Rules between fields are code, in `config_validate` and
-beside each plugin's arguments.
+`extra` of `msgspec.Meta`, under `RULE`. Rules between fields are code, in `validate` and in
+each plugin's arguments.
 """
 
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ from msgspec import inspect
 from k8s_scheduler.api.config.decode import describe_type
 from k8s_scheduler.api.config.encode import encode_field
 from k8s_scheduler.api.config.extras import EXTRAS_API_VERSION, EXTRAS_KIND, SchedulerExtras
-from k8s_scheduler.api.config.profiles.defaults import MULTI_POINT, REMOVED_PLUGINS
+from k8s_scheduler.api.config.profiles.points import MULTI_POINT, REMOVED_PLUGINS
 from k8s_scheduler.api.config.rules import DURATION, FORMAT, Choice, Range, rule
 from k8s_scheduler.api.config.types import (
     API_VERSION,
@@ -41,7 +41,7 @@ def configuration_schema(known: Mapping[str, PluginFacts]) -> Schema:
     definitions.add(KubeSchedulerConfiguration)
     for name, facts in known.items():
         if facts.supported and facts.arguments is not None:
-            arguments = definitions.add(facts.arguments.kind)
+            arguments = definitions.add(facts.arguments)
             arguments["properties"] |= _type_of(f"{name}Args")
     schemas = definitions.schemas
     schemas[Plugins.__name__]["properties"] = {
@@ -118,7 +118,7 @@ def _plugin_config(known: Mapping[str, PluginFacts]) -> Schema:
 def _arguments(name: str, facts: PluginFacts) -> Schema:
     if facts.arguments is None:
         return {"properties": _type_of(f"{name}Args"), "additionalProperties": False}
-    return {"$ref": _reference(facts.arguments.kind.__name__)}
+    return {"$ref": _reference(facts.arguments.__name__)}
 
 
 def _nullable(schema: Schema) -> Schema:

@@ -8,7 +8,7 @@ from k8s_scheduler.api.config.extenders import shown_address
 from k8s_scheduler.api.config.extras import IGNORE, Rivals, SchedulerExtras
 from k8s_scheduler.api.config.field_errors import render_value
 from k8s_scheduler.api.config.limits import NODE_LIMITS, POD_LIMITS
-from k8s_scheduler.api.config.profiles.defaults import WEIGHTED_POINTS
+from k8s_scheduler.api.config.profiles.points import WEIGHTED_POINTS
 from k8s_scheduler.api.config.types import (
     Extender,
     KubeSchedulerConfiguration,

@@ -8,9 +8,9 @@ sentence says why. When a feature arrives, its entry leaves this module.
 
 from collections.abc import Mapping
 
-from k8s_scheduler.api.config.arguments.number_args import DYNAMIC_RESOURCES
+from k8s_scheduler.api.config.arguments import default_args
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath
-from k8s_scheduler.api.config.types import MOST_PARALLELISM, KubeSchedulerConfiguration
+from k8s_scheduler.api.config.types import MOST_PARALLELISM, KubeSchedulerConfiguration, PluginFacts
 from k8s_scheduler.api.config.yaml_positions import Document
 
 _NO_PROFILER = "there is no Go runtime to profile; it has no effect"
@@ -23,8 +23,7 @@ _UNREACHED = (
     "extenders are not supported yet; as it is ignorable, the scheduler runs as if it could not be "
     "reached"
 )
-
-
+_DYNAMIC_RESOURCES = "DynamicResources"
 _NO_DEVICES = "dynamic resources are not supported yet; it has no effect"
 
 
@@ -37,14 +36,16 @@ def not_supported_yet(settings: KubeSchedulerConfiguration) -> list[FieldError]:
     ]
 
 
-def without_effect(settings: KubeSchedulerConfiguration, document: Document) -> list[FieldError]:
+def without_effect(
+    settings: KubeSchedulerConfiguration, document: Document, known: Mapping[str, PluginFacts]
+) -> list[FieldError]:
     """Return what the file sets to something else than the default although nothing follows."""
     warnings = [
         FieldError(("extenders", i), _UNREACHED)
         for i, extender in enumerate(settings.extenders)
         if extender.ignorable
     ]
-    warnings += _devices(settings)
+    warnings += _devices(settings, known)
     connection, defaults = settings.client_connection, KubeSchedulerConfiguration()
     changed: Mapping[FieldPath, tuple[bool, str]] = {
         ("parallelism",): (
@@ -80,14 +81,17 @@ def without_effect(settings: KubeSchedulerConfiguration, document: Document) -> 
     return warnings
 
 
-def _devices(settings: KubeSchedulerConfiguration) -> list[FieldError]:
+def _devices(
+    settings: KubeSchedulerConfiguration, known: Mapping[str, PluginFacts]
+) -> list[FieldError]:
     """Return the times set for DynamicResources, which has nothing to wait for yet."""
-    defaults = DYNAMIC_RESOURCES.defaults()
+    facts = known.get(_DYNAMIC_RESOURCES)
+    defaults = default_args(facts.arguments) if facts and facts.arguments else {}
     return [
         FieldError(("profiles", i, "pluginConfig", j, "args", argument), _NO_DEVICES)
         for i, profile in enumerate(settings.profiles)
         for j, config in enumerate(profile.plugin_config)
-        if config.name == "DynamicResources"
+        if config.name == _DYNAMIC_RESOURCES
         for argument in defaults
         if config.args.get(argument, defaults[argument]) != defaults[argument]
     ]

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from k8s_scheduler.api.config.arguments.base import PluginArguments
+from k8s_scheduler.api.config.arguments import PluginArgs
 from k8s_scheduler.api.config.extras import SchedulerExtras
 from k8s_scheduler.api.config.rules import DURATION, FORMAT, RULE, Duration, Int32, Int64, Range
 from k8s_scheduler.api.config.struct import Configured
@@ -175,17 +175,19 @@ class KubeSchedulerConfiguration(Configured, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginFacts:
-    """What configuration must know of a plugin.
+    """What configuration must know of a plugin; the core's `Registration` says it.
 
     `points` are named as in the file (`preFilter`). `needs`: at which point it must run as well,
-    to be able to run at a point. `arguments` None: takes none. `supported` False: kube-scheduler
-    has it and this version does not, so it can be left out of the defaults but not asked for.
+    to be able to run at a point. `arguments` None: takes none. `by_default`: the default profile
+    has it, at its place among the plugins that are known. `supported` False: kube-scheduler has it
+    and this version does not, so it can be left out of the defaults but not asked for.
     """
 
     points: frozenset[str]
     default_weight: int | None = None
     needs: Mapping[str, str] = field(default_factory=dict)
-    arguments: PluginArguments[Any] | None = None
+    arguments: type[PluginArgs] | None = None
+    by_default: bool = False
     supported: bool = True
 
 

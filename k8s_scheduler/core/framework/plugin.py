@@ -36,6 +36,9 @@ Everything else is about one pod and one attempt, and gets the attempt's `CycleS
 * `binds(pod) -> bool`: Bind; the first that says yes hands the pod over.
 * `post_bind(state, pod, node)`: told about success.
 
+A plugin that takes arguments names their type, a `PluginArgs` with its defaults and rules, in
+`arguments`, and is made with a value of it.
+
 Hints need not be written: what a plugin declares to read says which events may help a pod that it
 rejected, and the engine then judges by the very same filter whether they did. A plugin that
 rejects at Reserve or Permit and filters nothing is asked again after any event.

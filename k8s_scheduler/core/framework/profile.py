@@ -6,13 +6,13 @@ is enabled at PreFilter alone can reject the pod or narrow the nodes, and filter
 same goes for PreScore: it is part of scoring, and at a point of its own it decides nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeGuard, TypeVar
+from typing import Generic, TypeGuard, TypeVar
 from weakref import WeakKeyDictionary
 
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.api.kinds import Kind, KindError, joined
+from k8s_scheduler.api.kinds import Kind, joined
 from k8s_scheduler.core.framework.dependencies import (
     Declarations,
     Object,
@@ -45,11 +45,11 @@ from k8s_scheduler.core.framework.plugin import (
     WritingPlugin,
 )
 from k8s_scheduler.core.framework.preemption import PreemptionPlugin
+from k8s_scheduler.core.framework.registry import ProfileError, Registration
 from k8s_scheduler.core.framework.views.rows_view import Scores
 from k8s_scheduler.core.state.news.changes import COUNTED_PODS, Change
 from k8s_scheduler.core.state.news.facts import SHIFTED, fact_of
 
-PluginFactory = Callable[[Mapping[str, Any]], Plugin]
 Point = TypeVar("Point")
 # By the plugin's class, which may be one that a reload replaces.
 _ANSWERS: WeakKeyDictionary[type, dict[type, bool]] = WeakKeyDictionary()
@@ -175,21 +175,23 @@ class Profile:
         return frozenset(found)
 
 
-class ProfileError(Exception):
-    """A profile that can't be run; the message is kube-scheduler's where it has one."""
+def compile_profiles(
+    resolved: Sequence[ResolvedProfile], plugins: Mapping[str, Registration]
+) -> dict[str, Profile]:
+    """Return the profiles by name, ready to run; raises ProfileError if one can't be."""
+    profiles = {p.scheduler_name: compile_profile(p, plugins) for p in resolved}
+    if not profiles:
+        raise ProfileError("at least one profile is needed")
+    return profiles
 
 
-def compile_profile(resolved: ResolvedProfile, factories: Mapping[str, PluginFactory]) -> Profile:
+def compile_profile(resolved: ResolvedProfile, plugins: Mapping[str, Registration]) -> Profile:
     """Make the plugins of a profile and line them up, point by point."""
     made: dict[str, Plugin] = {}
     for uses in resolved.points.values():
         for use in uses:
             if use.name not in made:
-                args = resolved.plugin_args.get(use.name, {})
-                try:
-                    made[use.name] = factories[use.name](args)
-                except KindError as error:
-                    raise ProfileError(f"{use.name}: {error}") from error
+                made[use.name] = plugins[use.name].make(resolved.plugin_args.get(use.name, {}))
 
     def at(point: str, kind: type[Point]) -> tuple[tuple[str, Point], ...]:
         # Configuration goes by upstream's table of points; a plugin of ours may do at one point

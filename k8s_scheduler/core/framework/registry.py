@@ -1,47 +1,87 @@
-"""Which plugins there are, and at which extension points each takes part."""
+"""One registration per plugin: its class, and what profiles have to know of it.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+The class has the rest: its name, what it depends on, its reasons, the type of its arguments with
+their defaults and rules, and its documentation. Why it is cut so is told in ADR 0031.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from enum import Enum, auto
 from typing import Any
 
-from k8s_scheduler.api.config.types import ResolvedProfile
+from k8s_scheduler.api.config.arguments import PluginArgs, read_args
+from k8s_scheduler.api.config.types import PluginFacts
+from k8s_scheduler.api.kinds import KindError
 from k8s_scheduler.core.framework.plugin import POINTS, Plugin
-from k8s_scheduler.core.framework.profile import (
-    PluginFactory,
-    Profile,
-    ProfileError,
-    compile_profile,
-)
+
+
+class ProfileError(Exception):
+    """A profile that can't be run; the message is kube-scheduler's where it has one."""
+
+
+class Place(Enum):
+    """Who puts a plugin into a profile."""
+
+    # The default profile has it, at its place in the table.
+    DEFAULT = auto()
+    # It runs where a profile names it.
+    NAMED = auto()
+    # The scheduler puts it into every profile or none; no profile can name it.
+    SCHEDULER = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """How to make a plugin."""
+    """A plugin, and its place in profiles."""
 
     kind: type[Plugin]
-    factory: PluginFactory
+    _: KW_ONLY
+    place: Place = Place.DEFAULT
+    # In the default profile; None is 1, for plugins that score.
+    weight: int | None = None
+    # At which point it must run as well, to be able to run at a point.
+    needs: Mapping[str, str] = field(default_factory=dict)
+    # The points that files may name it at, where they are not those whose methods it has.
+    upstream_points: str = ""
+    # Makes it in place of the class.
+    factory: Callable[..., Plugin] | None = None
 
     @property
     def points(self) -> frozenset[str]:
         """Return the extension points whose methods the plugin has."""
         return frozenset(point for point, kind in POINTS.items() if issubclass(self.kind, kind))
 
+    @property
+    def arguments(self) -> type[PluginArgs] | None:
+        """Return the type of its arguments, if it takes any."""
+        found: type[PluginArgs] | None = getattr(self.kind, "arguments", None)
+        return found
 
-def without_arguments(kind: Callable[[], Plugin]) -> PluginFactory:
-    """Make a factory of a plugin that has nothing to configure."""
+    @property
+    def facts(self) -> PluginFacts:
+        """Return what configuration has to know."""
+        return PluginFacts(
+            points=frozenset(self.upstream_points.split()) or self.points,
+            default_weight=self.weight,
+            needs=self.needs,
+            arguments=self.arguments,
+            by_default=self.place is Place.DEFAULT,
+        )
 
-    def make(_args: Mapping[str, Any]) -> Plugin:
-        return kind()
+    def make(self, given: Mapping[str, Any]) -> Plugin:
+        """Make the plugin with arguments as a file gives them; raises ProfileError."""
+        make: Callable[..., Plugin] = self.factory or self.kind
+        if self.arguments is None:
+            return make()
+        args, errors = read_args(self.arguments, dict(given), (self.kind.name,))
+        if errors:
+            raise ProfileError("; ".join(map(str, errors)))
+        try:
+            return make(args)
+        except KindError as error:
+            raise ProfileError(f"{self.kind.name}: {error}") from error
 
-    return make
 
-
-def compile_profiles(
-    resolved: Sequence[ResolvedProfile], plugins: Mapping[str, Registration]
-) -> dict[str, Profile]:
-    """Return the profiles by name, ready to run; raises ProfileError if one can't be."""
-    factories = {name: registration.factory for name, registration in plugins.items()}
-    profiles = {p.scheduler_name: compile_profile(p, factories) for p in resolved}
-    if not profiles:
-        raise ProfileError("at least one profile is needed")
-    return profiles
+def facts_of(plugins: Mapping[str, Registration]) -> dict[str, PluginFacts]:
+    """Return what configuration has to know of those plugins that profiles can name."""
+    return {n: r.facts for n, r in plugins.items() if r.place is not Place.SCHEDULER}

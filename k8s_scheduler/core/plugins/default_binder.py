@@ -8,7 +8,7 @@ from k8s_scheduler.core.framework.reasons import Reason
 
 
 class DefaultBinder:
-    """Binds every pod."""
+    """Binds by creating a Binding."""
 
     name: ClassVar[str] = "DefaultBinder"
     reasons: ClassVar[tuple[Reason, ...]] = ()

@@ -9,8 +9,13 @@ of the earliest among the most important victims. Ties are left to the attempt's
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar, Final
 
+import msgspec
+
+from k8s_scheduler.api.config.arguments import PluginArgs
+from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, invalid
+from k8s_scheduler.api.config.rules import RULE, Int32, Range
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
@@ -50,19 +55,42 @@ NOT_HELPFUL = Verdict(
 # Priorities are shifted so that none is negative: a sum must not get smaller with more victims.
 _OFFSET = 2**31
 _LATEST = "~"
+_PERCENTAGE: Final = Range(0, 100, "not in valid range [0, 100]")
+_COUNT: Final = Range(0, None, "not in valid range [0, inf)")
+
+
+class DefaultPreemptionArgs(PluginArgs, frozen=True):
+    """Arguments of DefaultPreemption: on how many nodes victims are looked for."""
+
+    min_candidate_nodes_percentage: Annotated[Int32, msgspec.Meta(extra={RULE: _PERCENTAGE})] = 10
+    min_candidate_nodes_absolute: Annotated[Int32, msgspec.Meta(extra={RULE: _COUNT})] = 100
+
+    def broken_rules(self, path: FieldPath) -> list[FieldError]:
+        """Check that there is something to go by."""
+        if self.min_candidate_nodes_percentage or self.min_candidate_nodes_absolute:
+            return []
+        both = ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")
+        return [
+            invalid((*path, name), 0, f"cannot be zero at the same time as {other}")
+            for name, other in (both, both[::-1])
+        ]
 
 
 class DefaultPreemption:
-    """Picks a node and the pods that have to leave it."""
+    """Where no node takes a pod, nominates the one where the least would be lost.
+
+    Less important pods have to leave it.
+    """
 
     name: ClassVar[str] = "DefaultPreemption"
+    arguments: ClassVar[type[PluginArgs]] = DefaultPreemptionArgs
     reasons: ClassVar[tuple[Reason, ...]] = (*NO_VICTIMS.reasons, *NOT_HELPFUL.reasons)
     depends_on: ClassVar[tuple[Dependency, ...]] = (Object(Kind.POD_DISRUPTION_BUDGET),)
 
-    def __init__(self, args: Mapping[str, Any]) -> None:
-        """Take kube-scheduler's DefaultPreemptionArgs, checked before."""
-        self._percentage = int(args.get("minCandidateNodesPercentage", 10))
-        self._absolute = int(args.get("minCandidateNodesAbsolute", 100))
+    def __init__(self, args: DefaultPreemptionArgs) -> None:
+        """Take how many candidates are enough."""
+        self._percentage = args.min_candidate_nodes_percentage
+        self._absolute = args.min_candidate_nodes_absolute
 
     def post_filter(self, state: CycleState, pod: Pod, unplaced: Unplaced) -> PostFilterResult:
         """Return whom to evict from where; DryRunError if dry runs failed and none worked."""

@@ -7,10 +7,13 @@ place it wrongly. What keeps it back is named; preemption can't help.
 Score: 0 on every node, as kube-scheduler's for pods without claims.
 """
 
-from typing import ClassVar
+from typing import Annotated, ClassVar, Final
 
+import msgspec
 import numpy as np
 
+from k8s_scheduler.api.config.arguments import PluginArgs
+from k8s_scheduler.api.config.rules import DURATION, FORMAT, RULE, Range
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.names import is_extended_resource_name
 from k8s_scheduler.api.pod import Pod
@@ -24,6 +27,19 @@ from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+_FILTER_TIMEOUT: Final = Range(0, None, "must be zero or positive")
+_BINDING_TIMEOUT: Final = Range(1, None, "must be at least 1 second")
+
+
+class DynamicResourcesArgs(PluginArgs, frozen=True):
+    """Arguments of DynamicResources; a filter timeout of 0 is none."""
+
+    filter_timeout: Annotated[
+        float, msgspec.Meta(extra={FORMAT: DURATION, RULE: _FILTER_TIMEOUT})
+    ] = 10.0
+    binding_timeout: Annotated[
+        float, msgspec.Meta(extra={FORMAT: DURATION, RULE: _BINDING_TIMEOUT})
+    ] = 600.0
 
 
 def claim_unsupported(name: str) -> Reason:
@@ -44,9 +60,14 @@ def resource_unsupported(resource: str, device_class: str) -> Reason:
 
 
 class DynamicResources:
-    """Holds back pods that need devices."""
+    """Not supported yet: rejects pods that ask for devices, and scores 0.
+
+    These are pods that have resource claims or ask for a resource behind which a DeviceClass
+    stands.
+    """
 
     name: ClassVar[str] = "DynamicResources"
+    arguments: ClassVar[type[PluginArgs]] = DynamicResourcesArgs
     # Reasons name what the pod asks for; these stand for all of them.
     reasons: ClassVar[tuple[Reason, ...]] = (
         claim_unsupported("<claim>"),
@@ -55,6 +76,9 @@ class DynamicResources:
     depends_on: ClassVar[tuple[Dependency, ...]] = (Object(Kind.DEVICE_CLASS),)
 
     # Filter
+
+    def __init__(self, _args: DynamicResourcesArgs) -> None:
+        """Nothing is waited for yet."""
 
     def prepare(self, pod: PodView, rows: RowsView) -> Skip | Reject:
         """Reject the pod for every claim, and every resource that is a device; others pass."""

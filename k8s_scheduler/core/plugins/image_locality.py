@@ -23,7 +23,7 @@ MAX_BYTES_PER_IMAGE = 1000 * _MIB
 
 
 class ImageLocality:
-    """Prefers nodes that need to pull less."""
+    """Prefers nodes that hold the pod's images already, as far as other nodes hold them too."""
 
     name: ClassVar[str] = "ImageLocality"
     reasons: ClassVar[tuple[Reason, ...]] = ()

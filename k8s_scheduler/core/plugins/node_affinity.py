@@ -11,11 +11,17 @@ the preferred terms that match, the pod's and the added ones, scaled so that the
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 import numpy as np
 
+from k8s_scheduler.api.config.arguments import PluginArgs
+from k8s_scheduler.api.config.encode import encode
+from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, required
+from k8s_scheduler.api.config.node_selector import Selector, Term, selector_errors, term_errors
+from k8s_scheduler.api.config.rules import RULE, Int32, Range
+from k8s_scheduler.api.config.struct import Configured
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import NodeAffinity as Affinity
 from k8s_scheduler.api.pod import PreferredSchedulingTerm
@@ -44,6 +50,43 @@ NOT_ENFORCED = Reason(
 )
 CONFLICT = Reason(code="NodeAffinity/Conflict", text="pod affinity terms conflict")
 
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_WEIGHT: Final = Range(1, 100, "must be in the range 1-100")
+
+
+class Preferred(Configured, frozen=True):
+    """A weighted wish about nodes."""
+
+    weight: Annotated[Int32, msgspec.Meta(extra={RULE: _WEIGHT})] = 0
+    preference: Term = Term()
+
+
+class AddedAffinity(Configured, frozen=True):
+    """Node affinity, as pods have it."""
+
+    required: Selector | None = msgspec.field(default=None, name=_REQUIRED)
+    preferred: tuple[Preferred, ...] = msgspec.field(default=(), name=_PREFERRED)
+
+
+class NodeAffinityArgs(PluginArgs, frozen=True):
+    """Arguments of NodeAffinity."""
+
+    added_affinity: AddedAffinity | None = None
+
+    def broken_rules(self, path: FieldPath) -> list[FieldError]:
+        """Check the terms, and that every wish has a weight."""
+        added = self.added_affinity or AddedAffinity()
+        at = (*path, "addedAffinity")
+        errors: list[FieldError] = []
+        if added.required is not None:
+            errors += selector_errors(added.required, (*at, _REQUIRED, "nodeSelectorTerms"))
+        for i, preferred in enumerate(added.preferred):
+            errors += term_errors(preferred.preference, (*at, _PREFERRED, i, "preference"))
+            if not preferred.weight:
+                errors.append(required((*at, _PREFERRED, i, "weight"), _WEIGHT.detail))
+        return errors
+
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
@@ -56,15 +99,20 @@ class AffinityTerm:
 
 
 class NodeAffinity:
-    """Rejects nodes that are not picked, and prefers those that are preferred."""
+    """Rejects nodes that the pod, or the profile, does not pick, and prefers preferred ones.
+
+    The pod picks by `nodeSelector` and node affinity, the profile by `addedAffinity`. A pod whose
+    every required term names nodes narrows the search to them.
+    """
 
     name: ClassVar[str] = "NodeAffinity"
+    arguments: ClassVar[type[PluginArgs]] = NodeAffinityArgs
     reasons: ClassVar[tuple[Reason, ...]] = (NOT_SELECTED, NOT_ENFORCED, CONFLICT)
     depends_on: ClassVar[tuple[Dependency, ...]] = (Row("label/"),)
 
-    def __init__(self, args: Mapping[str, Any]) -> None:
-        """Take kube-scheduler's NodeAffinityArgs, checked before."""
-        added = msgspec.convert(args.get("addedAffinity") or {}, Affinity)
+    def __init__(self, args: NodeAffinityArgs) -> None:
+        """Take the affinity that holds for every pod."""
+        added = msgspec.convert(encode(args.added_affinity or AddedAffinity()), Affinity)
         self._added_required = added.required
         self._added_preferred = tuple(added.preferred or ())
 

@@ -19,7 +19,7 @@ UNDECLARED = Reason(
 
 
 class NodeDeclaredFeatures:
-    """Rejects nodes that lack a feature."""
+    """Rejects nodes that do not declare a feature which the pod's spec can't do without."""
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
     reasons: ClassVar[tuple[Reason, ...]] = (UNDECLARED,)

@@ -19,7 +19,7 @@ OTHER_NODE = Reason(
 
 
 class NodeName:
-    """Rejects every node but the one the pod names."""
+    """A pod that names its node may only go there."""
 
     name: ClassVar[str] = "NodeName"
     reasons: ClassVar[tuple[Reason, ...]] = (OTHER_NODE,)

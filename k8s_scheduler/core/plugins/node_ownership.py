@@ -10,12 +10,11 @@ cluster: they count where pods are spread or look for each other. Preemption can
 ours, so nobody is evicted elsewhere.
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import msgspec
-
-from k8s_scheduler.api.selectors.types import NodeSelector
+from k8s_scheduler.api.config.arguments import PluginArgs
+from k8s_scheduler.api.config.extras import NodeOwnership as Ownership
+from k8s_scheduler.api.config.node_selector import Selector
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.helpers.node_selection import match_selector
 from k8s_scheduler.core.framework.reasons import Reason
@@ -29,15 +28,20 @@ NOT_OWNED = Reason(
 
 
 class NodeOwnership:
-    """Rejects nodes that are not ours."""
+    """Rejects the nodes that are not this scheduler's.
+
+    Ours, and in no profile's list: where `nodeOwnership` is set in the extras, it runs before all
+    others in every profile.
+    """
 
     name: ClassVar[str] = "NodeOwnership"
+    arguments: ClassVar[type[PluginArgs]] = Ownership
     reasons: ClassVar[tuple[Reason, ...]] = (NOT_OWNED,)
     depends_on: ClassVar[tuple[Dependency, ...]] = (Row("label/"),)
 
-    def __init__(self, args: Mapping[str, Any]) -> None:
-        """Take the selector, checked before."""
-        self._selector = msgspec.convert(args["nodeSelector"], NodeSelector)
+    def __init__(self, args: Ownership) -> None:
+        """Take the selector; the plugin runs only where there is one."""
+        self._selector = (args.node_selector or Selector()).on_the_wire()
 
     def prepare(self, pod: PodView, rows: RowsView) -> None:
         """Nothing depends on the pod."""

@@ -25,7 +25,7 @@ TAKEN = Reason(
 
 
 class NodePorts:
-    """Rejects nodes on which a wanted port is taken."""
+    """Rejects nodes on which a host port of the pod is taken."""
 
     name: ClassVar[str] = "NodePorts"
     reasons: ClassVar[tuple[Reason, ...]] = (TAKEN,)

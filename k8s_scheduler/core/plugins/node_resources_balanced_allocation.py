@@ -6,20 +6,21 @@ rounded down, shares capped at 1, the score is 50 + (50 + b(with the pod) - b(wi
 75 where the pod changes little, more where it evens things out. Ties are left to the engine.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.api.resources import CPU, MEMORY, is_scalar
+from k8s_scheduler.api.config.arguments import PluginArgs
+from k8s_scheduler.api.resources import is_scalar
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.plugin import MAX_SCORE, SKIP, Skip
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView, Scores
 from k8s_scheduler.core.framework.views.values import OFFERED_AND_TAKEN, Block, Work
+from k8s_scheduler.core.plugins.resource_arguments import NodeResourcesBalancedAllocationArgs
 from k8s_scheduler.core.plugins.scoring import (
     FLOATS,
     SHORT,
@@ -43,17 +44,17 @@ class BalanceTerm:
 
 
 class NodeResourcesBalancedAllocation:
-    """Prefers nodes that the pod brings into balance."""
+    """Prefers nodes whose resources end up evenly used."""
 
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
+    arguments: ClassVar[type[PluginArgs]] = NodeResourcesBalancedAllocationArgs
     reasons: ClassVar[tuple[Reason, ...]] = ()
     depends_on: ClassVar[tuple[Dependency, ...]] = (Row("allocatable/"), Row("requested/"))
 
-    def __init__(self, args: Mapping[str, Any]) -> None:
-        """Take kube-scheduler's NodeResourcesBalancedAllocationArgs, checked before."""
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
+        """Take the resources that are to be in balance."""
         self._scratch = Scratch()
-        listed = args.get("resources") or [{"name": CPU}, {"name": MEMORY}]
-        self._resources = tuple(str(resource["name"]) for resource in listed)
+        self._resources = tuple(resource.name for resource in args.resources)
         self._has_scalars = any(is_scalar(name) for name in self._resources)
 
     def pre_score(self, pod: PodView, rows: RowsView) -> BalanceTerm | Skip:

@@ -13,10 +13,11 @@ out with its weight. Ties are left to the engine.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from k8s_scheduler.api.config.arguments import PluginArgs
 from k8s_scheduler.api.names import is_extended_resource_name
 from k8s_scheduler.api.resources import (
     CPU,
@@ -37,6 +38,13 @@ from k8s_scheduler.core.framework.views.values import (
     TAKEN_IN_SCORES,
     Block,
 )
+from k8s_scheduler.core.plugins.resource_arguments import (
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+    along_shape,
+)
 from k8s_scheduler.core.plugins.scoring import (
     FLOATS,
     LEFT,
@@ -44,7 +52,6 @@ from k8s_scheduler.core.plugins.scoring import (
     PerResource,
     Scratch,
     Strategy,
-    broken_linear,
     divided,
     have_room,
     least_allocated,
@@ -65,12 +72,6 @@ _REASONS = {
     MEMORY: INSUFFICIENT_MEMORY,
     EPHEMERAL_STORAGE: INSUFFICIENT_EPHEMERAL_STORAGE,
 }
-
-LEAST_ALLOCATED = "LeastAllocated"
-MOST_ALLOCATED = "MostAllocated"
-REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
-# Configuration gives scores of 0..10 at the points of a shape.
-_SHAPE_SCALE = 10
 
 
 def insufficient(resource: str) -> Reason:
@@ -131,9 +132,13 @@ class ScoreTerm:
 
 
 class NodeResourcesFit:
-    """Rejects full nodes, and prefers empty or full ones as the strategy says."""
+    """Rejects nodes that lack a pod slot or any requested resource, and says all that is lacking.
+
+    Prefers empty nodes, full ones or a given shape, as `scoringStrategy` says.
+    """
 
     name: ClassVar[str] = "NodeResourcesFit"
+    arguments: ClassVar[type[PluginArgs]] = NodeResourcesFitArgs
     reasons: ClassVar[tuple[Reason, ...]] = tuple(_REASONS.values())
     depends_on: ClassVar[tuple[Dependency, ...]] = (
         Row("allocatable/"),
@@ -142,20 +147,18 @@ class NodeResourcesFit:
         Row("pod_count"),
     )
 
-    def __init__(self, args: Mapping[str, Any]) -> None:
-        """Take kube-scheduler's NodeResourcesFitArgs, checked before."""
+    def __init__(self, args: NodeResourcesFitArgs) -> None:
+        """Take what is ignored, and how nodes are scored."""
         self._scratch = Scratch()
-        self._ignored = frozenset(args.get("ignoredResources") or ())
-        self._ignored_groups = frozenset(args.get("ignoredResourceGroups") or ())
-        strategy = args.get("scoringStrategy") or {}
-        scored = strategy.get("resources") or [{"name": CPU}, {"name": MEMORY}]
-        self._scored = tuple(str(r["name"]) for r in scored)
-        self._weights = tuple(int(r.get("weight") or 1) for r in scored)
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        strategy = args.strategy
+        self._scored = tuple(resource.name for resource in strategy.resources)
+        self._weights = tuple(resource.weight for resource in strategy.resources)
         self._has_scalars = any(is_scalar(name) for name in self._scored)
-        kind = strategy.get("type") or LEAST_ALLOCATED
         # This one leaves resources out that score nothing, and rounds where the others cut.
-        self._rounds = kind == REQUESTED_TO_CAPACITY_RATIO
-        self._strategy = _strategy(kind, strategy)
+        self._rounds = strategy.type == REQUESTED_TO_CAPACITY_RATIO
+        self._strategy = _strategy(strategy)
 
     # Filter
 
@@ -291,18 +294,10 @@ def _amount_in_scores(requests: Requests, resource: str) -> int:
     return requests.amount(resource)
 
 
-def _strategy(kind: str, strategy: Mapping[str, Any]) -> Strategy:
-    if kind == MOST_ALLOCATED:
-        return most_allocated
-    if kind == REQUESTED_TO_CAPACITY_RATIO:
-        shape = (strategy.get("requestedToCapacityRatio") or {}).get("shape") or ()
-        return broken_linear(
-            [
-                (int(point.get("utilization") or 0), _SHAPE_SCALE * int(point.get("score") or 0))
-                for point in shape
-            ]
-        )
-    return least_allocated
+def _strategy(strategy: ScoringStrategy) -> Strategy:
+    if strategy.requested_to_capacity_ratio is not None:
+        return along_shape(strategy.requested_to_capacity_ratio.shape)
+    return most_allocated if strategy.type == MOST_ALLOCATED else least_allocated
 
 
 def _has_room(asked: tuple[int, ...], block: Block) -> bool:

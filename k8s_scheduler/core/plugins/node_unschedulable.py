@@ -21,7 +21,7 @@ CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
 class NodeUnschedulable:
-    """Rejects cordoned nodes."""
+    """Keeps pods off cordoned nodes, unless they tolerate the taint that stands for it."""
 
     name: ClassVar[str] = "NodeUnschedulable"
     reasons: ClassVar[tuple[Reason, ...]] = (UNSCHEDULABLE,)

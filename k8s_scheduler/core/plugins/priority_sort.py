@@ -8,7 +8,7 @@ from k8s_scheduler.core.framework.reasons import Reason
 
 
 class PrioritySort:
-    """Orders the queue."""
+    """Higher priority first, then the pod that entered the queue earlier."""
 
     name: ClassVar[str] = "PrioritySort"
     reasons: ClassVar[tuple[Reason, ...]] = ()

@@ -8,7 +8,7 @@ from k8s_scheduler.core.framework.reasons import Reason
 
 
 class SchedulingGates:
-    """Holds gated pods back."""
+    """Keeps a pod out of the queue until the last of its `spec.schedulingGates` is removed."""
 
     name: ClassVar[str] = "SchedulingGates"
     reasons: ClassVar[tuple[Reason, ...]] = ()

@@ -7,30 +7,43 @@ at most `ageingSeconds`, the longer the larger it is, so large pods don't starve
 the time they entered.
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
+import msgspec
+
+from k8s_scheduler.api.config.arguments import PluginArgs
+from k8s_scheduler.api.config.rules import RULE, Int64, Range
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.api.resources import CPU, MEMORY, pod_requests
 from k8s_scheduler.core.framework.dependencies import Dependency
 from k8s_scheduler.core.framework.reasons import Reason
 
-DEFAULT_AGEING_SECONDS: Final = 60.0
 _CORE_MILLI: Final = 1000
 _MEMORY_UNIT: Final = 4 * 1024**3
+_SECONDS: Final = Range(0, None, "not in valid range [0, inf)")
+
+
+class SmallRequestFirstArgs(PluginArgs, frozen=True):
+    """Arguments of SmallRequestFirst: how long a large pod may wait behind small ones."""
+
+    ageing_seconds: Annotated[Int64, msgspec.Meta(extra={RULE: _SECONDS})] = 60
 
 
 class SmallRequestFirst:
-    """Sorts by priority, then by size and age together."""
+    """Higher priority first; among equals those that ask for little, with ageing.
+
+    Ours, in place of PrioritySort.
+    """
 
     name: ClassVar[str] = "SmallRequestFirst"
+    arguments: ClassVar[type[PluginArgs]] = SmallRequestFirstArgs
     reasons: ClassVar[tuple[Reason, ...]] = ()
     depends_on: ClassVar[tuple[Dependency, ...]] = ()
 
-    def __init__(self, args: Mapping[str, Any]) -> None:
-        """Take SmallRequestFirstArgs, checked before."""
-        self._ageing_seconds = float(args.get("ageingSeconds", DEFAULT_AGEING_SECONDS))
+    def __init__(self, args: SmallRequestFirstArgs) -> None:
+        """Take how long the largest pods wait."""
+        self._ageing_seconds = float(args.ageing_seconds)
 
     def sort_key(self, pod: Pod, timestamp: float) -> tuple[float, ...]:
         """Return the time by which the pod has done its waiting for smaller ones."""

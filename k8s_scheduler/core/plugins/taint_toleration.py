@@ -26,7 +26,10 @@ UNTOLERATED = Reason(
 
 
 class TaintToleration:
-    """Rejects nodes with an untolerated hard taint, and avoids those with a soft one."""
+    """Rejects nodes with a `NoSchedule` or `NoExecute` taint that the pod does not tolerate.
+
+    Prefers nodes with few untolerated `PreferNoSchedule` taints.
+    """
 
     name: ClassVar[str] = "TaintToleration"
     reasons: ClassVar[tuple[Reason, ...]] = (UNTOLERATED,)

@@ -53,7 +53,10 @@ class Restrictions:
 
 
 class VolumeRestrictions:
-    """Rejects nodes with somebody who can't share."""
+    """Rejects nodes with a pod that uses the same disk and can't share it.
+
+    Rejects every node for a ReadWriteOncePod claim that another pod uses.
+    """
 
     name: ClassVar[str] = "VolumeRestrictions"
     reasons: ClassVar[tuple[Reason, ...]] = (DISK_CONFLICT, CLAIM_IN_USE)

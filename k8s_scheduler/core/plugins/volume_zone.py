@@ -63,7 +63,7 @@ class Place:
 
 
 class VolumeZone:
-    """Rejects nodes in other zones than the pod's volumes."""
+    """Rejects nodes in other zones or regions than the labels of the pod's bound volumes say."""
 
     name: ClassVar[str] = "VolumeZone"
     reasons: ClassVar[tuple[Reason, ...]] = (

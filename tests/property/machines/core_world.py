@@ -55,7 +55,7 @@ def setup(usher: Usher) -> Setup:
     return Setup(
         profiles=(dataclasses.replace(profile, points=points),),
         queue=QueuePolicy(BackoffPolicy()),
-        plugins={**BUILT_INS, USHER: Registration(Usher, lambda _args: usher)},
+        plugins={**BUILT_INS, USHER: Registration(Usher, factory=lambda: usher)},
         extenders=(ASKED,),
     )
 

@@ -4,7 +4,7 @@ import pytest
 
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.reasons import VerdictTable
-from k8s_scheduler.core.framework.registry import Registration, without_arguments
+from k8s_scheduler.core.framework.registry import Registration
 from k8s_scheduler.core.messages.outgoing import Bind, EventType, PatchCondition, RecordEvent
 from k8s_scheduler.core.plugins.default_binder import DefaultBinder
 from k8s_scheduler.core.plugins.node_name import NodeName
@@ -169,7 +169,7 @@ class TestPluginErrors:
                     raise RuntimeError("boom")
                 return super().prepare(pod, rows)
 
-        plugins = dict(BUILT_INS, NodeName=Registration(Broken, without_arguments(Broken)))
+        plugins = dict(BUILT_INS, NodeName=Registration(Broken))
         return Harness(Setup(profiles=(profile(),), plugins=plugins))
 
     def test_others_are_placed_and_the_plugin_is_named(self, broken):
@@ -186,9 +186,7 @@ class TestPluginErrors:
             def filter(self, term, rows):
                 return rows.column("pod_count")
 
-        plugins = dict(
-            BUILT_INS, NodeUnschedulable=Registration(Curious, without_arguments(Curious))
-        )
+        plugins = dict(BUILT_INS, NodeUnschedulable=Registration(Curious))
         h = Harness(Setup(profiles=(profile(),), plugins=plugins))
         h.node(make_node("n1").obj())
         h.pod(make_pod("a").obj())
@@ -205,7 +203,7 @@ class TestBinders:
             def binds(self, pod):
                 return pod.metadata.name != "mine"
 
-        plugins = dict(BUILT_INS, DefaultBinder=Registration(Picky, without_arguments(Picky)))
+        plugins = dict(BUILT_INS, DefaultBinder=Registration(Picky))
         h = Harness(Setup(profiles=(profile(),), plugins=plugins))
         h.node(make_node("n1").offers(cpu="1", memory="1Gi", pods="1").obj())
         h.pod(make_pod("mine").obj())

@@ -7,10 +7,10 @@ belongs to the scheduler and not to a profile, so no profile can leave it out.
 from dataclasses import replace
 from typing import Final
 
-from k8s_scheduler.api.config.arguments.added_affinity import selector_errors
 from k8s_scheduler.api.config.encode import encode
 from k8s_scheduler.api.config.extras import NodeOwnership
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, required, unsupported
+from k8s_scheduler.api.config.node_selector import selector_errors
 from k8s_scheduler.api.config.types import PluginUse, ResolvedProfile
 from k8s_scheduler.api.selectors.nodes import NAME_FIELD
 

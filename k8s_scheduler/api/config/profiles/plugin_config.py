@@ -1,12 +1,14 @@
 """The arguments a profile gives to plugins: whose they are, and whether that plugin takes them.
 
-What is inside is checked by the plugin's own `PluginArguments`. `apiVersion` and `kind` may be
+What is inside is checked by the type of the plugin's arguments. `apiVersion` and `kind` may be
 there, as kube-scheduler allows, must then be the plugin's, and are not handed on.
 """
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from k8s_scheduler.api.config.arguments import default_args, read_args
+from k8s_scheduler.api.config.encode import encode
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, duplicate, invalid
 from k8s_scheduler.api.config.profiles.plugin_names import unknown_plugin, unsupported_plugin
 from k8s_scheduler.api.config.types import API_VERSION, PluginConfig, PluginFacts
@@ -24,7 +26,7 @@ def check_plugin_config(
     `used`: plugins that run somewhere; only they have an entry.
     """
     result: dict[str, dict[str, Any]] = {
-        name: arguments.defaults()
+        name: default_args(arguments)
         for name in sorted(used)
         if (arguments := known[name].arguments) is not None and known[name].supported
     }
@@ -42,10 +44,10 @@ def check_plugin_config(
         errors += type_errors
         arguments = known[config.name].arguments
         if arguments is not None:
-            completed, args_errors = arguments.read(args, (*at, "args"))
+            completed, args_errors = read_args(arguments, args, (*at, "args"))
             errors += args_errors
             if config.name in used:
-                result[config.name] = completed
+                result[config.name] = encode(completed)
         elif args:
             message = f'plugin "{config.name}" takes no arguments'
             errors.append(FieldError((*at, "args"), f"Forbidden: {message}"))

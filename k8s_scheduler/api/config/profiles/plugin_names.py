@@ -7,7 +7,7 @@ The sentences are kube-scheduler's where it has one (`… does not exist`, `… 
 from collections.abc import Mapping
 
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, did_you_mean, required
-from k8s_scheduler.api.config.profiles.defaults import MULTI_POINT, REMOVED_PLUGINS, WEIGHTED_POINTS
+from k8s_scheduler.api.config.profiles.points import MULTI_POINT, REMOVED_PLUGINS, WEIGHTED_POINTS
 from k8s_scheduler.api.config.types import Plugin, PluginFacts, PluginSet
 
 

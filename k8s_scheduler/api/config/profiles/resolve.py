@@ -24,13 +24,13 @@ from dataclasses import dataclass
 import msgspec
 
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath
-from k8s_scheduler.api.config.profiles.defaults import (
+from k8s_scheduler.api.config.profiles.plugin_config import check_plugin_config
+from k8s_scheduler.api.config.profiles.plugin_names import already_registered, check_plugin_names
+from k8s_scheduler.api.config.profiles.points import (
     EXTENSION_POINTS,
     MULTI_POINT,
     WEIGHTED_POINTS,
 )
-from k8s_scheduler.api.config.profiles.plugin_config import check_plugin_config
-from k8s_scheduler.api.config.profiles.plugin_names import already_registered, check_plugin_names
 from k8s_scheduler.api.config.types import (
     Plugin,
     PluginFacts,
@@ -64,7 +64,6 @@ def resolve_profile(
     path: FieldPath,
     *,
     known: Mapping[str, PluginFacts],
-    default_multi_point: Sequence[str],
     percentage_of_nodes_to_score: int,
 ) -> Resolution:
     """Work out which plugins a profile runs where, and everything wrong with how it says so.
@@ -73,7 +72,7 @@ def resolve_profile(
     """
     sets = plugin_sets(profile.plugins)
     errors, warnings = check_plugin_names(sets, (*path, "plugins"), known)
-    defaults = tuple(Plugin(name, known[name].default_weight) for name in default_multi_point)
+    defaults = [Plugin(name, f.default_weight) for name, f in known.items() if f.by_default]
     multi_point = merge(defaults, sets[MULTI_POINT])
     expanded = {
         point: expand(point, sets[point], multi_point, known=known) for point in EXTENSION_POINTS

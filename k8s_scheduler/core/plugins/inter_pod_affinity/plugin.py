@@ -11,9 +11,13 @@ Score: see `scoring`. Ties are left to the engine.
 merged them into the label selector when the pod was created.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Final
 
+import msgspec
+
+from k8s_scheduler.api.config.arguments import PluginArgs
+from k8s_scheduler.api.config.rules import RULE, Int32, Range
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.selectors.labels import SelectorError
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
@@ -45,13 +49,24 @@ REFUSED = Reason(
     text="node(s) didn't satisfy existing pods anti-affinity rules",
 )
 
-DEFAULT_HARD_POD_AFFINITY_WEIGHT = 1
+_PERCENTAGE: Final = Range(0, 100, "not in valid range [0, 100]")
+
+
+class InterPodAffinityArgs(PluginArgs, frozen=True):
+    """Arguments of InterPodAffinity."""
+
+    hard_pod_affinity_weight: Annotated[Int32, msgspec.Meta(extra={RULE: _PERCENTAGE})] = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
 
 
 class InterPodAffinity:
-    """Rejects and prefers nodes by the pods that are near."""
+    """Rejects nodes too far from pods that the pod needs, or too near to those it avoids.
+
+    Also nodes near to pods that avoid it; prefers by the preferred terms of both sides.
+    """
 
     name: ClassVar[str] = "InterPodAffinity"
+    arguments: ClassVar[type[PluginArgs]] = InterPodAffinityArgs
     reasons: ClassVar[tuple[Reason, ...]] = (TOO_FAR, TOO_NEAR, REFUSED)
     judges_by_group: ClassVar[bool] = True
     depends_on: ClassVar[tuple[Dependency, ...]] = (
@@ -61,11 +76,10 @@ class InterPodAffinity:
         Object(Kind.NAMESPACE),
     )
 
-    def __init__(self, args: Mapping[str, Any]) -> None:
-        """Take kube-scheduler's InterPodAffinityArgs, checked before."""
-        weight = args.get("hardPodAffinityWeight")
-        self._hard_weight: int = DEFAULT_HARD_POD_AFFINITY_WEIGHT if weight is None else weight
-        self._ignores_existing = bool(args.get("ignorePreferredTermsOfExistingPods"))
+    def __init__(self, args: InterPodAffinityArgs) -> None:
+        """Take what the required terms of placed pods weigh, and whether preferred ones count."""
+        self._hard_weight = args.hard_pod_affinity_weight
+        self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
 
     # Filter
 

@@ -82,7 +82,10 @@ class LimitsTerm:
 
 
 class NodeVolumeLimits:
-    """Rejects nodes that can't attach the pod's volumes."""
+    """Rejects nodes whose CSI drivers could not attach that many volumes.
+
+    Also those that lack a driver which insists on being there.
+    """
 
     name: ClassVar[str] = "NodeVolumeLimits"
     reasons: ClassVar[tuple[Reason, ...]] = (TOO_MANY,)

@@ -4,12 +4,12 @@ What is spread then are the pods with the same services and the same owner as th
 that nothing selects is not spread.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from k8s_scheduler.api.config.encode import encode
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.pod import TopologySpreadConstraint
 from k8s_scheduler.api.selectors.labels import (
@@ -21,6 +21,10 @@ from k8s_scheduler.api.selectors.labels import (
 )
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
+from k8s_scheduler.core.plugins.pod_topology_spread.arguments import (
+    SYSTEM_DEFAULTING,
+    PodTopologySpreadArgs,
+)
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import (
     HOSTNAME,
     SCHEDULE_ANYWAY,
@@ -29,7 +33,6 @@ from k8s_scheduler.core.plugins.pod_topology_spread.constraints import (
     constraint_of,
 )
 
-SYSTEM: Final = "System"
 _SYSTEM_CONSTRAINTS: Final = (
     TopologySpreadConstraint(3, HOSTNAME, SCHEDULE_ANYWAY),
     TopologySpreadConstraint(5, ZONE, SCHEDULE_ANYWAY),
@@ -44,11 +47,11 @@ class Defaults:
     is_system: bool
 
     @classmethod
-    def of(cls, args: Mapping[str, Any]) -> "Defaults":
-        """Take kube-scheduler's PodTopologySpreadArgs, checked before."""
-        if (args.get("defaultingType") or SYSTEM) == SYSTEM:
+    def of(cls, args: PodTopologySpreadArgs) -> "Defaults":
+        """Return the constraints that the arguments ask for."""
+        if args.defaulting_type == SYSTEM_DEFAULTING:
             return cls(_SYSTEM_CONSTRAINTS, is_system=True)
-        listed = args.get("defaultConstraints") or ()
+        listed = [encode(constraint) for constraint in args.default_constraints]
         found = msgspec.convert(listed, tuple[TopologySpreadConstraint, ...])
         return cls(found, is_system=False)
 

@@ -11,9 +11,10 @@ A pod without constraints gets the defaults of the profile, see `defaults`. Whic
 business of `inclusion`.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import ClassVar
 
+from k8s_scheduler.api.config.arguments import PluginArgs
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.selectors.labels import SelectorError
 from k8s_scheduler.core.framework.departed import Departed, Quota
@@ -23,6 +24,7 @@ from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
+from k8s_scheduler.core.plugins.pod_topology_spread.arguments import PodTopologySpreadArgs
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
@@ -44,9 +46,14 @@ NO_LABEL = Reason(
 
 
 class PodTopologySpread:
-    """Rejects nodes in crowded domains, and prefers those in empty ones."""
+    """Spreads matching pods over the domains of a topology.
+
+    `DoNotSchedule` constraints reject crowded domains, `ScheduleAnyway` ones prefer empty ones.
+    Pods without constraints get the defaults of the profile.
+    """
 
     name: ClassVar[str] = "PodTopologySpread"
+    arguments: ClassVar[type[PluginArgs]] = PodTopologySpreadArgs
     reasons: ClassVar[tuple[Reason, ...]] = (SKEWED, NO_LABEL)
     judges_by_group: ClassVar[bool] = True
     depends_on: ClassVar[tuple[Dependency, ...]] = (
@@ -60,8 +67,8 @@ class PodTopologySpread:
         Object(Kind.STATEFUL_SET),
     )
 
-    def __init__(self, args: Mapping[str, Any]) -> None:
-        """Take kube-scheduler's PodTopologySpreadArgs, checked before."""
+    def __init__(self, args: PodTopologySpreadArgs) -> None:
+        """Take the constraints of pods that have none."""
         self._defaults = Defaults.of(args)
 
     # Filter

@@ -10,11 +10,14 @@ requested of the driver's capacity on the node) through the shape, and the mean 
 Ties are left to the engine; among equal volumes and capacities the name decides.
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Self
 
+import msgspec
 import numpy as np
 
+from k8s_scheduler.api.config.arguments import PluginArgs
+from k8s_scheduler.api.config.field_errors import FieldError, FieldPath
+from k8s_scheduler.api.config.rules import RULE, Int64, Range
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.cycle_state import CycleState
@@ -31,6 +34,11 @@ from k8s_scheduler.core.framework.plugin import (
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
+from k8s_scheduler.core.plugins.resource_arguments import (
+    UtilizationShapePoint,
+    along_shape,
+    shape_rules,
+)
 from k8s_scheduler.core.plugins.volume_binding.binding import (
     Plan,
     assumed_objects,
@@ -63,14 +71,36 @@ MISSING_VOLUME = Reason(
 
 # The order in which kube-scheduler names them.
 _REASONS: Final = (OUT_OF_REACH, NO_VOLUME, NO_SPACE, MISSING_VOLUME)
-_DEFAULT_TIMEOUT_SECONDS: Final = 600
-_DEFAULT_SHAPE: Final = ({"utilization": 0, "score": 10}, {"utilization": 100, "score": 0})
+_BIND_TIMEOUT: Final = Range(0, None, "invalid BindTimeoutSeconds, should not be a negative value")
+
+
+class VolumeBindingArgs(PluginArgs, frozen=True):
+    """Arguments of VolumeBinding. No shape: 10 for an empty volume, 0 for a full one."""
+
+    bind_timeout_seconds: Annotated[Int64, msgspec.Meta(extra={RULE: _BIND_TIMEOUT})] = 600
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+    def completed(self) -> Self:
+        """Prefer empty volumes where no shape is given."""
+        shape = self.shape or (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+        return msgspec.structs.replace(self, shape=shape)
+
+    def broken_rules(self, path: FieldPath) -> list[FieldError]:
+        """Check the shape."""
+        return shape_rules(self.shape, (*path, "shape"))
 
 
 class VolumeBinding:
-    """Rejects nodes without the pod's volumes, and prefers those with room for them."""
+    """Rejects nodes without the pod's volumes, and prefers by how much of the storage is used.
+
+    Bound volumes must be within reach; waiting claims must find a volume, or a driver with room to
+    make one. The score follows `shape`. Reserves the volumes it found, writes which claim gets
+    which and where others are to be made, and waits until all claims are bound
+    (`bindTimeoutSeconds`).
+    """
 
     name: ClassVar[str] = "VolumeBinding"
+    arguments: ClassVar[type[PluginArgs]] = VolumeBindingArgs
     reasons: ClassVar[tuple[Reason, ...]] = (*_REASONS, UNBOUND_IMMEDIATE)
     depends_on: ClassVar[tuple[Dependency, ...]] = (
         Row("label/"),
@@ -84,11 +114,11 @@ class VolumeBinding:
     writes: ClassVar[tuple[Kind, ...]] = (Kind.PERSISTENT_VOLUME, Kind.PERSISTENT_VOLUME_CLAIM)
     only_prepared: ClassVar[bool] = True
 
-    def __init__(self, args: Mapping[str, Any]) -> None:
-        """Take kube-scheduler's VolumeBindingArgs, checked before."""
+    def __init__(self, args: VolumeBindingArgs) -> None:
+        """Take how long binding may last, and the shape of scores."""
         self._csi_nodes = CsiNodes()
-        self._timeout_seconds = float(args.get("bindTimeoutSeconds", _DEFAULT_TIMEOUT_SECONDS))
-        self._scorer = ClassScorer(args.get("shape") or _DEFAULT_SHAPE)
+        self._timeout_seconds = float(args.bind_timeout_seconds)
+        self._scorer = ClassScorer(along_shape(args.shape))
 
     def prepare(self, pod: PodView, rows: RowsView) -> BindingTerm | Skip | Reject:
         """Sort out the pod's claims; some of them end it right here."""

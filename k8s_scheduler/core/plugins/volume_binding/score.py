@@ -1,21 +1,16 @@
 """How well a node's storage suits a pod: utilisation by class, through the configured shape."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.views.offers import NONE
 from k8s_scheduler.core.framework.views.rows_view import Mask, Scores
-from k8s_scheduler.core.plugins.scoring import broken_linear
+from k8s_scheduler.core.plugins.scoring import Strategy
 from k8s_scheduler.core.plugins.volume_binding.matching import Findings
 from k8s_scheduler.core.plugins.volume_binding.term import BindingTerm
-
-# Scores in a shape go up to this.
-_SHAPE_MAX: Final = 10
 
 Bytes = npt.NDArray[np.int64]
 
@@ -23,9 +18,8 @@ Bytes = npt.NDArray[np.int64]
 class ClassScorer:
     """Scores rows by their classes' utilisation."""
 
-    def __init__(self, shape: Sequence[Mapping[str, Any]]) -> None:
-        points = [(p["utilization"], p["score"] * (MAX_SCORE // _SHAPE_MAX)) for p in shape]
-        self._follow = broken_linear(points)
+    def __init__(self, follow: Strategy) -> None:
+        self._follow = follow
 
     def score(self, term: BindingTerm, found: Findings, size: int) -> Scores:
         """Return the mean of the classes' scores for so many rows; 0 with nothing to weigh."""

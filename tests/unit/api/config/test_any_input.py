@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from k8s_scheduler.api.config import types as config
-from k8s_scheduler.api.config.arguments.plugin_args import PLUGIN_ARGUMENTS
+from k8s_scheduler.api.config.arguments import read_args
+from k8s_scheduler.api.config.encode import encode
 from k8s_scheduler.api.config.field_errors import ConfigurationError
 from k8s_scheduler.api.config.load import load_configuration
-from tests.unit.api.config.config_cases import KNOWN
-
-ARGUMENTS = [arguments.kind for arguments in PLUGIN_ARGUMENTS.values()]
+from tests.unit.api.config.config_cases import ARGUMENTS, KNOWN
 
 
 def fields_of(kind):
@@ -34,7 +33,8 @@ def fields_of(kind):
     return names
 
 
-FIELDS = sorted(set().union(*map(fields_of, (config.KubeSchedulerConfiguration, *ARGUMENTS))))
+TYPES = (config.KubeSchedulerConfiguration, *ARGUMENTS.values())
+FIELDS = sorted(set().union(*map(fields_of, TYPES)))
 TOP = [field.encode_name for field in inspect.type_info(config.KubeSchedulerConfiguration).fields]
 SCALARS = (
     st.none()
@@ -108,15 +108,15 @@ def test_any_text(text):
 
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(
-    st.sampled_from(sorted(PLUGIN_ARGUMENTS)),
+    st.sampled_from(sorted(ARGUMENTS)),
     st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4),
 )
 def test_any_arguments(name, args):
-    arguments = PLUGIN_ARGUMENTS[name]
-    completed, errors = arguments.read(args, ("args",))
+    arguments = ARGUMENTS[name]
+    completed, errors = read_args(arguments, args, ("args",))
     assert all(error.path[0] == "args" for error in errors)
     if not errors:
-        assert arguments.read(completed, ("args",)) == (completed, [])
+        assert read_args(arguments, encode(completed), ("args",)) == (completed, [])
 
 
 def test_the_fields_to_try_are_all_of_them():

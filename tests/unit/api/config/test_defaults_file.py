@@ -6,9 +6,14 @@ import pytest
 from k8s_scheduler.api.config.defaults_file import defaults_file
 from k8s_scheduler.api.config.extras import SchedulerExtras
 from k8s_scheduler.api.config.load import default_configuration
-from k8s_scheduler.api.config.profiles.defaults import DEFAULT_MULTI_POINT
 from k8s_scheduler.api.config.types import KubeSchedulerConfiguration
-from tests.unit.api.config.config_cases import FEW, KNOWN, default_documents, load_text
+from tests.unit.api.config.config_cases import (
+    DEFAULT_MULTI_POINT,
+    FEW,
+    KNOWN,
+    default_documents,
+    load_text,
+)
 
 
 @pytest.mark.parametrize("known", [KNOWN, FEW], ids=["all plugins", "few plugins"])

@@ -7,13 +7,8 @@ import pytest
 
 from k8s_scheduler.api.config import extras
 from k8s_scheduler.api.config import types as config
-from k8s_scheduler.api.config.arguments.plugin_args import PLUGIN_ARGUMENTS
-from k8s_scheduler.api.config.profiles.defaults import (
-    DEFAULT_MULTI_POINT,
-    EXTENSION_POINTS,
-    UPSTREAM_PLUGINS,
-)
-from tests.unit.api.config.config_cases import messages_of
+from k8s_scheduler.api.config.profiles.points import EXTENSION_POINTS
+from tests.unit.api.config.config_cases import ARGUMENTS, KNOWN, messages_of
 
 PAGE = (Path(__file__).parents[4] / "docs" / "configuration.md").read_text()
 SECTIONS = (
@@ -28,7 +23,6 @@ SECTIONS = (
     extras.Preemption,
     extras.NodeOwnership,
 )
-ARGUMENTS = [(name, arguments.kind) for name, arguments in PLUGIN_ARGUMENTS.items()]
 
 
 def part(heading):
@@ -44,7 +38,7 @@ def test_every_field_is_explained(kind):
     assert [field for field in fields if field not in PAGE and field not in told] == []
 
 
-@pytest.mark.parametrize(("name", "kind"), ARGUMENTS, ids=[name for name, _ in ARGUMENTS])
+@pytest.mark.parametrize(("name", "kind"), ARGUMENTS.items(), ids=ARGUMENTS)
 def test_every_argument_is_explained(name, kind):
     rows = part("Arguments").split(f"\n| {name} |")[1]
     for field in msgspec.structs.fields(kind):
@@ -53,13 +47,13 @@ def test_every_argument_is_explained(name, kind):
 
 def test_every_point_and_every_plugin_that_is_missing_is_named():
     assert all(f"`{point}`" in part("Profiles") for point in EXTENSION_POINTS)
-    missing = UPSTREAM_PLUGINS.keys() - set(DEFAULT_MULTI_POINT)
+    missing = [name for name, facts in KNOWN.items() if not facts.supported]
     differences = part("Differences from kube-scheduler")
     assert [name for name in missing if name not in differences] == []
 
 
 def test_what_needs_another_point_is_listed():
-    needy = [name for name, facts in UPSTREAM_PLUGINS.items() if facts.needs]
+    needy = [name for name, facts in KNOWN.items() if facts.needs]
     assert [name for name in needy if name not in part("Profiles")] == []
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from k8s_scheduler.api.config.profiles.defaults import WEIGHTED_POINTS
+from k8s_scheduler.api.config.profiles.points import WEIGHTED_POINTS
 from k8s_scheduler.api.config.types import API_VERSION, KIND
 from tests.unit.api.config.config_cases import load_text, messages_of
 

@@ -2,11 +2,10 @@
 
 import pytest
 
-from k8s_scheduler.api.config.profiles.own_plugins import OWN_PLUGINS
 from k8s_scheduler.api.kinds import kind_named
 from k8s_scheduler.core.builtins import BUILT_INS
 from tests.fakes.clock import settle, virtual_time
-from tests.fakes.queue_keeper import FACTS, REGISTRATION, QueueKeeper
+from tests.fakes.queue_keeper import REGISTRATION, QueueKeeper
 from tests.unit.app.configuration.test_reload import no_threads, running, text
 
 __all__ = ("no_threads",)  # a fixture that every test here needs
@@ -17,7 +16,6 @@ QUEUES = "/apis/x.io/v1/queues"
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
     monkeypatch.setitem(BUILT_INS, QueueKeeper.name, REGISTRATION)
-    monkeypatch.setitem(OWN_PLUGINS, QueueKeeper.name, FACTS)
 
 
 def keeping(path="spec.open", version="v1", resource="queues.x.io"):

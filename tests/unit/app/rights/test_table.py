@@ -103,7 +103,7 @@ class TestNeeds:
         for registration in BUILT_INS.values():
             if issubclass(registration.kind, PreBindPlugin):
                 assert hasattr(registration.kind, "writes")
-        assert isinstance(BUILT_INS["VolumeBinding"].kind({}), WritingPlugin)
+        assert isinstance(BUILT_INS["VolumeBinding"].make({}), WritingPlugin)
 
 
 class TestRoles:

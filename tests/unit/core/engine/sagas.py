@@ -193,7 +193,7 @@ def _setup(actors: dict[str, Actor]) -> Setup:
     uses = tuple(PluginUse(name) for name in actors)
     points = profile.points | {p: (*profile.points.get(p, ()), *uses) for p in POINTS}
     made = {
-        name: Registration(Actor, lambda _args, actor=actor: actor)
+        name: Registration(Actor, factory=lambda actor=actor: actor)
         for name, actor in actors.items()
     }
     return Setup(

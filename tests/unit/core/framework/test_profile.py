@@ -8,6 +8,7 @@ import pytest
 from k8s_scheduler.api.config.types import PluginUse, ResolvedProfile
 from k8s_scheduler.core.framework.plugin import Plugin
 from k8s_scheduler.core.framework.profile import Profile, compile_profile
+from k8s_scheduler.core.framework.registry import Registration
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
 from k8s_scheduler.core.plugins.default_binder import DefaultBinder
@@ -53,9 +54,7 @@ def compiled(judge: type[Plugin]) -> Profile:
         },
     )
     kinds = {"PrioritySort": PrioritySort, "Judge": judge, "DefaultBinder": DefaultBinder}
-    return compile_profile(
-        resolved, {name: lambda _args, kind=kind: kind() for name, kind in kinds.items()}
-    )
+    return compile_profile(resolved, {name: Registration(kind) for name, kind in kinds.items()})
 
 
 @pytest.mark.parametrize(

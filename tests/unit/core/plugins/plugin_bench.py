@@ -26,7 +26,7 @@ from k8s_scheduler.core.state.cache import Cache
 
 def made(name: str, **args: Any) -> Any:
     """Return a built-in plugin with these arguments."""
-    return BUILT_INS[name].factory(args)
+    return BUILT_INS[name].make(args)
 
 
 class PluginBench:

@@ -8,9 +8,9 @@ from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.preemption import DryRunError, Victims
 from k8s_scheduler.core.framework.reasons import Reason, Verdict
-from k8s_scheduler.core.plugins.default_preemption import DefaultPreemption
 from tests.builders import make_pod
 from tests.unit.core.engine.cores import promised
+from tests.unit.core.plugins.plugin_bench import made
 
 SHORT = Verdict(
     "NodeResourcesFit", (Reason("NodeResourcesFit/cpu", "Insufficient cpu"),), resolvable=True
@@ -71,7 +71,7 @@ class FakeUnplaced:
 
 def preempt(unplaced, pod=None, **args):
     pod = pod or make_pod("p").priority(10).obj()
-    return DefaultPreemption(args).post_filter(CycleState(), pod, unplaced)
+    return made("DefaultPreemption", **args).post_filter(CycleState(), pod, unplaced)
 
 
 # How many
@@ -133,7 +133,7 @@ def test_the_search_starts_where_the_seed_says_and_goes_round(seed):
 
 def test_ties_are_shared_fairly_and_the_same_seed_picks_the_same_node():
     candidates = {NodeName(f"n{i}"): victims(1) for i in range(4)}
-    pick = DefaultPreemption({}).pick
+    pick = made("DefaultPreemption").pick
     picks = Counter(pick(candidates, seed) for seed in range(400))
     assert picks == {f"n{i}": 100 for i in range(4)}
     reordered = dict(reversed(candidates.items()))
@@ -161,7 +161,7 @@ def test_ties_are_shared_fairly_and_the_same_seed_picks_the_same_node():
 )
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_least_is_lost(better, worse, seed):
-    pick = DefaultPreemption({}).pick
+    pick = made("DefaultPreemption").pick
     assert pick({NodeName("a"): better, NodeName("b"): worse}, seed) == "a"
     assert pick({NodeName("a"): worse, NodeName("b"): better}, seed) == "b"
 
@@ -173,7 +173,7 @@ def test_only_the_start_of_the_most_important_victims_counts():
             pod.raw["status"]["startTime"] = f"2026-01-0{start}T00:00:00Z"
         return Victims(tuple(pod.obj() for pod in pods), 0)
 
-    pick = DefaultPreemption({}).pick
+    pick = made("DefaultPreemption").pick
     assert pick({NodeName("a"): pair(1, 9), NodeName("b"): pair(2, 1)}, 0) == "b"
 
 

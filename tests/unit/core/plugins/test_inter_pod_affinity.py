@@ -6,11 +6,10 @@ import pytest
 from k8s_scheduler.core.framework.plugin import SKIP, Reject
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.messages.outgoing import Bind
-from k8s_scheduler.core.plugins.inter_pod_affinity import InterPodAffinity
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import FullHarness
 from tests.unit.core.harness import only
-from tests.unit.core.plugins.plugin_bench import PluginBench
+from tests.unit.core.plugins.plugin_bench import PluginBench, made
 
 TOO_FAR = ("node(s) didn't match pod affinity rules", False)
 TOO_NEAR = ("node(s) didn't match pod anti-affinity rules", True)
@@ -44,7 +43,7 @@ class Bench(PluginBench):
     """Three nodes: a1 and a2 in zone a, b1 in zone b; and bare, which is in none."""
 
     def __init__(self, **arguments):
-        super().__init__(InterPodAffinity(arguments))
+        super().__init__(made("InterPodAffinity", **arguments))
         for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b")):
             self.node(make_node(name).label(zone=zone, host=name))
         self.node(make_node("bare"))
@@ -342,7 +341,7 @@ class TestScores:
         ],
     )
     def test_scores_are_scaled_between_the_extremes(self, raw, expected):
-        assert InterPodAffinity({}).normalize(np.array(raw)).tolist() == expected
+        assert made("InterPodAffinity").normalize(np.array(raw)).tolist() == expected
 
 
 def test_who_was_skipped_is_asked_again_once_a_known_term_comes_into_its_topology():

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from k8s_scheduler.api.config.arguments.added_affinity import Requirement, Selector, Term
 from k8s_scheduler.api.config.extras import NodeOwnership
+from k8s_scheduler.api.config.node_selector import Requirement, Selector, Term
 from k8s_scheduler.api.config.profiles.node_ownership import within_own_nodes
 from k8s_scheduler.core.messages.outgoing import Bind, Evict
 from tests.builders import make_node, make_pod

@@ -8,9 +8,8 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.framework.plugin import SKIP
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.plugins.pod_topology_spread import PodTopologySpread
 from tests.builders import make_node, make_pod
-from tests.unit.core.plugins.plugin_bench import PluginBench
+from tests.unit.core.plugins.plugin_bench import PluginBench, made
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -57,7 +56,7 @@ class Bench(PluginBench):
     """Three nodes: a1 and a2 in zone a, b1 in zone b; and bare, which has no labels."""
 
     def __init__(self, **arguments):
-        super().__init__(PodTopologySpread(arguments))
+        super().__init__(made("PodTopologySpread", **arguments))
         for name in ("a1", "a2", "b1"):
             self.node(make_node(name).label(**{ZONE: name[0], HOSTNAME: name}))
         self.node(make_node("bare"))

@@ -4,7 +4,7 @@ import pytest
 
 from k8s_scheduler.core.framework.plugin import SKIP, Same
 from k8s_scheduler.core.framework.status import StatusError
-from k8s_scheduler.core.plugins.volume_binding import VolumeBinding
+from tests.unit.core.plugins.plugin_bench import made
 from tests.unit.core.plugins.storage_bench import (
     HOST,
     LOCAL,
@@ -31,7 +31,7 @@ DELETED = "2026-01-01T00:00:00Z"
 
 @pytest.fixture
 def bench():
-    return StorageBench(VolumeBinding({}), a={ZONE: "z1"}, b={ZONE: "z2"})
+    return StorageBench(made("VolumeBinding"), a={ZONE: "z1"}, b={ZONE: "z2"})
 
 
 def bound_on(bench, raw, node):
@@ -195,7 +195,7 @@ class TestHandedOver:
     def bench(self, **disk):
         """Return two nodes with the driver's label only, of which `moved` has handed over."""
         found = StorageBench(
-            VolumeBinding({}), moved={self.EBS_ZONE: "z1"}, still={self.EBS_ZONE: "z1"}
+            made("VolumeBinding"), moved={self.EBS_ZONE: "z1"}, still={self.EBS_ZONE: "z1"}
         )
         found.put(csi_node("moved", self.AWS), csi_node("still", "kubernetes.io/gce-pd"))
         source = {"awsElasticBlockStore": {"volumeID": disk.pop("disk", "vol-1")}}

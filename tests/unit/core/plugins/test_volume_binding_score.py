@@ -3,7 +3,7 @@
 import pytest
 
 from k8s_scheduler.core.framework.plugin import Same
-from k8s_scheduler.core.plugins.volume_binding import VolumeBinding
+from tests.unit.core.plugins.plugin_bench import made
 from tests.unit.core.plugins.storage_bench import (
     HOST,
     LOCAL,
@@ -21,7 +21,7 @@ OTHER = storage_class("other", "kubernetes.io/no-provisioner")
 
 
 def nodes(arguments=FILL):
-    return StorageBench(VolumeBinding(arguments), a={}, b={})
+    return StorageBench(made("VolumeBinding", **arguments), a={}, b={})
 
 
 def on(name, amount, node, **more):

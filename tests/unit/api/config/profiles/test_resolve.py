@@ -3,18 +3,20 @@
 import pytest
 
 from k8s_scheduler.api.config.load import default_configuration
-from k8s_scheduler.api.config.profiles.defaults import (
-    DEFAULT_MULTI_POINT,
-    EXTENSION_POINTS,
-    UPSTREAM_PLUGINS,
-    upstream_plugins,
-)
+from k8s_scheduler.api.config.profiles.points import EXTENSION_POINTS
 from k8s_scheduler.api.config.profiles.resolve import expand, merge
 from k8s_scheduler.api.config.types import Plugin, PluginFacts, PluginSet, PluginUse
-from tests.unit.api.config.config_cases import FEW, HEADER, KNOWN, load_text
+from tests.unit.api.config.config_cases import (
+    DEFAULT_MULTI_POINT,
+    FEW,
+    HEADER,
+    KNOWN,
+    load_text,
+    supporting,
+)
 
 # Everything upstream has, as if it were built: resolving must not depend on what exists yet.
-ALL = upstream_plugins(UPSTREAM_PLUGINS)
+ALL = supporting(KNOWN)
 
 
 def resolve(folder, plugins, *, known=ALL):
@@ -73,14 +75,14 @@ class TestDefaultSet:
         )
 
     def test_a_missing_sorter_or_binder_is_left_out_without_an_error(self):
-        none = upstream_plugins(())
+        none = supporting(())
         profile = default_configuration(none).profiles[0]
         assert profile.points["queueSort"] == profile.points["bind"] == ()
 
     def test_all_names_are_known_and_all_defaults_are_among_them(self):
-        assert len(UPSTREAM_PLUGINS) == 24
-        assert set(DEFAULT_MULTI_POINT) <= set(UPSTREAM_PLUGINS)
-        for facts in UPSTREAM_PLUGINS.values():
+        assert len(ALL) == 24
+        assert tuple(n for n, facts in ALL.items() if facts.by_default) == DEFAULT_MULTI_POINT
+        for facts in ALL.values():
             assert facts.points <= set(EXTENSION_POINTS)
 
 

@@ -191,9 +191,8 @@ def test_everybody_gets_a_turn():
 
 def profile(percentage):
     (found,) = (p for p in FULL.profiles if p.scheduler_name == "default-scheduler")
-    factories = {name: registration.factory for name, registration in BUILT_INS.items()}
     changed = dataclasses.replace(found, percentage_of_nodes_to_score=percentage)
-    return compile_profile(changed, factories)
+    return compile_profile(changed, BUILT_INS)
 
 
 def decisions(percentage, *, pods=3):

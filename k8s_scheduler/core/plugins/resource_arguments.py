@@ -3,11 +3,11 @@
 With them the function from utilization to score, which VolumeBinding takes as well.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
 import msgspec
 
-from k8s_scheduler.api.config.arguments.base import PluginArguments
+from k8s_scheduler.api.config.arguments import PluginArgs
 from k8s_scheduler.api.config.field_errors import (
     FieldError,
     FieldPath,
@@ -20,6 +20,8 @@ from k8s_scheduler.api.config.field_errors import (
 from k8s_scheduler.api.config.rules import RULE, Choice, Int32, Int64, Range
 from k8s_scheduler.api.config.struct import Configured
 from k8s_scheduler.api.names import QUALIFIED_NAME_RULE, is_qualified_name
+from k8s_scheduler.core.framework.plugin import MAX_SCORE
+from k8s_scheduler.core.plugins.scoring import Strategy, broken_linear
 
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"
@@ -27,7 +29,8 @@ REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
 SCORING_STRATEGIES: Final = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
 
 _UTILIZATION: Final = Range(0, 100, "not in valid range [0, 100]")
-_SCORE: Final = Range(0, 10, "not in valid range [0, 10]")
+_SHAPE_MAX: Final = 10
+_SCORE: Final = Range(0, _SHAPE_MAX, "not in valid range [0, 10]")
 
 
 class ResourceSpec(Configured, frozen=True):
@@ -58,45 +61,73 @@ class ScoringStrategy(Configured, frozen=True):
     requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
 
 
-class NodeResourcesFitArgs(Configured, frozen=True):
+_DEFAULT_RESOURCES: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+
+
+class NodeResourcesFitArgs(PluginArgs, frozen=True):
     """Arguments of NodeResourcesFit."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
     scoring_strategy: ScoringStrategy | None = None
 
+    def completed(self) -> Self:
+        """Score by what is left of cpu and memory where nothing else is said."""
+        strategy = self.strategy
+        strategy = msgspec.structs.replace(strategy, resources=_with_weights(strategy.resources))
+        return msgspec.structs.replace(self, scoring_strategy=strategy)
 
-_DEFAULT_RESOURCES: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+    @property
+    def strategy(self) -> ScoringStrategy:
+        """The strategy given, or the default one."""
+        return self.scoring_strategy or ScoringStrategy(LEAST_ALLOCATED)
+
+    def broken_rules(self, path: FieldPath) -> list[FieldError]:
+        """Check the names of what is ignored, and the strategy."""
+        errors: list[FieldError] = []
+        for i, resource in enumerate(self.ignored_resources):
+            if not is_qualified_name(resource):
+                at = (*path, "ignoredResources", i)
+                errors.append(invalid(at, resource, QUALIFIED_NAME_RULE))
+        for i, group in enumerate(self.ignored_resource_groups):
+            at = (*path, "ignoredResourceGroups", i)
+            if "/" in group:
+                errors.append(invalid(at, group, "resource group name can't contain '/'"))
+            elif not is_qualified_name(group):
+                errors.append(invalid(at, group, QUALIFIED_NAME_RULE))
+        return errors + _scoring_strategy(self.strategy, (*path, "scoringStrategy"))
 
 
-def _completed_fit(fit: NodeResourcesFitArgs) -> NodeResourcesFitArgs:
-    strategy = fit.scoring_strategy or ScoringStrategy(LEAST_ALLOCATED)
-    resources = _with_weights(strategy.resources)
-    strategy = msgspec.structs.replace(strategy, resources=resources)
-    return msgspec.structs.replace(fit, scoring_strategy=strategy)
+class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
+    """Arguments of NodeResourcesBalancedAllocation. No resources: cpu and memory."""
+
+    resources: tuple[ResourceSpec, ...] = ()
+
+    def completed(self) -> Self:
+        """Balance cpu and memory where nothing else is said."""
+        return msgspec.structs.replace(self, resources=_with_weights(self.resources))
+
+    def broken_rules(self, path: FieldPath) -> list[FieldError]:
+        """Check that names differ and weights are 1."""
+        errors: list[FieldError] = []
+        seen: list[str] = []
+        for i, resource in enumerate(self.resources):
+            at = (*path, "resources", i)
+            if not resource.name:
+                errors.append(required((*at, "name")))
+            elif resource.name in seen:
+                first = (*path, "resources", seen.index(resource.name), "name")
+                errors.append(duplicate((*at, "name"), resource.name, first=first))
+            if resource.weight != 1:
+                errors.append(invalid((*at, "weight"), resource.weight, "must be 1"))
+            seen.append(resource.name)
+        return errors
 
 
 def _with_weights(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
     if not resources:
         return _DEFAULT_RESOURCES
     return tuple(ResourceSpec(resource.name, resource.weight or 1) for resource in resources)
-
-
-def _fit_rules(fit: NodeResourcesFitArgs, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for i, resource in enumerate(fit.ignored_resources):
-        if not is_qualified_name(resource):
-            at = (*path, "ignoredResources", i)
-            errors.append(invalid(at, resource, QUALIFIED_NAME_RULE))
-    for i, group in enumerate(fit.ignored_resource_groups):
-        at = (*path, "ignoredResourceGroups", i)
-        if "/" in group:
-            errors.append(invalid(at, group, "resource group name can't contain '/'"))
-        elif not is_qualified_name(group):
-            errors.append(invalid(at, group, QUALIFIED_NAME_RULE))
-    if fit.scoring_strategy is not None:
-        errors += _scoring_strategy(fit.scoring_strategy, (*path, "scoringStrategy"))
-    return errors
 
 
 def _scoring_strategy(strategy: ScoringStrategy, path: FieldPath) -> list[FieldError]:
@@ -134,37 +165,7 @@ def shape_rules(shape: tuple[UtilizationShapePoint, ...], path: FieldPath) -> li
     return []
 
 
-class NodeResourcesBalancedAllocationArgs(Configured, frozen=True):
-    """Arguments of NodeResourcesBalancedAllocation. No resources: cpu and memory."""
-
-    resources: tuple[ResourceSpec, ...] = ()
-
-
-def _completed_balance(
-    balanced: NodeResourcesBalancedAllocationArgs,
-) -> NodeResourcesBalancedAllocationArgs:
-    return NodeResourcesBalancedAllocationArgs(_with_weights(balanced.resources))
-
-
-def _balance_rules(
-    balanced: NodeResourcesBalancedAllocationArgs, path: FieldPath
-) -> list[FieldError]:
-    errors: list[FieldError] = []
-    seen: list[str] = []
-    for i, resource in enumerate(balanced.resources):
-        at = (*path, "resources", i)
-        if not resource.name:
-            errors.append(required((*at, "name")))
-        elif resource.name in seen:
-            first = (*path, "resources", seen.index(resource.name), "name")
-            errors.append(duplicate((*at, "name"), resource.name, first=first))
-        if resource.weight != 1:
-            errors.append(invalid((*at, "weight"), resource.weight, "must be 1"))
-        seen.append(resource.name)
-    return errors
-
-
-NODE_RESOURCES_FIT: Final = PluginArguments(NodeResourcesFitArgs, _completed_fit, _fit_rules)
-NODE_RESOURCES_BALANCED_ALLOCATION: Final = PluginArguments(
-    NodeResourcesBalancedAllocationArgs, _completed_balance, _balance_rules
-)
+def along_shape(shape: tuple[UtilizationShapePoint, ...]) -> Strategy:
+    """Return the strategy that follows a shape."""
+    scale = MAX_SCORE // _SHAPE_MAX
+    return broken_linear([(point.utilization, point.score * scale) for point in shape])

@@ -5,11 +5,11 @@ leaves `minDomains` and the two policies unchecked here; a value that the API se
 in a pod is refused.
 """
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 import msgspec
 
-from k8s_scheduler.api.config.arguments.base import PluginArguments
+from k8s_scheduler.api.config.arguments import PluginArgs
 from k8s_scheduler.api.config.field_errors import (
     FieldError,
     FieldPath,
@@ -46,33 +46,34 @@ class DefaultConstraint(Configured, frozen=True):
     match_label_keys: tuple[str, ...] = ()
 
 
-class PodTopologySpreadArgs(Configured, frozen=True):
+class PodTopologySpreadArgs(PluginArgs, frozen=True):
     """Arguments of PodTopologySpread: kube-scheduler's own constraints, or those listed here."""
 
     default_constraints: tuple[DefaultConstraint, ...] = ()
     defaulting_type: Annotated[str, msgspec.Meta(extra={RULE: _DEFAULTING})] = SYSTEM_DEFAULTING
 
+    def completed(self) -> Self:
+        """Take an empty type for none."""
+        kind = self.defaulting_type or SYSTEM_DEFAULTING
+        return msgspec.structs.replace(self, defaulting_type=kind)
 
-def _completed(args: PodTopologySpreadArgs) -> PodTopologySpreadArgs:
-    return msgspec.structs.replace(args, defaulting_type=args.defaulting_type or SYSTEM_DEFAULTING)
-
-
-def _rules(args: PodTopologySpreadArgs, path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if args.defaulting_type == SYSTEM_DEFAULTING and args.default_constraints:
-        at = (*path, "defaultingType")
-        detail = 'when .defaultConstraints are not empty; set it to "List"'
-        errors.append(invalid(at, args.defaulting_type, detail))
-    first: dict[tuple[str, str], FieldPath] = {}
-    for i, constraint in enumerate(args.default_constraints):
-        at = (*path, "defaultConstraints", i)
-        errors += _constraint(constraint, at)
-        pair = (constraint.topology_key, constraint.when_unsatisfiable)
-        if pair in first:
-            errors.append(duplicate(at, f"{{{pair[0]}, {pair[1]}}}", first=first[pair]))
-        elif all(pair):
-            first[pair] = at
-    return errors
+    def broken_rules(self, path: FieldPath) -> list[FieldError]:
+        """Check the constraints, and that they are not given in vain or twice."""
+        errors: list[FieldError] = []
+        if self.defaulting_type == SYSTEM_DEFAULTING and self.default_constraints:
+            at = (*path, "defaultingType")
+            detail = 'when .defaultConstraints are not empty; set it to "List"'
+            errors.append(invalid(at, self.defaulting_type, detail))
+        first: dict[tuple[str, str], FieldPath] = {}
+        for i, constraint in enumerate(self.default_constraints):
+            at = (*path, "defaultConstraints", i)
+            errors += _constraint(constraint, at)
+            pair = (constraint.topology_key, constraint.when_unsatisfiable)
+            if pair in first:
+                errors.append(duplicate(at, f"{{{pair[0]}, {pair[1]}}}", first=first[pair]))
+            elif all(pair):
+                first[pair] = at
+        return errors
 
 
 def _constraint(constraint: DefaultConstraint, path: FieldPath) -> list[FieldError]:
@@ -97,6 +98,3 @@ def _constraint(constraint: DefaultConstraint, path: FieldPath) -> list[FieldErr
         detail = "constraint must not define a selector, as they deduced for each pod"
         errors.append(forbidden((*path, "labelSelector"), detail))
     return errors
-
-
-POD_TOPOLOGY_SPREAD: Final = PluginArguments(PodTopologySpreadArgs, _completed, _rules)

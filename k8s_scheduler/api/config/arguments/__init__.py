@@ -1,1 +1,0 @@
-"""The arguments that plugins take: their types, defaults and rules."""
