@@ -71,7 +71,7 @@ def core_of(
     except ProfileError as error:
         raise RecordingError(f"its profiles can't be run: {error}") from error
     except Exception as error:
-        # Arguments of plugins are plain data in here, which nobody checks a second time: damaged
+        # Arguments of plugins are plain data in here, and are not checked a second time: damaged
         # ones, and those of another version, fail anywhere.
         raise RecordingError(
             f"its profiles can't be run: {type(error).__name__}: {error}; it was written by "

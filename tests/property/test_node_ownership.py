@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_scheduler.api.config.arguments.added_affinity import Requirement, Selector, Term
+from k8s_scheduler.api.config.arguments.added_affinity import AffinityRequirement, Selector, Term
 from k8s_scheduler.api.config.encode import encode
-from k8s_scheduler.api.config.extras import NodeOwnership as Ownership
+from k8s_scheduler.api.config.extras import NodeOwnershipSettings as Ownership
 from k8s_scheduler.api.config.profiles.node_ownership import within_own_nodes
 from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -32,7 +32,7 @@ def selectors(draw):
         terms.append(
             Term(
                 tuple(
-                    Requirement(e["key"], e["operator"], tuple(e.get("values") or ()))
+                    AffinityRequirement(e["key"], e["operator"], tuple(e.get("values") or ()))
                     for e in drawn
                 )
             )
@@ -71,7 +71,7 @@ def test_columns_equal_the_scalar_rule(selector, drawn):
 )
 def test_what_is_kept_follows_the_labels(steps):
     """Every decision is made again from scratch, and no pod goes to a node that is not ours."""
-    ours = Ownership(Selector((Term((Requirement("owner", "In", ("us",)),)),)))
+    ours = Ownership(Selector((Term((AffinityRequirement("owner", "In", ("us",)),)),)))
     profiles = tuple(within_own_nodes(p, ours) for p in FULL.profiles)
     h = Harness(replace(FULL, profiles=profiles, verified_share=1.0))
     owned = dict.fromkeys(range(4), False)

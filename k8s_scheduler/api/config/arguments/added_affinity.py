@@ -16,7 +16,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _WEIGHT: Final = Range(1, 100, "must be in the range 1-100")
 
 
-class Requirement(Configured, frozen=True):
+class AffinityRequirement(Configured, frozen=True):
     """One `key operator values` expression."""
 
     key: str = ""
@@ -31,8 +31,8 @@ class Requirement(Configured, frozen=True):
 class Term(Configured, frozen=True):
     """Expressions and fields that must all hold."""
 
-    match_expressions: tuple[Requirement, ...] = ()
-    match_fields: tuple[Requirement, ...] = ()
+    match_expressions: tuple[AffinityRequirement, ...] = ()
+    match_fields: tuple[AffinityRequirement, ...] = ()
 
 
 class Selector(Configured, frozen=True):

@@ -25,8 +25,8 @@ SECTIONS = (
     config.ExtenderTLSConfig,
     extras.SchedulerExtras,
     extras.Batch,
-    extras.Preemption,
-    extras.NodeOwnership,
+    extras.PreemptionSettings,
+    extras.NodeOwnershipSettings,
 )
 ARGUMENTS = [(name, arguments.kind) for name, arguments in PLUGIN_ARGUMENTS.items()]
 
