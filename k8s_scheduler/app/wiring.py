@@ -33,7 +33,8 @@ from k8s_scheduler.kube.events.recorder import EventRecorder
 from k8s_scheduler.kube.http.caller import Caller, always
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.http.throttle import gated, rate_limit
-from k8s_scheduler.kube.lease.elector import Elector, ElectorHooks
+from k8s_scheduler.kube.lease.claim import ElectorHooks
+from k8s_scheduler.kube.lease.elector import Elector
 from k8s_scheduler.kube.lease.lease import LeaseConfig
 from k8s_scheduler.kube.resources import NODES, PODS, Resource, T, resource_of
 from k8s_scheduler.kube.waiting import Sleep
@@ -350,8 +351,7 @@ class _Watching:
             resource,
             metrics=self.metrics.kube,
             meter=self.meter,
-            pace=self.around.pace,
-            rng=self.around.rng,
+            pace=replace(self.around.pace, rng=self.around.rng),
             signals=self.signals,
         )
 

@@ -43,12 +43,12 @@ def access_options(function: _Decorated) -> _Decorated:
         click.option(
             "--authorization-kubeconfig",
             show_default="the daemon's own login",
-            help="Kubeconfig for asking what somebody may see (SubjectAccessReview).",
+            help="Kubeconfig for asking what a client may see (SubjectAccessReview).",
         ),
         click.option(
             "--client-ca-file",
             type=click.Path(path_type=Path),
-            help="Authorities whose client certificates say who somebody is.",
+            help="Authorities whose client certificates identify clients.",
         ),
         click.option(
             "--authorization-always-allow-paths",

@@ -132,7 +132,7 @@ class ObjectName(click.ParamType[str]):
         return str(value)
 
 
-class Namespace(click.ParamType[str]):
+class NamespaceName(click.ParamType[str]):
     """A name that the API server takes for a namespace."""
 
     name = "namespace"

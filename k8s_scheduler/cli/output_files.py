@@ -1,7 +1,8 @@
 """What a command writes: files, and standard output, which may be one.
 
-A full disk, or a file that may not be written, is nobody's fault in here: it ends the command with
-one line and code 2. Disks are often found full only when a file is closed, so that is watched too.
+A full disk, or a file that may not be written, is no defect of the program: it ends the command
+with one line and code 2. Disks are often found full only when a file is closed, so that is watched
+too.
 """
 
 import os

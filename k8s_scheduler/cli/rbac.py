@@ -11,7 +11,7 @@ from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.app.configuration.interpretation import load
 from k8s_scheduler.app.options import DEFAULT_SECURE_PORT, ConfigurationFlags
 from k8s_scheduler.app.process.exit_codes import ExitCode
-from k8s_scheduler.cli.flags import ConfigMapReference, Namespace, ObjectName
+from k8s_scheduler.cli.flags import ConfigMapReference, NamespaceName, ObjectName
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
 
 
@@ -19,7 +19,7 @@ from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_
 @click.option("--config", "config_file", help="Configuration file (KubeSchedulerConfiguration).")
 @click.option(
     "--namespace",
-    type=Namespace(),
+    type=NamespaceName(),
     default="kube-system",
     show_default=True,
     help="Namespace of the service account.",
@@ -42,7 +42,7 @@ from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_
     type=click.IntRange(0, 65535),
     default=DEFAULT_SECURE_PORT,
     show_default=True,
-    help="As for run; with 0 nobody's token has to be looked up.",
+    help="As for run; with 0 no token has to be looked up.",
 )
 @click.option(
     "--config-map",

@@ -1,6 +1,6 @@
 """kube-scheduler's flags that have no effect here, each refused by name with what to do instead.
 
-Somebody who moves a manifest over must learn about each such flag, and about all of them at
+A user who moves a manifest over must learn about each such flag, and about all of them at
 once; ignoring one would be running something else than was asked for. The names are v1.37.1's.
 """
 

@@ -114,7 +114,7 @@ def _replayed(
             _complain(str(error))
             sys.exit(ExitCode.USAGE)
         except CoreFailedError as error:
-            # Not the user's mistake but ours: whoever mends it needs to know where.
+            # Not the user's mistake but ours: mending it needs the traceback.
             traceback.print_exception(error.__cause__)
             _complain(str(error))
             sys.exit(ExitCode.FAILURE)

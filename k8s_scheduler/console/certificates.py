@@ -3,10 +3,10 @@
 Invariants: a pair that does not fit together never replaces one that does. A new pair gets a
 context of its own, with which new connections are then taken (`connections.py`): a context that had
 the old pair would keep it beside the new one if their keys are of different kinds, and show either.
-It is not done by a callback for server names, with which anybody could fill the log:
+It is not done by a callback for server names, with which any client could fill the log:
 Python writes a traceback for each name that is not ASCII. A self-signed key exists in memory only:
 it passes through an anonymous file, or, where the system has none, through a temporary file that is
-gone before anybody connects. So a read-only root file system is fine.
+gone before a client connects. So a read-only root file system is fine.
 
     files:  serving old pair ──change seen──► new pair tried aside ──fits──► serving new pair
                   ▲                                   │
@@ -37,7 +37,7 @@ from k8s_scheduler.kube.auth.tls import verify_as_go_does
 logger = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 10.0
-# Longer than any process lives: nobody can check this certificate, so its end helps nobody.
+# Longer than any process lives: no client can check this certificate.
 _VALIDITY: Final = timedelta(days=3650)
 _SKEW: Final = timedelta(hours=1)
 
@@ -61,9 +61,9 @@ class CertificateError(Exception):
 
 
 def trust_clients(context: ssl.SSLContext, authorities: Path) -> None:
-    """Let clients show certificates of these authorities; whoever has none may come without.
+    """Let clients show certificates of these authorities; a client that has none may come without.
 
-    A certificate of anybody else ends the handshake.
+    A certificate of any other authority ends the handshake.
     """
     try:
         context.load_verify_locations(cafile=authorities)

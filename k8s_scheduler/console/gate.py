@@ -1,4 +1,4 @@
-"""Who may see a page: everybody for health, for the rest whoever the API server lets.
+"""Who may see a page: every client for health, for the rest those that the API server allows.
 
 As kube-scheduler does it, for every path there is and will be:
 
@@ -11,10 +11,10 @@ As kube-scheduler does it, for every path there is and will be:
 Whatever goes wrong on the way keeps the door shut. Answers are kept for a few seconds, so that a
 scraper costs the API server next to nothing, in caches of a fixed size: a stream of made-up tokens
 cannot fill the memory. A token is never kept: the caches know it by its HMAC under a key of this
-process. How many reviews are made, and for whom first, is in `turns.py`: whoever can reach the port
-cannot keep the API server busy through us, nor keep scrapers out.
+process. How many reviews are made, and for which client first, is in `turns.py`: a client that can
+reach the port cannot keep the API server busy through us, nor keep scrapers out.
 
-One difference from kube-scheduler: an open path is open also to somebody with a bad token, who
+One difference from kube-scheduler: an open path is open also to a client with a bad token, which
 would get 401 there. Health must not depend on whether the API server can be asked.
 """
 
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_TTL_SECONDS: Final = 10.0
 CACHE_SIZE: Final = 1024
-# Whoever has this group may do everything, at every API server: no need to ask.
+# A member of this group may do everything, at every API server: no need to ask.
 MASTERS: Final = "system:masters"
 
 
@@ -82,7 +82,7 @@ class Gate(Protocol):
     """Decides who is let in."""
 
     async def admit(self, knock: Knock) -> Refusal | None:
-        """Return None for somebody who may see the page."""
+        """Return None for a client that may see the page."""
         ...
 
 
@@ -94,7 +94,7 @@ class Reviews(Protocol):
         ...
 
     async def authorize(self, user: User, *, verb: str, path: str) -> Permission:
-        """Return whether somebody may do something with a path."""
+        """Return whether the user may do this with the path."""
         ...
 
 
@@ -112,7 +112,7 @@ _BUSY: Final = Refusal(429, "TooManyRequests", "too many requests, please try ag
 
 
 class HealthOnly:
-    """Shows open paths and nothing else: what is served without anybody to ask."""
+    """Shows open paths and nothing else: what is served without an API server to ask."""
 
     def __init__(self, paths: OpenPaths | None = None) -> None:
         self._open = OpenPaths() if paths is None else paths
@@ -145,7 +145,7 @@ class ReviewingGate:
         self._log = BoundedLog(logger, clock)
 
     async def admit(self, knock: Knock) -> Refusal | None:
-        """Return None for somebody who may see the page."""
+        """Return None for a client that may see the page."""
         if knock.path in self._open:
             return None
         try:

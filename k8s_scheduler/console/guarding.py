@@ -1,4 +1,4 @@
-"""Puts a gate before every path of the server, also those that nobody serves."""
+"""Puts a gate before every path of the server, also those that are not served."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -44,7 +44,7 @@ def guarded_by(gate: Gate) -> Middleware:
 def certified_user(certificate: Any) -> User | None:
     """Return who a verified client certificate names, as Kubernetes reads it: CN and every O.
 
-    Of several CNs the last one counts, or somebody else would come in than was signed for.
+    Of several CNs the last one counts, as it does for the API server.
     """
     subject = (certificate or {}).get("subject", ())
     named = [pair for part in subject for pair in part]

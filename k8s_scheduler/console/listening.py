@@ -1,11 +1,11 @@
 """Sockets to listen on, as Go makes them: 0.0.0.0 and :: are all addresses, of both kinds.
 
 kube-scheduler's default is 0.0.0.0, and ours is the same. Where it meant IPv4 alone, probes and
-scrapers of a cluster that has nothing but IPv6 would find nobody, and the kubelet would end a
+scrapers of a cluster that has nothing but IPv6 would find no listener, and the kubelet would end a
 daemon that is well.
 
-Whoever asks and does not read the answer holds a connection, and its file descriptor, for as long
-as they like: the system ends it (Linux alone knows how).
+A client that asks and does not read the answer holds a connection, and its file descriptor, for as
+long as it likes: the system ends it (Linux alone knows how).
 """
 
 import errno

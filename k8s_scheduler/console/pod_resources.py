@@ -1,7 +1,7 @@
 """What every pod asks for and is limited to, as kube-scheduler's `/metrics/resources` shows it.
 
 A series for each pod and resource, so the page of a large cluster has hundreds of thousands of
-lines. It is made when somebody asks for it, from the pods as they are then, in pieces that are
+lines. It is made when a client asks for it, from the pods as they are then, in pieces that are
 sent as they are made; nothing is kept between two scrapes.
 """
 
@@ -24,7 +24,7 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _UNITS: Final = ((NANO, 1.0), (10**6, 1e-3), (10**3, 1e-6), (1, 1e-9))
 # How many pods are looked at between two looks at the slice's clock.
 _CHECK_EVERY: Final = 8
-# Longer than a turn of the loop: whoever became ready meanwhile goes first.
+# Longer than a turn of the loop: a task that became ready meanwhile goes first.
 _PAUSE_SECONDS: Final = 0.001
 _ABOUT: Final = (
     "This shows the resource usage the scheduler and kubelet expect per pod for resources along "

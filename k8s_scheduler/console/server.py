@@ -52,10 +52,10 @@ _SEND_SECONDS: Final = 60.0
 
 
 class _OwnFaults(logging.Filter):
-    """Leaves out requests that are not HTTP: anybody could fill the log, and with tokens in it."""
+    """Leaves out requests that are not HTTP: a client could fill the log, and with tokens."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether somebody else than the client is to blame."""
+        """Return whether the record is about more than a bad request."""
         return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 

@@ -1,6 +1,6 @@
 """What health checks said, as kube-scheduler's `/metrics/slis` shows it.
 
-A check is counted whenever somebody asks for it; what nobody asks about is not known.
+A check is counted whenever a client asks for it; what no client asks about is not known.
 """
 
 from collections.abc import Callable, Sequence

@@ -6,7 +6,7 @@ from typing import ClassVar, TypeVar
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from k8s_scheduler.obs.families import Family
+from k8s_scheduler.obs.families import MetricFamily
 
 Child = TypeVar("Child", "Count", "Level")
 
@@ -56,7 +56,7 @@ class Level:
         return float(self.value if self._ask is None else self._ask())
 
 
-class _Plain(Family[Child]):
+class _Plain(MetricFamily[Child]):
     """One number for each set of label values."""
 
     # What it is on the page.

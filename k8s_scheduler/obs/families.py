@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 Child = TypeVar("Child")
 
 
-class Family(Collector, Generic[Child]):
+class MetricFamily(Collector, Generic[Child]):
     """The children of one metric, each made when it is first asked for.
 
     A subclass says how they are shown: `collect` and `describe` of the client library.

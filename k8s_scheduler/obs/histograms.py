@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import HistogramMetricFamily
 from prometheus_client.utils import INF, floatToGoString
 
-from k8s_scheduler.obs.families import Family
+from k8s_scheduler.obs.families import MetricFamily
 
 
 class Observations:
@@ -33,7 +33,7 @@ class Observations:
         return list(zip(names, map(float, counts), strict=True)), self._sum
 
 
-class Histogram(Family[Observations]):
+class Histogram(MetricFamily[Observations]):
     """Observations by label values."""
 
     def __init__(

@@ -150,7 +150,7 @@ class Cluster:
         metadata = msgspec.structs.replace(
             pod.metadata,
             namespace=namespace,
-            # Whoever wrote the file need not make up uids; names are as good here.
+            # A file need not make up uids; names are as good here.
             uid=pod.metadata.uid or f"{namespace}/{name}",
             # Files need not say when pods were created either: it is when they first come up.
             creation_timestamp=self._created(key),
@@ -195,9 +195,9 @@ def _is_another(before: Pod, after: Pod) -> bool:
 def _as_others_see(pod: Pod) -> Pod:
     """Return what a scheduler that was asked about other pods knows of this one.
 
-    kube-scheduler knows a nominated pod by reference, and looks up the rest in its queue. Nobody
-    queues here, pods are only asked about: of a nominated one its name and its node are known, and
-    that it takes a pod's place there.
+    kube-scheduler knows a nominated pod by reference, and looks up the rest in its queue. There is
+    no queue here, pods are only asked about: of a nominated one its name and its node are known,
+    and that it takes a pod's place there.
     """
     if pod.spec.node_name or not pod.status.nominated_node_name:
         return pod

@@ -2,7 +2,7 @@
 
 `seen` is by resource the version up to which everything was known when it was decided: the
 informer's own, where the recording has it, or the newest object the core had been told of. So
-somebody else who watched the API server can rebuild what was decided on.
+another program that watched the API server can rebuild what was decided on.
 """
 
 from collections.abc import Iterable, Mapping

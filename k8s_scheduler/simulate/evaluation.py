@@ -28,7 +28,7 @@ class Evaluation:
         self._keeps_evaluations = keeps_evaluations
         # How often what was known could be used again, in all that was judged so far.
         self.tally = Tally()
-        # Nobody reads them here; a registry for each scheduler would cost more than its decisions.
+        # They are not read here; a registry for each scheduler would cost more than its decisions.
         self._metrics = Metrics().scheduler
 
     def scenario(self, scenario: Scenario) -> Iterator[Answer]:

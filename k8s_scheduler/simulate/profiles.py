@@ -32,7 +32,7 @@ def _configured_profile(text: str) -> ResolvedProfile:
     try:
         found = configuration_from_value(json.loads(text), known_plugins(), source="config")
     except ConfigurationError as error:
-        # Where in the one line of the scenario something stands helps nobody; its path does.
+        # Where in the one line of the scenario something stands is no help; its path is.
         listed = "; ".join(
             ": ".join(part for part in (render_path(e.path), e.message) if part)
             for e in error.errors

@@ -77,7 +77,7 @@ def _written(value: Any) -> Any:
     """Return a wire value as JSON has it, with every default that is not empty.
 
     The API server has filled in what we take for the default, so types leave it out where they
-    are encoded; nobody else need fill in the same.
+    are encoded; a reader need not fill in the same.
     """
     if isinstance(value, msgspec.Struct):
         return {

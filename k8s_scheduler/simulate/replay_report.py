@@ -13,7 +13,7 @@ from k8s_scheduler.simulate.replaying import Moment, Replay
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A decision that somebody asks for: by its number, or by pod and perhaps attempt."""
+    """The decision that a user asks for: by its number, or by pod and perhaps attempt."""
 
     text: str
     number: int | None = None

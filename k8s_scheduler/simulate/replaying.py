@@ -87,7 +87,7 @@ class Replay:
     answers: int = 0
     differences: list[Difference] = field(default_factory=list)
     _open: list[_Open] = field(default_factory=list)
-    # Nobody reads them here.
+    # They are not read here.
     _metrics: SchedulerMetrics = field(default_factory=lambda: Metrics().scheduler)
 
     def segment(self, name: str, segment: Segment) -> Iterator[Decision]:

@@ -8,8 +8,8 @@ import itertools
 
 import pytest
 
-from k8s_scheduler.api.config.extras import NodeOwnership
-from k8s_scheduler.api.config.node_selector import Requirement, Selector, Term
+from k8s_scheduler.api.config.extras import NodeOwnershipSettings
+from k8s_scheduler.api.config.node_selector import AffinityRequirement, Selector, Term
 from k8s_scheduler.api.config.profiles.node_ownership import within_own_nodes
 from k8s_scheduler.core import setup
 from k8s_scheduler.core.builtins import BUILT_INS
@@ -41,7 +41,9 @@ NODE = {
 FURTHER = [
     {
         "id": "ownership",
-        "ownership": NodeOwnership(Selector((Term((Requirement("own", "Exists"),)),))),
+        "ownership": NodeOwnershipSettings(
+            Selector((Term((AffinityRequirement("own", "Exists"),)),))
+        ),
         "objects": [
             NODE,
             {
@@ -138,7 +140,7 @@ FURTHER = [
 
 def judged(scenario, pod):
     profile = profile_in_force(scenario.get("config"))
-    cluster = Cluster(within_own_nodes(profile, scenario.get("ownership", NodeOwnership())))
+    cluster = Cluster(within_own_nodes(profile, scenario.get("ownership", NodeOwnershipSettings())))
     cluster.start(scenario["objects"])
     found = cluster.judge(cluster.pod(pod))
     if found.preemption is not None and found.preemption.error:

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic
 
 from k8s_scheduler.api.meta import key_of
@@ -79,8 +79,7 @@ async def watched(
         resource,
         metrics=metrics.kube,
         meter=meter or silent_meter(),
-        pace=pace,
-        rng=random.Random(1),
+        pace=replace(pace, rng=random.Random(1)),
         signals=signals,
     )
     running = Watched(informer, metrics)

@@ -6,8 +6,13 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from k8s_scheduler.api.config.extras import NodeOwnership as Ownership
-from k8s_scheduler.api.config.node_selector import Requirement, Selector, Term, selector_errors
+from k8s_scheduler.api.config.extras import NodeOwnershipSettings as Ownership
+from k8s_scheduler.api.config.node_selector import (
+    AffinityRequirement,
+    Selector,
+    Term,
+    selector_errors,
+)
 from k8s_scheduler.api.config.profiles.node_ownership import within_own_nodes
 from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.reasons import VerdictTable
@@ -31,7 +36,7 @@ def selectors(draw):
         terms.append(
             Term(
                 tuple(
-                    Requirement(e["key"], e["operator"], tuple(e.get("values") or ()))
+                    AffinityRequirement(e["key"], e["operator"], tuple(e.get("values") or ()))
                     for e in drawn
                 )
             )
@@ -73,7 +78,7 @@ def test_columns_equal_the_scalar_rule(selector, drawn):
 )
 def test_what_is_kept_follows_the_labels(steps):
     """Every decision is made again from scratch, and no pod goes to a node that is not ours."""
-    ours = Ownership(Selector((Term((Requirement("owner", "In", ("us",)),)),)))
+    ours = Ownership(Selector((Term((AffinityRequirement("owner", "In", ("us",)),)),)))
     profiles = tuple(within_own_nodes(p, ours) for p in FULL.profiles)
     h = Harness(replace(FULL, profiles=profiles, verified_share=1.0))
     owned = dict.fromkeys(range(4), False)

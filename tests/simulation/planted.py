@@ -16,7 +16,7 @@ from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.kube.http.protocol import Response
-from k8s_scheduler.kube.lease.elector import Elector
+from k8s_scheduler.kube.lease.claim import Claim
 from k8s_scheduler.kube.lease.lease import Record
 from k8s_scheduler.kube.lease.observed_lease import ObservedLease
 from k8s_scheduler.kube.watch import reflector
@@ -94,22 +94,20 @@ def late_lease() -> Plant:
 
     def deadline(self: Any) -> float:
         config = self._config
-        return float(
-            self._held_from + config.renew_deadline_seconds + config.lease_duration_seconds
-        )
+        return float(self.held_from + config.renew_deadline_seconds + config.lease_duration_seconds)
 
-    return Elector, "_deadline", property(deadline)
+    return Claim, "deadline", property(deadline)
 
 
 def stolen_lease() -> Plant:
     """A standby takes a lease that it has not seen change for a while, however short."""
 
     def is_free(self: Any, lease: Any) -> bool:
-        return self.holder in ("", self._config.identity) or (
-            self._clock() - self._observed.since >= self._config.retry_period_seconds * 1.5
+        return self.observed.holder in ("", self._config.identity) or (
+            self._clock() - self.observed.since >= self._config.retry_period_seconds * 1.5
         )
 
-    return Elector, "_is_free", is_free
+    return Claim, "_is_free", is_free
 
 
 def uncounted_renewal() -> Plant:

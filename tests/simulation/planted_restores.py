@@ -64,7 +64,7 @@ def barrier_by_lease() -> Plant:
     async def take_over(self: Any, elector: Any, marked: Any, **_newborn: Any) -> None:
         await self._fill_caches()
         for informer in (self._graph.nodes, self._graph.pods):
-            if not has_reached(informer.resource_version, elector._observed.version):
+            if not has_reached(informer.resource_version, elector._claim.observed.version):
                 await informer.relist()
         self._graph.pump.quarantine(marked)
         self._decide()

@@ -1,4 +1,4 @@
-"""The default configuration as a file: what holds for whoever writes none.
+"""The default configuration as a file: what holds where no file is given.
 
 Loading it gives the same resolved configuration as having no file. Plugins stand in multiPoint,
 where kube-scheduler has its defaults; what this version does not have is not listed.

@@ -81,11 +81,11 @@ def parse_documents(text: str) -> Documents:
 def kept_in(text: str) -> str:
     """Return what `lastGood.configMap` says, whatever else is wrong with the file; empty: nothing.
 
-    Whoever needs it has a file that is wrong. So nothing but the place itself has to be right: not
-    the document beside ours, and not the other fields of ours. Documents are told apart by their
-    lines `---`, since a broken one may keep a parser from seeing the next. Only a few are parsed,
-    those that name our kind: each has the whole file's allowance of values, and a file with
-    thousands must not hold up the start.
+    It is needed when the file is wrong. So nothing but the place itself has to be right: not the
+    document beside ours, and not the other fields of ours. Documents are told apart by their lines
+    `---`, since a broken one may keep a parser from seeing the next. Only a few are parsed, those
+    that name our kind: each has the whole file's allowance of values, and a file with thousands
+    must not hold up the start.
     """
     named = [part for part in _SEPARATOR.split(text) if EXTRAS_KIND in part]
     for part in named[:_MAXIMUM_NAMED]:

@@ -15,7 +15,7 @@ from k8s_scheduler.api.config.field_errors import (
     invalid,
     required,
 )
-from k8s_scheduler.api.config.types import Extender, ExtenderTLSConfig, ResolvedProfile
+from k8s_scheduler.api.config.types import ExtenderSettings, ExtenderTLSConfig, ResolvedProfile
 from k8s_scheduler.api.names import (
     QUALIFIED_NAME_RULE,
     is_extended_resource_name,
@@ -27,7 +27,7 @@ _FIT: Final = "NodeResourcesFit"
 _EXAMPLE: Final = 'write it like "http://127.0.0.1:8888/scheduler"'
 
 
-def validate_extenders(extenders: tuple[Extender, ...]) -> list[FieldError]:
+def validate_extenders(extenders: tuple[ExtenderSettings, ...]) -> list[FieldError]:
     """Return every rule that the extenders break."""
     errors: list[FieldError] = []
     managed: set[str] = set()
@@ -50,7 +50,7 @@ def validate_extenders(extenders: tuple[Extender, ...]) -> list[FieldError]:
 
 
 def leave_to_extenders(
-    profile: ResolvedProfile, extenders: tuple[Extender, ...]
+    profile: ResolvedProfile, extenders: tuple[ExtenderSettings, ...]
 ) -> ResolvedProfile:
     """Have NodeResourcesFit ignore what extenders look after; as upstream, its own list yields."""
     fit = profile.plugin_args.get(_FIT)

@@ -39,7 +39,7 @@ class Batch(Configured, frozen=True):
     max_milliseconds: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_MILLISECONDS})] = 10
 
 
-class Preemption(Configured, frozen=True):
+class PreemptionSettings(Configured, frozen=True):
     """How fast pods may be evicted for others, in all profiles together; 0 is no limit."""
 
     max_victims_per_minute: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_VICTIMS})] = 0
@@ -54,7 +54,7 @@ class Reasons(Configured, frozen=True):
     max_per_second: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_PER_SECOND})] = 20
 
 
-class NodeOwnership(PluginArgs, frozen=True):
+class NodeOwnershipSettings(PluginArgs, frozen=True):
     """The nodes that are candidates at all, for every profile; without a selector, all are."""
 
     node_selector: Selector | None = None
@@ -84,9 +84,9 @@ class SchedulerExtras(Configured, frozen=True):
     api_version: str = EXTRAS_API_VERSION
     kind: str = EXTRAS_KIND
     batch: Batch = Batch()
-    preemption: Preemption = Preemption()
+    preemption: PreemptionSettings = PreemptionSettings()
     reasons: Reasons = Reasons()
-    node_ownership: NodeOwnership = NodeOwnership()
+    node_ownership: NodeOwnershipSettings = NodeOwnershipSettings()
     last_good: LastGood = LastGood()
     rivals: Rivals = Rivals()
     pod_limits: PodLimits = PodLimits()

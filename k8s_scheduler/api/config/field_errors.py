@@ -1,9 +1,9 @@
 """What is wrong in a configuration, and where: errors as data, many at once.
 
-A check never raises on the first thing it finds: it returns `FieldError`s, and whoever loads
-the file raises one `ConfigurationError` with all of them. The sentences in front of the detail
-(`Invalid value`, `Required value`, `Duplicate value`, `Unsupported value`, `Forbidden`) are the
-ones Kubernetes uses, because people search for them.
+A check never raises on the first thing it finds: it returns `FieldError`s, and the loader raises
+one `ConfigurationError` with all of them. The sentences in front of the detail (`Invalid value`,
+`Required value`, `Duplicate value`, `Unsupported value`, `Forbidden`) are the ones Kubernetes uses,
+because people search for them.
 """
 
 import difflib
@@ -26,7 +26,7 @@ _PASSWORD = re.compile(r'(?<=://)[^\s"]*@')
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One thing that is wrong; file and line are filled in by whoever knows them."""
+    """One thing that is wrong; file and line are filled in by the caller that knows them."""
 
     path: FieldPath
     message: str

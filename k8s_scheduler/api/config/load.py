@@ -38,9 +38,9 @@ from k8s_scheduler.api.config.support import not_supported_yet, without_effect
 from k8s_scheduler.api.config.types import (
     ClientConnection,
     KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
     LeaderElection,
     PluginFacts,
-    Profile,
     SchedulerConfiguration,
 )
 from k8s_scheduler.api.config.validate import validate
@@ -96,7 +96,7 @@ def configuration_from_text(
     source: str,
     overrides: Sequence[FlagOverride] = (),
 ) -> SchedulerConfiguration:
-    """Check and resolve the text of a file that was read by somebody else."""
+    """Check and resolve the text of a file that the caller has read."""
     return _configure(
         parse_documents(text),
         known=known,
@@ -136,7 +136,7 @@ def default_configuration(
 
 def completed(settings: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
     """Fill in the defaults that depend on what else is there, or that empty values stand for."""
-    profiles = settings.profiles or (Profile(),)
+    profiles = settings.profiles or (KubeSchedulerProfile(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         named = msgspec.structs.replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME)
         profiles = (named,)

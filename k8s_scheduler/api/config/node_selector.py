@@ -9,7 +9,7 @@ from k8s_scheduler.api.selectors.nodes import expression_problem, field_problem
 from k8s_scheduler.api.selectors.types import NodeSelector, SelectorRequirement
 
 
-class Requirement(Configured, frozen=True):
+class AffinityRequirement(Configured, frozen=True):
     """One `key operator values` expression."""
 
     key: str = ""
@@ -24,8 +24,8 @@ class Requirement(Configured, frozen=True):
 class Term(Configured, frozen=True):
     """Expressions and fields that must all hold."""
 
-    match_expressions: tuple[Requirement, ...] = ()
-    match_fields: tuple[Requirement, ...] = ()
+    match_expressions: tuple[AffinityRequirement, ...] = ()
+    match_fields: tuple[AffinityRequirement, ...] = ()
 
 
 class Selector(Configured, frozen=True):

@@ -35,7 +35,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The words a field may hold. An empty text is as good as none: whoever needs one asks."""
+    """The words a field may hold. An empty text counts as none."""
 
     values: tuple[str, ...]
 

@@ -10,7 +10,7 @@ from k8s_scheduler.api.config.field_errors import render_value
 from k8s_scheduler.api.config.limits import NODE_LIMITS, POD_LIMITS
 from k8s_scheduler.api.config.profiles.points import WEIGHTED_POINTS
 from k8s_scheduler.api.config.types import (
-    Extender,
+    ExtenderSettings,
     KubeSchedulerConfiguration,
     ResolvedProfile,
     SchedulerConfiguration,
@@ -77,7 +77,7 @@ def _extras(extras: SchedulerExtras) -> Iterator[str]:
         yield f"last good configuration: kept in ConfigMap {extras.last_good.config_map}"
 
 
-def _extender(extender: Extender) -> str:
+def _extender(extender: ExtenderSettings) -> str:
     verbs = [name for name, field in _VERBS.items() if getattr(extender, field)]
     asked = ", ".join(verbs) or "nothing"
     ignorable = ", ignorable" if extender.ignorable else ""

@@ -62,7 +62,7 @@ class ClientConnection(Configured, frozen=True):
     burst: Int32 = 100
 
 
-class Plugin(Configured, frozen=True):
+class PluginEntry(Configured, frozen=True):
     """A plugin named at an extension point; the weight counts for scores only."""
 
     name: str = ""
@@ -72,8 +72,8 @@ class Plugin(Configured, frozen=True):
 class PluginSet(Configured, frozen=True):
     """What a profile adds to and takes from the defaults at one point."""
 
-    enabled: tuple[Plugin, ...] = ()
-    disabled: tuple[Plugin, ...] = ()
+    enabled: tuple[PluginEntry, ...] = ()
+    disabled: tuple[PluginEntry, ...] = ()
 
 
 class Plugins(Configured, frozen=True):
@@ -104,7 +104,7 @@ class PluginConfig(Configured, frozen=True):
     args: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Profile(Configured, frozen=True):
+class KubeSchedulerProfile(Configured, frozen=True):
     """One schedulerName and how its pods are placed."""
 
     scheduler_name: str | None = None
@@ -133,7 +133,7 @@ class ManagedResource(Configured, frozen=True):
     ignored_by_scheduler: bool = False
 
 
-class Extender(Configured, frozen=True):
+class ExtenderSettings(Configured, frozen=True):
     """An HTTP service that takes part in decisions."""
 
     url_prefix: str = ""
@@ -165,8 +165,8 @@ class KubeSchedulerConfiguration(Configured, frozen=True):
     percentage_of_nodes_to_score: Percentage = 0
     pod_initial_backoff_seconds: Annotated[Int64, msgspec.Meta(extra={RULE: _INITIAL_BACKOFF})] = 1
     pod_max_backoff_seconds: Int64 = 10
-    profiles: tuple[Profile, ...] = ()
-    extenders: tuple[Extender, ...] = ()
+    profiles: tuple[KubeSchedulerProfile, ...] = ()
+    extenders: tuple[ExtenderSettings, ...] = ()
     delay_cache_until_active: bool = False
 
 

@@ -19,8 +19,8 @@ from k8s_scheduler.api.config.field_errors import (
 from k8s_scheduler.api.config.types import (
     ClientConnection,
     KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
     LeaderElection,
-    Profile,
 )
 from k8s_scheduler.api.durations import format_duration
 from k8s_scheduler.api.names import is_namespace, is_subdomain
@@ -113,7 +113,7 @@ def _backoff(settings: KubeSchedulerConfiguration) -> list[FieldError]:
     return [invalid(("podMaxBackoffSeconds",), maximum, detail)]
 
 
-def _profiles(profiles: tuple[Profile, ...]) -> list[FieldError]:
+def _profiles(profiles: tuple[KubeSchedulerProfile, ...]) -> list[FieldError]:
     errors = []
     seen: dict[str, FieldPath] = {}
     for i, profile in enumerate(profiles):
@@ -131,7 +131,9 @@ def _profiles(profiles: tuple[Profile, ...]) -> list[FieldError]:
     return errors
 
 
-def _common_queue_sort(canon: Profile, profile: Profile, path: FieldPath) -> list[FieldError]:
+def _common_queue_sort(
+    canon: KubeSchedulerProfile, profile: KubeSchedulerProfile, path: FieldPath
+) -> list[FieldError]:
     """Check that a profile sorts as the first one does: all profiles share one queue."""
     if profile is canon:
         return []

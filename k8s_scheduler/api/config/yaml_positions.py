@@ -219,7 +219,7 @@ def _integer(text: str) -> int | float | str:
     """Return the number, or the text itself where only the resolver took it for one (`0x_`).
 
     As for Go, one that needs more than 64 bits is a real number, or a text if that does not hold it
-    either. Integers without end would break whoever computes with them or writes them down.
+    either. Integers without end would break code that computes with them or prints them.
     """
     digits = text.replace("_", "")
     sign = -1 if digits.startswith("-") else 1

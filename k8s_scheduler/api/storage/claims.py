@@ -116,7 +116,7 @@ def unset_binding_mode(name: str) -> str:
 
 
 def not_the_owner(claim: ObjectMeta, namespace: str, pod_name: str) -> str:
-    """Return what is wrong with an ephemeral volume's claim that belongs to somebody else."""
+    """Return what is wrong with an ephemeral volume's claim that belongs to another owner."""
     return (
         f"PVC {claim.namespace}/{claim.name} was not created for pod {namespace}/{pod_name} "
         "(pod is not owner)"

@@ -12,7 +12,7 @@ from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.driver.changes import reads_the_same
 from k8s_scheduler.app.driver.pump import Pump
-from k8s_scheduler.kube.watch.comparing import Difference
+from k8s_scheduler.kube.watch.comparing import Discrepancy
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.lib.slices import SliceMeter
 
@@ -43,9 +43,9 @@ class CoreCheck:
         self._others = others
         self._meter = meter
 
-    async def compare(self) -> dict[str, list[Difference]]:
+    async def compare(self) -> dict[str, list[Discrepancy]]:
         """Return what the core had wrong, by resource; it has been told again."""
-        found: dict[str, list[Difference]] = defaultdict(list)
+        found: dict[str, list[Discrepancy]] = defaultdict(list)
         if not self._pump.is_whole:
             # It has failed, and another one is about to be told of everything.
             return found
@@ -54,19 +54,19 @@ class CoreCheck:
             if _is_outdated(self._nodes, node):
                 continue
             if problem := held.node_problem(node):
-                found["nodes"].append(Difference(key_of(node.metadata), problem))
+                found["nodes"].append(Discrepancy(key_of(node.metadata), problem))
                 self._pump.node_changed(None, node)
         async for node in self._sliced(held.nodes()):
             # Taken a slice ago: both may have heard of its end since.
             if key_of(node.metadata) not in self._nodes.store and held.has_node(node):
-                found["nodes"].append(Difference(key_of(node.metadata), _GONE))
+                found["nodes"].append(Discrepancy(key_of(node.metadata), _GONE))
                 self._pump.node_changed(node, None)
         await self._compare_pods(found)
         for kind, informer in self._others().items():
             await self._compare_objects(kind, informer, found)
         return found
 
-    async def _compare_pods(self, found: dict[str, list[Difference]]) -> None:
+    async def _compare_pods(self, found: dict[str, list[Discrepancy]]) -> None:
         held = self._pump.holdings
         store = self._pods.store
         async for pod in self._sliced(store.values()):
@@ -74,17 +74,17 @@ class CoreCheck:
                 # Told again of one that was read to be gone, the core would try to place it.
                 continue
             if problem := held.pod_problem(pod):
-                found["pods"].append(Difference(key_of(pod.metadata), problem))
+                found["pods"].append(Discrepancy(key_of(pod.metadata), problem))
                 self._pump.pod_changed(None, pod)
         async for pod in self._sliced(held.pods()):
             known = store.get(key_of(pod.metadata))
             is_gone = known is None or known.metadata.uid != pod.metadata.uid
             if is_gone and held.has_pod(pod):
-                found["pods"].append(Difference(key_of(pod.metadata), _GONE))
+                found["pods"].append(Discrepancy(key_of(pod.metadata), _GONE))
                 self._pump.pod_changed(pod, None)
 
     async def _compare_objects(
-        self, kind: Kind, informer: Informer[ClusterObject], found: dict[str, list[Difference]]
+        self, kind: Kind, informer: Informer[ClusterObject], found: dict[str, list[Discrepancy]]
     ) -> None:
         held, store = self._pump.holdings, informer.store
         resource = informer.resource.label
@@ -98,12 +98,12 @@ class CoreCheck:
             told = held.object(kind, metadata.namespace, metadata.name)
             if told is None or not (told is known or reads_the_same(kind, told, known)):
                 problem = "it is not known" if told is None else "another version of it is known"
-                found[resource].append(Difference(key, problem))
+                found[resource].append(Discrepancy(key, problem))
                 self._pump.object_changed(kind, None, known)
         async for told in self._sliced(held.objects(kind)):
             key, metadata = key_of(told.metadata), told.metadata
             if key not in store and held.object(kind, metadata.namespace, metadata.name):
-                found[resource].append(Difference(key, _GONE))
+                found[resource].append(Discrepancy(key, _GONE))
                 self._pump.object_changed(kind, told, None)
 
     async def recount(self) -> int:

@@ -23,7 +23,7 @@ from typing import Any, Final
 from k8s_scheduler.app.recovery.core_check import CoreCheck
 from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.waiting import Sleep
-from k8s_scheduler.kube.watch.comparing import Comparer, Difference, NotComparableError
+from k8s_scheduler.kube.watch.comparing import Comparer, Discrepancy, NotComparableError
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.kube.watch.syncing import all_synced
 from k8s_scheduler.obs.metrics import SchedulerMetrics
@@ -85,7 +85,7 @@ class SelfCheck:
         """Compare everything once, and repair what is wrong."""
         failed, wrong = 0, 0
         for informer, comparer in self._comparers().items():
-            found: list[Difference] = []
+            found: list[Discrepancy] = []
             problem = ""
             try:
                 if not (informer.is_absent or informer.dropped.is_set()):
@@ -113,7 +113,7 @@ class SelfCheck:
         counts = {"differences": wrong, "not_compared": failed}
         logger.info("Cache was compared with the API server", extra={"fields": counts})
 
-    def _report(self, resource: str, found: list[Difference], repair: str) -> None:
+    def _report(self, resource: str, found: list[Discrepancy], repair: str) -> None:
         self._differences.labels(resource).inc(len(found))
         named = [f"{each.key}: {each.problem}" for each in found[:_NAMED]]
         logger.error(

@@ -46,7 +46,7 @@ class PatchCondition(_Instruction, frozen=True, kw_only=True):
 
 
 class Nominate(_Instruction, frozen=True, kw_only=True):
-    """Say in the pod's status which node it is about to be bound to; nobody waits for that."""
+    """Say in the pod's status which node it is about to be bound to; no answer comes."""
 
     node: NodeName
 

@@ -13,7 +13,7 @@ ours, so nobody is evicted elsewhere.
 from typing import ClassVar
 
 from k8s_scheduler.api.config.arguments import PluginArgs
-from k8s_scheduler.api.config.extras import NodeOwnership as Ownership
+from k8s_scheduler.api.config.extras import NodeOwnershipSettings
 from k8s_scheduler.api.config.node_selector import Selector
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
 from k8s_scheduler.core.framework.helpers.node_selection import match_selector
@@ -35,11 +35,11 @@ class NodeOwnership:
     """
 
     name: ClassVar[str] = "NodeOwnership"
-    arguments: ClassVar[type[PluginArgs]] = Ownership
+    arguments: ClassVar[type[PluginArgs]] = NodeOwnershipSettings
     reasons: ClassVar[tuple[Reason, ...]] = (NOT_OWNED,)
     depends_on: ClassVar[tuple[Dependency, ...]] = (Row("label/"),)
 
-    def __init__(self, args: Ownership) -> None:
+    def __init__(self, args: NodeOwnershipSettings) -> None:
         """Take the selector; the plugin runs only where there is one."""
         self._selector = (args.node_selector or Selector()).on_the_wire()
 

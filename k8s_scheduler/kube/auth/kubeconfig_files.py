@@ -191,6 +191,6 @@ def _refuse_impersonation(user: Found[UserEntry], name: str) -> None:
     entry = user.entry
     if entry.as_user or entry.as_uid or entry.as_groups:
         raise CredentialsError(
-            f"kubeconfig {user.file}: user {name!r} asks to impersonate somebody (as, as-uid, "
+            f"kubeconfig {user.file}: user {name!r} asks to impersonate a user (as, as-uid, "
             "as-groups), which is not supported; use credentials of the user to act as"
         )

@@ -50,13 +50,13 @@ class Peer:
     name: str = ""
 
 
-class Wire(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """One connection. Only its pool uses it, and accesses its fields directly, for speed."""
 
     # There when the pool gets it.
     transport: asyncio.Transport
 
-    def __init__(self, gone: Callable[["Wire"], None]) -> None:
+    def __init__(self, gone: Callable[["HttpConnection"], None]) -> None:
         """Tell `gone` when the connection has ended, for whatever reason."""
         self._gone = gone
         self._parser = httptools.HttpResponseParser(self)
@@ -174,9 +174,9 @@ class WirePool:
         self._peer = peer
         self._limit = limit
         self._idle_seconds = idle_seconds
-        self._wires: set[Wire] = set()
+        self._wires: set[HttpConnection] = set()
         # The one used last is used next: the others grow old and are closed.
-        self._idle: list[Wire] = []
+        self._idle: list[HttpConnection] = []
         self._connecting = 0
         # Requests that wait for a connection; each looks again when it is woken.
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -235,7 +235,7 @@ class WirePool:
             wire.abort()
         self._tell_all()
 
-    async def _get(self) -> Wire:
+    async def _get(self) -> HttpConnection:
         loop = asyncio.get_running_loop()
         while True:
             if self._is_closed:
@@ -255,7 +255,7 @@ class WirePool:
                     self._tell_one()
                 raise
 
-    def _take_idle(self, now: float) -> Wire | None:
+    def _take_idle(self, now: float) -> HttpConnection | None:
         while self._idle:
             wire = self._idle.pop()
             is_young = now - wire.idle_since < self._idle_seconds
@@ -264,12 +264,12 @@ class WirePool:
             wire.abort()
         return None
 
-    async def _connect(self) -> Wire:
+    async def _connect(self) -> HttpConnection:
         peer = self._peer
         self._connecting += 1
         try:
             _, wire = await asyncio.get_running_loop().create_connection(
-                lambda: Wire(self._is_gone),
+                lambda: HttpConnection(self._is_gone),
                 peer.host,
                 peer.port,
                 ssl=peer.context,
@@ -314,7 +314,7 @@ class WirePool:
         if later < _NEVER:
             self._watch(later)
 
-    def _give_back(self, wire: Wire, now: float) -> None:
+    def _give_back(self, wire: HttpConnection, now: float) -> None:
         if wire.is_reusable and not self._is_closed and not wire.transport.is_closing():
             wire.idle_since = now
             self._idle.append(wire)
@@ -323,7 +323,7 @@ class WirePool:
         else:
             wire.abort()
 
-    def _is_gone(self, wire: Wire) -> None:
+    def _is_gone(self, wire: HttpConnection) -> None:
         self._wires.discard(wire)
         if wire in self._idle:
             self._idle.remove(wire)

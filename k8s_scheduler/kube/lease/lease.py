@@ -30,6 +30,11 @@ class LeaseConfig:
     renew_deadline_seconds: float = 10.0
     retry_period_seconds: float = 2.0
 
+    @property
+    def full_name(self) -> str:
+        """The lease in messages: `namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
     def __post_init__(self) -> None:
         problems = self._problems()
         if problems:

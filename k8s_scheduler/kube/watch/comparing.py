@@ -66,7 +66,7 @@ _decode_item = msgspec.json.Decoder(_Item).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Discrepancy:
     """An object that the store has wrong."""
 
     key: str
@@ -115,13 +115,13 @@ class Comparer(Generic[T]):
         self._meter = meter
         self._sleep = sleep
 
-    async def compare(self) -> list[Difference]:
+    async def compare(self) -> list[Discrepancy]:
         """Return what the store has wrong. KubeError if the server can't be asked."""
         listing = _Listing()
         before = self._informer.resource_version
         version = await self._list(listing.take)
         if is_newer(before, version):
-            return [Difference("*", f"the API server is at version {version}, before {before}")]
+            return [Discrepancy("*", f"the API server is at version {version}, before {before}")]
         listed = listing.metadata
         suspects = await self._suspects(listed, whole=listing.is_whole)
         if not suspects:
@@ -258,22 +258,22 @@ class Comparer(Generic[T]):
                 )
             await self._sleep(_LOOK_SECONDS)
 
-    def _judge(self, key: str, listed: _Metadata | None, version: str) -> Difference | None:
+    def _judge(self, key: str, listed: _Metadata | None, version: str) -> Discrepancy | None:
         """Say what is wrong with an object, now that the watch has passed the list."""
         held = self._informer.store.get(key)
         if listed is None:
             if held is None or not has_reached(version, held.metadata.resource_version):
                 return None
-            return Difference(key, "its deletion was not seen")
+            return Discrepancy(key, "its deletion was not seen")
         if held is None:
-            return Difference(key, "it was not seen")
+            return Discrepancy(key, "it was not seen")
         uid, held_version = _identity(held)
         if uid == listed.uid and self._is_ahead(held, listed, version):
             return None
         if uid != listed.uid and not has_reached(version, held_version):
             # Made anew since the list.
             return None
-        return Difference(key, "a change of it was not seen")
+        return Discrepancy(key, "a change of it was not seen")
 
     async def _present(self, uids: Mapping[str, str]) -> set[str]:
         """Return which of these objects are there still, and make sense.

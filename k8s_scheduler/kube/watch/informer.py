@@ -16,7 +16,6 @@ will be (`syncing.py`).
 """
 
 import asyncio
-import random
 from collections.abc import Mapping
 from typing import Generic
 
@@ -46,7 +45,6 @@ class Informer(Generic[T]):
         metrics: KubeMetrics,
         meter: SliceMeter,
         pace: Pace = DEFAULT_PACE,
-        rng: random.Random | None = None,
         signals: Signals | None = None,
     ) -> None:
         self.resource = resource
@@ -65,7 +63,7 @@ class Informer(Generic[T]):
             pace=pace,
             signals=signals or Signals(),
         )
-        self._reflector = Reflector(parts, metrics, rng=rng or random.Random())
+        self._reflector = Reflector(parts, metrics)
         self._running = False
 
     @property

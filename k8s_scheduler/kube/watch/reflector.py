@@ -36,7 +36,6 @@ retried for ever.
 import asyncio
 import enum
 import logging
-import random
 from typing import Final, Generic, NoReturn
 
 from k8s_scheduler.kube.errors import (
@@ -84,13 +83,10 @@ class Mode(enum.Enum):
 class Reflector(Generic[T]):
     """Lists and watches one resource."""
 
-    def __init__(
-        self, parts: ReflectorParts[T], metrics: KubeMetrics, *, rng: random.Random
-    ) -> None:
+    def __init__(self, parts: ReflectorParts[T], metrics: KubeMetrics) -> None:
         self._parts = parts
-        self._rng = rng
         self._loop = asyncio.get_running_loop()
-        self._delays = Delays(parts.pace, rng)
+        self._delays = Delays(parts.pace)
         self._troubles = Troubles(parts.resource, metrics, self._loop.time)
         self._lister = PageLister(parts, metrics)
         self._watcher = Watcher(parts, metrics, on_open=self._opened)
@@ -241,7 +237,7 @@ class Reflector(Generic[T]):
 
     def _watch_seconds(self) -> float:
         pace = self._parts.pace
-        return self._rng.uniform(pace.watch_min_seconds, pace.watch_max_seconds)
+        return pace.rng.uniform(pace.watch_min_seconds, pace.watch_max_seconds)
 
     def _list_in_pages(self, error: KubeError) -> None:
         self._streaming_refused = True

@@ -5,7 +5,7 @@ nothing for much longer is dead, whatever the state of its socket.
 """
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from k8s_scheduler.kube.errors import (
@@ -42,6 +42,8 @@ class Pace:
     # After working for this long, a failure starts over with short delays.
     good_stretch_seconds: float = 60.0
     retry_after_maximum_seconds: float = 300.0
+    # Draws the jitter of all of them.
+    rng: random.Random = field(default_factory=random.Random, compare=False)
 
 
 DEFAULT_PACE: Final = Pace()
@@ -50,17 +52,17 @@ DEFAULT_PACE: Final = Pace()
 class Delays:
     """Says how long to wait after each failure."""
 
-    def __init__(self, pace: Pace, rng: random.Random) -> None:
+    def __init__(self, pace: Pace) -> None:
         self._pace = pace
         self._backoff = Backoff(
             initial_seconds=pace.backoff_initial_seconds,
             maximum_seconds=pace.backoff_maximum_seconds,
-            uniform=rng.random,
+            uniform=pace.rng.random,
         )
         self._away = Backoff(
             initial_seconds=pace.backoff_initial_seconds,
             maximum_seconds=pace.away_maximum_seconds,
-            uniform=rng.random,
+            uniform=pace.rng.random,
         )
         self._gone_before = False
 

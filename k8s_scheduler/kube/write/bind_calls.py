@@ -11,10 +11,10 @@ from k8s_scheduler.kube.http.protocol import Response
 from k8s_scheduler.kube.write.bind_machine import BindMachine
 from k8s_scheduler.kube.write.binding import (
     BindRequest,
+    PodSeen,
     PostAnswer,
     Posted,
     ReadAnswer,
-    Seen,
     encode_binding,
     judge_post,
     judge_read,
@@ -84,7 +84,7 @@ class BindCalls:
         try:
             response = await self._caller.send("GET", pod_path(request))
         except (NotSent, CredentialsError, OutcomeUnknown) as error:
-            return ReadAnswer(Seen.UNKNOWN, str(error), heard=False)
+            return ReadAnswer(PodSeen.UNKNOWN, str(error), heard=False)
         self._outage.answered(response)
         if response.status == 403:
             self._forbidden("get", "pods", request.namespace, response)

@@ -69,10 +69,10 @@ from k8s_scheduler.kube.write.binding import (
     BindFailure,
     BindOutcome,
     BindRequest,
+    PodSeen,
     PostAnswer,
     Posted,
     ReadAnswer,
-    Seen,
 )
 from k8s_scheduler.lib.backoff import Backoff
 
@@ -101,9 +101,9 @@ class BindPolicy:
 
 
 _ENDS = {
-    Seen.GONE: BindFailure.GONE,
-    Seen.ASSIGNED_ELSEWHERE: BindFailure.ASSIGNED_ELSEWHERE,
-    Seen.BEING_DELETED: BindFailure.BEING_DELETED,
+    PodSeen.GONE: BindFailure.GONE,
+    PodSeen.ASSIGNED_ELSEWHERE: BindFailure.ASSIGNED_ELSEWHERE,
+    PodSeen.BEING_DELETED: BindFailure.BEING_DELETED,
 }
 
 
@@ -195,16 +195,16 @@ class BindMachine(msgspec.Struct, eq=False):
         """Take what the pod looks like; return the seconds to wait before `next_call`."""
         self._hear(heard=answer.heard)
         match answer.kind:
-            case Seen.ON_OUR_NODE:
+            case PodSeen.ON_OUR_NODE:
                 self._succeed()
-            case Seen.GONE | Seen.ASSIGNED_ELSEWHERE | Seen.BEING_DELETED:
+            case PodSeen.GONE | PodSeen.ASSIGNED_ELSEWHERE | PodSeen.BEING_DELETED:
                 self.fail(_ENDS[answer.kind], answer.message)
-            case Seen.GATED | Seen.UNBOUND:
+            case PodSeen.GATED | PodSeen.UNBOUND:
                 return self._unbound(answer)
-            case Seen.REFUSED if not self.in_doubt:
+            case PodSeen.REFUSED if not self.in_doubt:
                 # The POST was answered with 409 or 404, so nothing of ours was executed.
                 self._fail_by_refusal(BindFailure.CONFLICT, answer.message)
-            case Seen.REFUSED | Seen.UNKNOWN:
+            case PodSeen.REFUSED | PodSeen.UNKNOWN:
                 return self._backoff_seconds()
         return 0.0
 
@@ -265,8 +265,8 @@ class BindMachine(msgspec.Struct, eq=False):
         self._call = BindStep.POST
         return self._backoff_seconds()
 
-    def _reason(self, seen: Seen) -> BindFailure:
-        if seen is Seen.GATED:
+    def _reason(self, seen: PodSeen) -> BindFailure:
+        if seen is PodSeen.GATED:
             return BindFailure.GATED
         if self._refusal is not None:
             is_conflict = self._refusal.kind is Posted.CONFLICT

@@ -71,7 +71,7 @@ class Posted(Enum):
     UNKNOWN = auto()  # executed, or not, or still to be
 
 
-class Seen(Enum):
+class PodSeen(Enum):
     """What reading the pod shows."""
 
     ON_OUR_NODE = auto()
@@ -99,7 +99,7 @@ class PostAnswer(msgspec.Struct, frozen=True):
 class ReadAnswer(msgspec.Struct, frozen=True):
     """A classified answer to a GET."""
 
-    kind: Seen
+    kind: PodSeen
     message: str = ""
     # Whether the server said anything at all.
     heard: bool = True
@@ -194,31 +194,31 @@ def judge_read(response: Response, request: BindRequest) -> ReadAnswer:
     if not response.ok:
         message = response.error().message
         if is_missing(response):
-            return ReadAnswer(Seen.GONE, message)
-        return ReadAnswer(Seen.UNKNOWN if is_passing(response) else Seen.REFUSED, message)
+            return ReadAnswer(PodSeen.GONE, message)
+        return ReadAnswer(PodSeen.UNKNOWN if is_passing(response) else PodSeen.REFUSED, message)
     try:
         pod = _decode_pod(response.body)
     except UNREADABLE as error:
-        return ReadAnswer(Seen.UNKNOWN, str(error))
+        return ReadAnswer(PodSeen.UNKNOWN, str(error))
     return _judge_pod(pod, request)
 
 
 def _judge_pod(pod: _Pod, request: BindRequest) -> ReadAnswer:
     # The order matters: a pod on our node is ours even while it is being deleted.
     if pod.metadata.uid != request.uid:
-        return ReadAnswer(Seen.GONE, f"pod {request.name} was replaced by one of another uid")
+        return ReadAnswer(PodSeen.GONE, f"pod {request.name} was replaced by one of another uid")
     if pod.spec.node_name == request.node:
-        return ReadAnswer(Seen.ON_OUR_NODE)
+        return ReadAnswer(PodSeen.ON_OUR_NODE)
     if pod.spec.node_name:
         return ReadAnswer(
-            Seen.ASSIGNED_ELSEWHERE,
+            PodSeen.ASSIGNED_ELSEWHERE,
             f'pod {request.name} is already assigned to node "{pod.spec.node_name}"',
         )
     if pod.metadata.deletion_timestamp:
         return ReadAnswer(
-            Seen.BEING_DELETED,
+            PodSeen.BEING_DELETED,
             f"pod {request.name} is being deleted, cannot be assigned to a host",
         )
     if pod.spec.scheduling_gates:
-        return ReadAnswer(Seen.GATED, f"pod {request.name} has non-empty .spec.schedulingGates")
-    return ReadAnswer(Seen.UNBOUND)
+        return ReadAnswer(PodSeen.GATED, f"pod {request.name} has non-empty .spec.schedulingGates")
+    return ReadAnswer(PodSeen.UNBOUND)

@@ -2,8 +2,8 @@
 
 Works on decoded JSON and never changes its input; what needs no default is shared with it. These
 are the defaults of the API types alone: admission plugins (priorities, default tolerations,
-limit ranges) and what a pod gets at creation besides (merged matchLabelKeys) are somebody else's
-decisions and have to be in the object already. One exception, because it is a default in all but
+limit ranges) and what a pod gets at creation besides (merged matchLabelKeys) are decided
+elsewhere and have to be in the object already. One exception, because it is a default in all but
 place: requests of a pod as a whole are completed from its limits and its containers.
 
 An object of the wrong form is left as it is wherever it is wrong; decoding it into its type says

@@ -1,7 +1,7 @@
 """Defaults of resource lists: rounding, requests from limits, sums over a pod's containers.
 
 Quantities stay text, as they came, wherever nothing has to be done about them. One that cannot be
-read is left for whoever decodes it.
+read is left for the decoder.
 """
 
 from collections.abc import Iterable, Iterator

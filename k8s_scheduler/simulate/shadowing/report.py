@@ -105,7 +105,7 @@ class Report:
         self._tallies = {name: _Tally() for name in profiles}
         self._metrics = metrics
         self._cases: deque[Case] = deque(maxlen=MOST_CASES)
-        # Findings that nobody has logged yet.
+        # Findings that are not logged yet.
         self._news: list[Case] = []
 
     # What is found

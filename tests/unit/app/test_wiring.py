@@ -150,7 +150,7 @@ async def test_pods_are_shown_by_the_leader_alone(monkeypatch):
     graph.pods._store.put(make_pod("p").obj())
     graph.pods.synced.set()
     assert list(endpoints.pods()) == []
-    monkeypatch.setattr(graph.elector, "_leading", True)
+    monkeypatch.setattr(graph.elector._claim, "leading", True)
     assert len(endpoints.pods()) == 1
 
 

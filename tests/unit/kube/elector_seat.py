@@ -4,9 +4,11 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from k8s_scheduler.kube.lease.claim import ElectorHooks
 from k8s_scheduler.kube.lease.elector import Elector
 from k8s_scheduler.kube.lease.lease import LeaseConfig
 from k8s_scheduler.kube.waiting import Timing
+from k8s_scheduler.kube.watch.set_back import SetBack
 from k8s_scheduler.obs.metrics import KubeMetrics
 from tests.fakes.api import FakeApi
 from tests.fakes.transport import Json
@@ -22,6 +24,7 @@ class Seat:
     def __init__(self, identity: str = "me", api: FakeApi | None = None, **times: float) -> None:
         self.api = api or FakeApi()
         self.registry = CollectorRegistry()
+        self.set_backs: list[SetBack] = []
         # How far the clock is ahead of the loop's, which has had no chance to look at it.
         self.ahead_seconds = 0.0
         loops = loop_clock()
@@ -38,6 +41,7 @@ class Seat:
                 wall_clock_ns=lambda: WALL_NS + round(clock() * 1e9),
                 uniform=lambda: 0.5,
             ),
+            hooks=ElectorHooks(set_back=self.set_backs.append),
         )
 
     def spec(self) -> Json:

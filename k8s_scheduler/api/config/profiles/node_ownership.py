@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from k8s_scheduler.api.config.encode import encode
-from k8s_scheduler.api.config.extras import NodeOwnership
+from k8s_scheduler.api.config.extras import NodeOwnershipSettings
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, required, unsupported
 from k8s_scheduler.api.config.node_selector import selector_errors
 from k8s_scheduler.api.config.types import PluginUse, ResolvedProfile
@@ -18,7 +18,7 @@ NODE_OWNERSHIP: Final = "NodeOwnership"
 _POINTS: Final = ("preFilter", "filter")
 
 
-def ownership_errors(ownership: NodeOwnership, path: FieldPath) -> list[FieldError]:
+def ownership_errors(ownership: NodeOwnershipSettings, path: FieldPath) -> list[FieldError]:
     """Return what is wrong with the selector."""
     selector = ownership.node_selector
     if selector is None:
@@ -39,7 +39,7 @@ def ownership_errors(ownership: NodeOwnership, path: FieldPath) -> list[FieldErr
     return selector_errors(selector, at) + empty + fields
 
 
-def within_own_nodes(profile: ResolvedProfile, ownership: NodeOwnership) -> ResolvedProfile:
+def within_own_nodes(profile: ResolvedProfile, ownership: NodeOwnershipSettings) -> ResolvedProfile:
     """Return the profile with its nodes limited to those that are owned."""
     if ownership.node_selector is None:
         return profile
@@ -54,7 +54,7 @@ def within_own_nodes(profile: ResolvedProfile, ownership: NodeOwnership) -> Reso
 
 
 def without_own_nodes(profile: ResolvedProfile) -> ResolvedProfile:
-    """Return the profile with all nodes as candidates again: for who judges somebody else."""
+    """Return the profile with all nodes as candidates again, to judge another scheduler."""
     others = {
         point: tuple(use for use in uses if use.name != NODE_OWNERSHIP)
         for point, uses in profile.points.items()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, did_you_mean, required
 from k8s_scheduler.api.config.profiles.points import MULTI_POINT, REMOVED_PLUGINS, WEIGHTED_POINTS
-from k8s_scheduler.api.config.types import Plugin, PluginFacts, PluginSet
+from k8s_scheduler.api.config.types import PluginEntry, PluginFacts, PluginSet
 
 
 def check_plugin_names(
@@ -83,7 +83,7 @@ def _enabled(
     return None if known[name].supported else unsupported_plugin(name, path)
 
 
-def _weighs(plugin: Plugin, point: str, known: Mapping[str, PluginFacts]) -> bool:
+def _weighs(plugin: PluginEntry, point: str, known: Mapping[str, PluginFacts]) -> bool:
     """Return whether the weight, if there is one, counts."""
     if plugin.weight is None or point in WEIGHTED_POINTS:
         return True

@@ -32,12 +32,12 @@ from k8s_scheduler.api.config.profiles.points import (
     WEIGHTED_POINTS,
 )
 from k8s_scheduler.api.config.types import (
-    Plugin,
+    KubeSchedulerProfile,
+    PluginEntry,
     PluginFacts,
     Plugins,
     PluginSet,
     PluginUse,
-    Profile,
     ResolvedProfile,
 )
 
@@ -60,7 +60,7 @@ class _Expansion:
 
 
 def resolve_profile(
-    profile: Profile,
+    profile: KubeSchedulerProfile,
     path: FieldPath,
     *,
     known: Mapping[str, PluginFacts],
@@ -72,7 +72,7 @@ def resolve_profile(
     """
     sets = plugin_sets(profile.plugins)
     errors, warnings = check_plugin_names(sets, (*path, "plugins"), known)
-    defaults = [Plugin(name, f.default_weight) for name, f in known.items() if f.by_default]
+    defaults = [PluginEntry(name, f.default_weight) for name, f in known.items() if f.by_default]
     multi_point = merge(defaults, sets[MULTI_POINT])
     expanded = {
         point: expand(point, sets[point], multi_point, known=known) for point in EXTENSION_POINTS
@@ -117,7 +117,7 @@ def plugin_sets(plugins: Plugins) -> dict[str, PluginSet]:
     return {field.encode_name: getattr(plugins, field.name) for field in fields}
 
 
-def merge(defaults: Sequence[Plugin], custom: PluginSet) -> tuple[Plugin, ...]:
+def merge(defaults: Sequence[PluginEntry], custom: PluginSet) -> tuple[PluginEntry, ...]:
     """Put a user's multiPoint set on top of the default one."""
     disabled = {plugin.name for plugin in custom.disabled}
     kept = () if "*" in disabled else tuple(p for p in defaults if p.name not in disabled)
@@ -136,7 +136,7 @@ def merge(defaults: Sequence[Plugin], custom: PluginSet) -> tuple[Plugin, ...]:
 def expand(
     point: str,
     at_point: PluginSet,
-    multi_point: Sequence[Plugin],
+    multi_point: Sequence[PluginEntry],
     *,
     known: Mapping[str, PluginFacts],
 ) -> _Expansion:
@@ -166,7 +166,7 @@ def expand(
     return _Expansion((*first, *brought, *rest), tuple(repeated))
 
 
-def _weight(name: str, point: str, at_point: PluginSet, multi_point: Sequence[Plugin]) -> int:
+def _weight(name: str, point: str, at_point: PluginSet, multi_point: Sequence[PluginEntry]) -> int:
     if point not in WEIGHTED_POINTS:
         return 0
     candidates = (*at_point.enabled, *multi_point)

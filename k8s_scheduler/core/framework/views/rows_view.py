@@ -39,7 +39,7 @@ from k8s_scheduler.core.state.counts.crowd import Crowd
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.terms.picked_terms import PickedTerms
 from k8s_scheduler.core.state.volumes.class_index import Choices, ClassIndex
-from k8s_scheduler.core.state.volumes.offers import Demand
+from k8s_scheduler.core.state.volumes.offers import StorageDemand
 
 __all__ = [
     "FEW",
@@ -451,7 +451,7 @@ class RowsView(VolumesView):
             self._reads.object(("class", kind, class_name, ""), stamp)
         return found
 
-    def choices(self, offers: ClassIndex, demand: Demand, depth: int) -> Choices:
+    def choices(self, offers: ClassIndex, demand: StorageDemand, depth: int) -> Choices:
         """Return what suits a demand, by label value; right until the offers change."""
         return offers.choices(demand, depth, self._state.nodes.labels)
 

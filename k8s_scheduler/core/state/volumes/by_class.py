@@ -12,7 +12,7 @@ from k8s_scheduler.api.storage.claims import class_of_volume
 from k8s_scheduler.api.storage.objects import CsiStorageCapacity
 from k8s_scheduler.core.state.objects import ObjectStore
 from k8s_scheduler.core.state.volumes.class_index import ClassIndex, ObjectKey
-from k8s_scheduler.core.state.volumes.offers import Offer, offer_of_capacity, offer_of_volume
+from k8s_scheduler.core.state.volumes.offers import StorageOffer, offer_of_capacity, offer_of_volume
 
 
 def _class_of_capacity(capacity: CsiStorageCapacity) -> str:
@@ -20,7 +20,7 @@ def _class_of_capacity(capacity: CsiStorageCapacity) -> str:
 
 
 _ClassOf: TypeAlias = Callable[[Any], str]
-_OfferOf: TypeAlias = Callable[[Any], Offer | None]
+_OfferOf: TypeAlias = Callable[[Any], StorageOffer | None]
 _INDEXED: Final[dict[Kind, tuple[_ClassOf, _OfferOf]]] = {
     Kind.PERSISTENT_VOLUME: (class_of_volume, offer_of_volume),
     Kind.CSI_STORAGE_CAPACITY: (_class_of_capacity, offer_of_capacity),

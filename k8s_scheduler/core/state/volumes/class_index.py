@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.storage.reach import Reach
-from k8s_scheduler.core.state.volumes.offers import Demand, Offer, Place
+from k8s_scheduler.core.state.volumes.offers import Place, StorageDemand, StorageOffer
 
 Slots: TypeAlias = npt.NDArray[np.int64]
 # In place of a slot; arrays by slot have a last entry for it.
@@ -77,7 +77,7 @@ class ClassIndex:
         # Another object whenever something has changed.
         self.stamp = object()
         self._slots: dict[ObjectKey, int] = {}
-        self._offers: list[Offer | None] = []
+        self._offers: list[StorageOffer | None] = []
         self._vacant: list[int] = []
         self.rank: Slots = np.full(1, _WORST)
         self.capacity_bytes: Slots = np.zeros(1, dtype=np.int64)
@@ -90,14 +90,14 @@ class ClassIndex:
         # By claim: name and slot of the volumes that are kept for it.
         self._kept: dict[tuple[str, str], list[tuple[ObjectKey, int]]] = {}
         self._pin_counts: dict[str, int] = {}
-        self._tables: dict[Demand, _Tables] = {}
+        self._tables: dict[StorageDemand, _Tables] = {}
         # How many entries of tables were worked out, ever.
         self.entries_made = 0
 
     def __len__(self) -> int:
         return len(self._slots)
 
-    def offer(self, slot: int) -> Offer:
+    def offer(self, slot: int) -> StorageOffer:
         """Return the offer in a slot."""
         found = self._offers[slot]
         if found is None:
@@ -106,7 +106,7 @@ class ClassIndex:
 
     # Changes
 
-    def put(self, key: ObjectKey, offer: Offer) -> None:
+    def put(self, key: ObjectKey, offer: StorageOffer) -> None:
         """Add an offer."""
         self.stamp = object()
         slot = self._slots[key] = self._vacant.pop() if self._vacant else self._new_slot()
@@ -140,7 +140,7 @@ class ClassIndex:
             self.written = _longer(self.written, 2 * slot + 2)
         return slot
 
-    def _file(self, offer: Offer, entry: tuple[Place, int]) -> None:
+    def _file(self, offer: StorageOffer, entry: tuple[Place, int]) -> None:
         at = bisect_left(self._sorted, entry)
         self._sorted.insert(at, entry)
         self._give_rank(at)
@@ -153,7 +153,7 @@ class ClassIndex:
             self._pin_counts[pin[0]] = self._pin_counts.get(pin[0], 0) + 1
             self._changed(pin)
 
-    def _take_out_of_files(self, offer: Offer, entry: tuple[Place, int]) -> None:
+    def _take_out_of_files(self, offer: StorageOffer, entry: tuple[Place, int]) -> None:
         del self._sorted[bisect_left(self._sorted, entry)]
         if offer.reach.pins is None:
             selector = offer.reach.key
@@ -189,12 +189,12 @@ class ClassIndex:
 
     # Questions
 
-    def kept_for(self, namespace: str, claim: str) -> list[tuple[int, Offer]]:
+    def kept_for(self, namespace: str, claim: str) -> list[tuple[int, StorageOffer]]:
         """Return slot and offer of the volumes that are kept for a claim, by name."""
         kept = self._kept.get((namespace, claim), ())
         return [(slot, self.offer(slot)) for _, slot in kept]
 
-    def choices(self, demand: Demand, depth: int, labels: LabelIds) -> Choices:
+    def choices(self, demand: StorageDemand, depth: int, labels: LabelIds) -> Choices:
         """Return the choice among what suits a demand, when at most `depth - 1` are taken before.
 
         It is right until the index changes.
@@ -219,7 +219,7 @@ class ClassIndex:
             self.rank,
         )
 
-    def _catch_up(self, tables: "_Tables", demand: Demand, labels: LabelIds) -> None:
+    def _catch_up(self, tables: "_Tables", demand: StorageDemand, labels: LabelIds) -> None:
         """Work out the entries that have changed, and those of values that have got an id."""
         if tables.generation != labels.generation:
             tables.generation = labels.generation
@@ -238,7 +238,7 @@ class ClassIndex:
         self.entries_made += len(tables.stale)
         tables.stale.clear()
 
-    def _first(self, found: _Sorted, demand: Demand, depth: int) -> tuple[int, ...]:
+    def _first(self, found: _Sorted, demand: StorageDemand, depth: int) -> tuple[int, ...]:
         """Return the slots of the best offers that suit a demand, so many at most."""
         chosen: list[int] = []
         for at in range(bisect_left(found, (demand.first_place,)), len(found)):

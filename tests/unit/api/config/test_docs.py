@@ -15,13 +15,13 @@ SECTIONS = (
     config.KubeSchedulerConfiguration,
     config.LeaderElection,
     config.ClientConnection,
-    config.Profile,
-    config.Extender,
+    config.KubeSchedulerProfile,
+    config.ExtenderSettings,
     config.ExtenderTLSConfig,
     extras.SchedulerExtras,
     extras.Batch,
-    extras.Preemption,
-    extras.NodeOwnership,
+    extras.PreemptionSettings,
+    extras.NodeOwnershipSettings,
 )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from k8s_scheduler.api.config.field_errors import ConfigurationError
-from k8s_scheduler.api.config.types import Extender, ExtenderTLSConfig, ManagedResource
+from k8s_scheduler.api.config.types import ExtenderSettings, ExtenderTLSConfig, ManagedResource
 from tests.unit.api.config.config_cases import HEADER, load_text
 
 FULL = (
@@ -39,7 +39,7 @@ REFUSED = FULL.replace("  ignorable: true\n", "", 1)
 
 def test_every_field_arrives(tmp_path):
     first, second = load_text(tmp_path, FULL).settings.extenders
-    assert first == Extender(
+    assert first == ExtenderSettings(
         url_prefix="https://extender.example:8888/scheduler",
         filter_verb="filter",
         preempt_verb="preempt",

@@ -156,7 +156,7 @@ class TestSentinel:
         await scene.sentinel.look(scene.store)
         assert scene.note() is None
         # The elector meets a version that is not its own, and renews all the same.
-        assert (await scene.seat.elector._try(5.0)).name == "HELD"
+        assert (await scene.seat.elector._claim.attempt(5.0)).name == "HELD"
 
     @virtual_time
     async def test_the_next_leader_finds_the_mark_by_its_own_write(self, clock):
@@ -186,14 +186,14 @@ class TestSentinel:
         scene.try_for_long()
         assert await scene.sentinel.look(scene.store)
         written = scene.note()
-        assert (await elector._try(5.0)).name == "HELD"
+        assert (await elector._claim.attempt(5.0)).name == "HELD"
         scene.api.delete(LEASE)
         if answered:
-            assert (await elector._try(5.0)).name == "HELD"
+            assert (await elector._claim.attempt(5.0)).name == "HELD"
         else:
             # It is made, and nothing is known of it until the next renewal.
             await scene.store.write(None, elector.lease.spec, timeout_seconds=1.0)
-            assert (await elector._try(5.0)).name == "HELD"
+            assert (await elector._claim.attempt(5.0)).name == "HELD"
         assert scene.note() is None
         asked = len(scene.api.requests)
         assert await scene.sentinel.look(scene.store)

@@ -55,8 +55,8 @@ async def test_clocks_sleep_and_chance_reach_every_part_that_waits():
     assert graph.recorder._wall_clock_ns is mine.wall_clock_ns
     assert graph.pump._clock() == 7.0
     for informer in graph.informers():
-        assert informer._reflector._parts.pace is mine.pace
-        assert informer._reflector._rng is mine.rng
+        assert informer._reflector._parts.pace == mine.pace
+        assert informer._reflector._parts.pace.rng is mine.rng
 
 
 async def test_the_identity_is_made_of_the_hosts_name_and_the_instance():

@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pytest
 
-from k8s_scheduler.api.config.extras import Preemption, SchedulerExtras
+from k8s_scheduler.api.config.extras import PreemptionSettings, SchedulerExtras
 from k8s_scheduler.api.config.limits import PodLimits
 from k8s_scheduler.app.driver.marks import Mark, encode
 from k8s_scheduler.core.engine.reconfiguring import settings_of
@@ -190,7 +190,9 @@ async def test_a_new_core_is_made_from_what_is_in_force_and_tells_the_marks_of_i
     async with daemon(api, elect=True) as (graph, _):
         await asyncio.sleep(1)
         limits = PodLimits(affinity_terms=7)
-        extras = SchedulerExtras(pod_limits=limits, preemption=Preemption(max_victims_per_minute=5))
+        extras = SchedulerExtras(
+            pod_limits=limits, preemption=PreemptionSettings(max_victims_per_minute=5)
+        )
         setup = graph.pump.core.setup
         graph.pump.reconfigure(setup.profiles, settings_of(setup.queue), extras)
         with planted(SchedulingQueue, "add"):

@@ -20,9 +20,9 @@ from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.kube.errors import NotSent
 from k8s_scheduler.kube.resources import NODES, PODS, resource_of
-from k8s_scheduler.kube.watch.comparing import Difference, NotComparableError
+from k8s_scheduler.kube.watch.comparing import Discrepancy, NotComparableError
 from k8s_scheduler.kube.write.binding import BindFailure, BindOutcome
-from k8s_scheduler.kube.write.pod_reader import ReadOutcome
+from k8s_scheduler.kube.write.pod_reader import PodSeen
 from k8s_scheduler.lib.slices import silent_meter
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
@@ -190,14 +190,14 @@ class TestInformers:
     """Against the API server."""
 
     async def test_what_differs_is_named_counted_and_listed_anew(self, scene, caplog):
-        scene.comparers[scene.pods].answers = [[Difference("a/p", "its deletion was not seen")]]
+        scene.comparers[scene.pods].answers = [[Discrepancy("a/p", "its deletion was not seen")]]
         assert await settled(scene) == {"pods": 1}
         assert said(caplog) == {"pods": "a/p: its deletion was not seen"}
         assert (scene.pods.lists, scene.nodes.lists) == (1, 0)
         assert scene.count("cache_comparisons", result="different") == 1
 
     async def test_many_are_counted_and_some_named(self, scene, caplog):
-        found = [Difference(f"a/p{i}", "lost") for i in range(100)]
+        found = [Discrepancy(f"a/p{i}", "lost") for i in range(100)]
         scene.comparers[scene.pods].answers = [found]
         await scene.check.compare()
         assert scene.differences() == {"pods": 100}
@@ -322,7 +322,7 @@ class TestCore:
             )
         else:
             scene.core.handle(PodChanged(1.0, uid, None))
-            scene.pump.pod_read(ReadOutcome(uid, 1, None))
+            scene.pump.pod_read(PodSeen(uid, 1, None))
         assert await settled(scene) == {}
         assert scene.core.pending_count == 0
         # News of it counts, whatever was read: from then on it is compared as all others are.
@@ -400,7 +400,7 @@ class TestTimes:
         task.cancel()
 
     @pytest.mark.parametrize(
-        "answer", [[Difference("fast", "it was not seen")], NotComparableError("behind")]
+        "answer", [[Discrepancy("fast", "it was not seen")], NotComparableError("behind")]
     )
     async def test_of_what_is_dropped_meanwhile_nothing_is_said(self, scene, answer, caplog):
         comparer = scene.comparers[scene.classes]

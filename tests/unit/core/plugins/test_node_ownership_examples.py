@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from k8s_scheduler.api.config.extras import NodeOwnership
-from k8s_scheduler.api.config.node_selector import Requirement, Selector, Term
+from k8s_scheduler.api.config.extras import NodeOwnershipSettings
+from k8s_scheduler.api.config.node_selector import AffinityRequirement, Selector, Term
 from k8s_scheduler.api.config.profiles.node_ownership import within_own_nodes
 from k8s_scheduler.core.messages.outgoing import Bind, Evict
 from tests.builders import make_node, make_pod
@@ -13,13 +13,13 @@ from tests.unit.core.engine.cores import FULL, FullHarness, near, promised, spre
 from tests.unit.core.harness import Harness, only
 
 NOT_OURS = "node(s) didn't match the node ownership of this scheduler"
-OURS = NodeOwnership(Selector((Term((Requirement("owner", "In", ("us",)),)),)))
+OURS = NodeOwnershipSettings(Selector((Term((AffinityRequirement("owner", "In", ("us",)),)),)))
 
 
 class Owner(FullHarness):
     """Drives a core that owns the nodes with `owner=us`."""
 
-    def __init__(self, ownership: NodeOwnership = OURS) -> None:
+    def __init__(self, ownership: NodeOwnershipSettings = OURS) -> None:
         profiles = tuple(within_own_nodes(p, ownership) for p in FULL.profiles)
         Harness.__init__(self, replace(FULL, profiles=profiles))
 
@@ -108,15 +108,15 @@ def test_pods_on_nodes_of_others_count_for_affinity_and_spreading(h):
 @pytest.mark.parametrize(
     ("requirement", "field"),
     [
-        (Requirement("owner", "NotIn", ("them",)), False),
-        (Requirement("owner", "Exists"), False),
-        (Requirement("metadata.name", "In", ("ours",)), True),
+        (AffinityRequirement("owner", "NotIn", ("them",)), False),
+        (AffinityRequirement("owner", "Exists"), False),
+        (AffinityRequirement("metadata.name", "In", ("ours",)), True),
     ],
     ids=["expression", "presence", "field"],
 )
 def test_selectors_of_every_form(requirement, field):
     term = Term(match_fields=(requirement,)) if field else Term((requirement,))
-    h = Owner(NodeOwnership(Selector((term,))))
+    h = Owner(NodeOwnershipSettings(Selector((term,))))
     h.node(make_node("ours").label(owner="us").obj())
     h.node(make_node("theirs").label(owner="them").obj())
     h.pod(make_pod("p").obj())
@@ -125,4 +125,4 @@ def test_selectors_of_every_form(requirement, field):
 
 def test_without_ownership_a_profile_is_as_it_was():
     profile = FULL.profiles[0]
-    assert within_own_nodes(profile, NodeOwnership()) is profile
+    assert within_own_nodes(profile, NodeOwnershipSettings()) is profile

@@ -198,7 +198,7 @@ class TestBroken:
                 config(cluster={"server": SERVER, "proxy-url": "socks5://x"}),
                 "proxy-url 'socks5://x' is not supported",
             ),
-            (config(user={"as": "admin"}), "asks to impersonate somebody"),
+            (config(user={"as": "admin"}), "asks to impersonate a user"),
             (config(user={"tokenFile": "none"}), "cannot read the token .*/none: No such file"),
             (config(user={"client-key-data": "%%%"}), "client-key-data is not base64"),
             (config(user={"client-key-data": b64(b"k")}), "belong together, only one"),

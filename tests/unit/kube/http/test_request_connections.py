@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from k8s_scheduler.kube.http.connections import LostError, Peer, Wire, WirePool
+from k8s_scheduler.kube.http.connections import HttpConnection, LostError, Peer, WirePool
 from k8s_scheduler.kube.http.protocol import Response
 from k8s_scheduler.kube.http.request_headers import RequestHeaders
 
@@ -271,7 +271,7 @@ class TestEnded:
                     await ask(pool)
             await pool.close()
             await asyncio.sleep(0.05)
-            assert [each for each in gc.get_objects() if isinstance(each, Wire)] == []
+            assert [each for each in gc.get_objects() if isinstance(each, HttpConnection)] == []
         finally:
             gc.enable()
 

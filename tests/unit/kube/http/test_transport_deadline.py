@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown
-from k8s_scheduler.kube.http.connections import Wire, WirePool
+from k8s_scheduler.kube.http.connections import HttpConnection, WirePool
 from k8s_scheduler.kube.http.transport import ApiTransport
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.https import Handler, Server, reset, says
@@ -18,12 +18,12 @@ def late(metrics: Metrics, result: str) -> float:
     return metrics.registry.get_sample_value(name, {"result": result}) or 0.0
 
 
-def connections_made(monkeypatch: pytest.MonkeyPatch) -> list[Wire]:
+def connections_made(monkeypatch: pytest.MonkeyPatch) -> list[HttpConnection]:
     """Return a list to which every connection is added when it is there."""
-    made: list[Wire] = []
+    made: list[HttpConnection] = []
     connect = WirePool._connect
 
-    async def noting(pool: WirePool) -> Wire:
+    async def noting(pool: WirePool) -> HttpConnection:
         made.append(await connect(pool))
         return made[-1]
 

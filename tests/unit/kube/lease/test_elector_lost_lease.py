@@ -90,8 +90,7 @@ class TestSetBack:
 
     @virtual_time
     async def test_a_holder_tells_of_it_with_its_next_renewal_and_goes_on(self) -> None:
-        seat, heard = Seat(), []
-        seat.elector._set_back = heard.append
+        seat = Seat()
         await seat.elector.acquire()
         async with running(seat.elector.hold()):
             await asyncio.sleep(3.0)
@@ -101,7 +100,7 @@ class TestSetBack:
             seat.api.restore(saved)
             seen = str(seat.api.version)
             await asyncio.sleep(2.1)
-            assert heard == [SetBack("leases", Source.LEASE, known=known, seen=seen)]
+            assert seat.set_backs == [SetBack("leases", Source.LEASE, known=known, seen=seen)]
             assert seat.elector.may_write()
 
     @virtual_time
@@ -111,8 +110,6 @@ class TestSetBack:
         saved = api.snapshot()
         holder, standby = Seat("holder", api), Seat("standby", api)
         await holder.elector.acquire()
-        heard: list[SetBack] = []
-        standby.elector._set_back = heard.append
         async with running(acquire(standby.elector)):
             await asyncio.sleep(1.0)
             # The holder does not renew from here on: it writes for as long as its deadline allows.
@@ -120,6 +117,6 @@ class TestSetBack:
             while holder.elector.may_write():
                 assert not standby.elector.is_leading
                 await asyncio.sleep(0.1)
-            assert [news.source for news in heard] == [Source.LEASE]
+            assert [news.source for news in standby.set_backs] == [Source.LEASE]
             await asyncio.sleep(8.0)
             assert standby.elector.is_leading

@@ -4,7 +4,8 @@ import asyncio
 
 from prometheus_client import CollectorRegistry
 
-from k8s_scheduler.kube.lease.elector import Elector, ElectorHooks
+from k8s_scheduler.kube.lease.claim import ElectorHooks
+from k8s_scheduler.kube.lease.elector import Elector
 from k8s_scheduler.kube.lease.lease import LeaseConfig
 from k8s_scheduler.kube.lease.metadata import LeaseNotes
 from k8s_scheduler.obs.metrics import KubeMetrics

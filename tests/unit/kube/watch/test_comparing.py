@@ -12,7 +12,7 @@ from k8s_scheduler.kube.errors import ServerError
 from k8s_scheduler.kube.http.protocol import Response
 from k8s_scheduler.kube.resources import PODS
 from k8s_scheduler.kube.watch import comparing
-from k8s_scheduler.kube.watch.comparing import Comparer, Difference, NotComparableError
+from k8s_scheduler.kube.watch.comparing import Comparer, Discrepancy, NotComparableError
 from k8s_scheduler.lib.slices import silent_meter
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import settle, virtual_time
@@ -83,7 +83,7 @@ class TestLost:
             await settle()
             running.informer._store._objects["a/p1"] = held
             found = await comparer(api, running).compare()
-            assert found == [Difference("a/p1", "its deletion was not seen")]
+            assert found == [Discrepancy("a/p1", "its deletion was not seen")]
             await running.informer.relist()
             assert "a/p1" not in running.informer.store
             assert await comparer(api, running).compare() == []
@@ -94,7 +94,7 @@ class TestLost:
         async with watched(api, PODS) as running:
             del running.informer._store._objects["a/p1"]
             found = await comparer(api, running).compare()
-            assert found == [Difference("a/p1", "it was not seen")]
+            assert found == [Discrepancy("a/p1", "it was not seen")]
             running.copy.pop("a/p1")
             await running.informer.relist()
             assert "a/p1" in running.informer.store
@@ -111,7 +111,7 @@ class TestLost:
             await settle()
             running.informer._store._objects["a/p1"] = running.copy["a/p1"] = old
             found = await comparer(api, running).compare()
-            assert found == [Difference("a/p1", "a change of it was not seen")]
+            assert found == [Discrepancy("a/p1", "a change of it was not seen")]
             await running.informer.relist()
             assert running.informer.store["a/p1"].metadata.labels == {"a": "b"}
 
@@ -185,7 +185,7 @@ class TestLag:
             running.informer._store._objects.pop("a/p301")
             running.copy.pop("a/p301")
             question = Comparer(Departure(api, 300), running.informer, meter=silent_meter())
-            assert await question.compare() == [Difference("a/p301", "it was not seen")]
+            assert await question.compare() == [Discrepancy("a/p301", "it was not seen")]
             # All at once, not each by its name.
             assert len(api.asked("GET", PODS_PATH)) == 2
 
@@ -224,7 +224,7 @@ class TestLag:
             api.script("GET", PODS_PATH, spoilt)
             found = await comparer(api, running).compare()
             # p0 is not missed: it may be the one that can't be read.
-            assert found == [Difference("a/p2", "it was not seen")]
+            assert found == [Discrepancy("a/p2", "it was not seen")]
 
 
 class TestDoubt:

@@ -5,7 +5,7 @@ import pytest
 from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config.profiles.points import EXTENSION_POINTS
 from k8s_scheduler.api.config.profiles.resolve import expand, merge
-from k8s_scheduler.api.config.types import Plugin, PluginFacts, PluginSet, PluginUse
+from k8s_scheduler.api.config.types import PluginEntry, PluginFacts, PluginSet, PluginUse
 from tests.unit.api.config.config_cases import (
     DEFAULT_MULTI_POINT,
     FEW,
@@ -89,20 +89,20 @@ class TestDefaultSet:
 class TestMerge:
     """The user's multiPoint on top of the default one."""
 
-    DEFAULTS = (Plugin("A", 3), Plugin("B"), Plugin("C", 2))
+    DEFAULTS = (PluginEntry("A", 3), PluginEntry("B"), PluginEntry("C", 2))
 
     @pytest.mark.parametrize(
         ("custom", "merged"),
         [
             (PluginSet(), ["A3", "B", "C2"]),
-            (PluginSet(enabled=(Plugin("D"),)), ["A3", "B", "C2", "D"]),
-            (PluginSet(enabled=(Plugin("A", 9), Plugin("D"))), ["A9", "B", "C2", "D"]),
-            (PluginSet(enabled=(Plugin("A"),)), ["A", "B", "C2"]),
-            (PluginSet(disabled=(Plugin("B"),)), ["A3", "C2"]),
-            (PluginSet(disabled=(Plugin("*"),)), []),
-            (PluginSet((Plugin("A", 5),), (Plugin("A"),)), ["B", "C2", "A5"]),
-            (PluginSet((Plugin("C"), Plugin("A")), (Plugin("*"),)), ["C", "A"]),
-            (PluginSet((Plugin("A", 1), Plugin("A", 2))), ["A2", "B", "C2", "A1"]),
+            (PluginSet(enabled=(PluginEntry("D"),)), ["A3", "B", "C2", "D"]),
+            (PluginSet(enabled=(PluginEntry("A", 9), PluginEntry("D"))), ["A9", "B", "C2", "D"]),
+            (PluginSet(enabled=(PluginEntry("A"),)), ["A", "B", "C2"]),
+            (PluginSet(disabled=(PluginEntry("B"),)), ["A3", "C2"]),
+            (PluginSet(disabled=(PluginEntry("*"),)), []),
+            (PluginSet((PluginEntry("A", 5),), (PluginEntry("A"),)), ["B", "C2", "A5"]),
+            (PluginSet((PluginEntry("C"), PluginEntry("A")), (PluginEntry("*"),)), ["C", "A"]),
+            (PluginSet((PluginEntry("A", 1), PluginEntry("A", 2))), ["A2", "B", "C2", "A1"]),
         ],
         ids=[
             "nothing said",
@@ -127,17 +127,17 @@ class TestExpand:
     FACTS = {name: PluginFacts(points=frozenset({"filter"})) for name in "ABCD"} | {
         "S": PluginFacts(points=frozenset({"score"}))
     }
-    MULTI = tuple(Plugin(name) for name in "ABSC")
+    MULTI = tuple(PluginEntry(name) for name in "ABSC")
 
     @pytest.mark.parametrize(
         ("at_point", "order"),
         [
             (PluginSet(), "ABC"),
-            (PluginSet(enabled=(Plugin("D"),)), "ABCD"),
-            (PluginSet(enabled=(Plugin("D"), Plugin("C"), Plugin("A"))), "CABD"),
-            (PluginSet(disabled=(Plugin("B"),)), "AC"),
-            (PluginSet((Plugin("B"),), (Plugin("B"),)), "ACB"),
-            (PluginSet((Plugin("D"), Plugin("A")), (Plugin("*"),)), "DA"),
+            (PluginSet(enabled=(PluginEntry("D"),)), "ABCD"),
+            (PluginSet(enabled=(PluginEntry("D"), PluginEntry("C"), PluginEntry("A"))), "CABD"),
+            (PluginSet(disabled=(PluginEntry("B"),)), "AC"),
+            (PluginSet((PluginEntry("B"),), (PluginEntry("B"),)), "ACB"),
+            (PluginSet((PluginEntry("D"), PluginEntry("A")), (PluginEntry("*"),)), "DA"),
         ],
         ids=[
             "only those that implement the point",
@@ -152,9 +152,9 @@ class TestExpand:
         assert "".join(expand("filter", at_point, self.MULTI, known=self.FACTS).names) == order
 
     def test_a_name_that_multi_point_brings_twice_is_noticed(self):
-        twice = (*self.MULTI, Plugin("A"))
+        twice = (*self.MULTI, PluginEntry("A"))
         assert expand("filter", PluginSet(), twice, known=self.FACTS).repeated == ("A",)
-        named = PluginSet(enabled=(Plugin("A"),))
+        named = PluginSet(enabled=(PluginEntry("A"),))
         assert expand("filter", named, twice, known=self.FACTS).repeated == ()
 
 
