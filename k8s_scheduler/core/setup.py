@@ -8,11 +8,11 @@ from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
 from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.engine.shapes.shape_cache import DEFAULT_BYTES
-from k8s_scheduler.core.framework.extenders import Extender
+from k8s_scheduler.core.framework.extenders import ConfiguredExtender
 from k8s_scheduler.core.framework.profile import Profile, compile_profiles
 from k8s_scheduler.core.framework.registry import ProfileError, Registration
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
+from k8s_scheduler.core.queue.policy import QueuePolicy
 
 __all__ = [
     "DEFAULT_BYTES",
@@ -42,7 +42,7 @@ class Setup:
         )
     )
     plugins: Mapping[str, Registration] = field(default_factory=lambda: BUILT_INS)
-    extenders: tuple[Extender, ...] = ()
+    extenders: tuple[ConfiguredExtender, ...] = ()
     # Whether evaluations are kept and caught up, or every pod is judged from scratch; and the
     # share of decisions that are made again from scratch, to see whether what is kept is right.
     keeps_evaluations: bool = True

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.inspection import QueuedPod
-from k8s_scheduler.core.messages.answers import Deed, deeds_of
+from k8s_scheduler.core.messages.answers import InstructionSummary, summaries_of
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import Message
 from k8s_scheduler.core.messages.outgoing import EventType, Instruction, RecordEvent
@@ -43,15 +43,23 @@ class Difference:
     segment: str
     message: int
     kind: str
-    recorded: tuple[Deed, ...]
-    replayed: tuple[Deed, ...]
+    recorded: tuple[InstructionSummary, ...]
+    replayed: tuple[InstructionSummary, ...]
 
     def text(self) -> str:
         """Return what differs, for people."""
         lines = [
             f"message {self.message} of {self.segment} ({self.kind}) is decided otherwise:",
-            *(f"  recorded only: {deed}" for deed in self.recorded if deed not in self.replayed),
-            *(f"  replayed only: {deed}" for deed in self.replayed if deed not in self.recorded),
+            *(
+                f"  recorded only: {summary}"
+                for summary in self.recorded
+                if summary not in self.replayed
+            ),
+            *(
+                f"  replayed only: {summary}"
+                for summary in self.replayed
+                if summary not in self.recorded
+            ),
         ]
         if len(lines) == 1:
             lines.append("  the same, in another order or number")
@@ -177,12 +185,12 @@ class Replay:
     def _compare(
         self, entry: Entry, instructions: Iterable[Instruction], *, name: str, index: int
     ) -> None:
-        if entry.deeds is None:
+        if entry.summaries is None:
             # The recording ends with this message: whether it was answered is not known.
             return
-        deeds = deeds_of(instructions)
-        if deeds != entry.deeds:
+        summaries = summaries_of(instructions)
+        if summaries != entry.summaries:
             kind = type(entry.message).__name__
-            self.differences.append(Difference(name, index, kind, entry.deeds, deeds))
-        elif deeds:
+            self.differences.append(Difference(name, index, kind, entry.summaries, summaries))
+        elif summaries:
             self.answers += 1

@@ -12,7 +12,7 @@ from k8s_scheduler.core.framework.plugin import ObjectPatch, PreBinding, Rejecti
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.registry import Registration
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
+from k8s_scheduler.core.queue.policy import QueuePolicy
 from k8s_scheduler.core.setup import Setup
 
 

@@ -30,7 +30,7 @@ from k8s_scheduler.core.messages.outgoing import (
     PatchCondition,
     RecordEvent,
 )
-from k8s_scheduler.core.queue.queued_pod import Place
+from k8s_scheduler.core.queue.queued_pod import QueuePlace
 from k8s_scheduler.core.scheduler import Scheduler
 from tests.builders import PodBuilder, make_node, make_pod
 from tests.inside import inside
@@ -343,15 +343,16 @@ class History(abc.ABC):
         queue = inside(self.core).queue
         for queued in queue:
             uid = queued.uid
-            in_backoff = uid in queue._backoff or uid in queue._error_backoff
-            held = (uid in queue._active, in_backoff, uid in queue.parked)
+            in_backoff = uid in queue.places.backoff or uid in queue.places.error_backoff
+            held = (uid in queue.places.active, in_backoff, uid in queue.parked)
             assert held == tuple(
-                queued.place is place for place in (Place.ACTIVE, Place.BACKOFF, Place.PARKED)
+                queued.place is place
+                for place in (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.PARKED)
             )
         for entry in inside(self.core).evictions.entries():
             queued = queue.get(entry.uid)
             if queued is not None and inside(self.core).evictions.is_under_way(entry.uid):
-                assert queued.place in (Place.PARKED, Place.GATED)
+                assert queued.place in (QueuePlace.PARKED, QueuePlace.GATED)
         for _, pod in inside(self.core).cache.nominations.entries():
             assert inside(self.core).cache.node_of(PodUid(pod.metadata.uid)) is None
 
@@ -414,7 +415,7 @@ class History(abc.ABC):
             self.met["the last victim is sent back"] += 1
             queued = inside(self.core).queue.get(event.related.uid)
             tried = queued is None or queued.attempts > event.attempt
-            assert tried or queued.place in (Place.ACTIVE, Place.GATED)
+            assert tried or queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED)
 
     def nobody_names_a_node_in_vain(self) -> None:
         for uid in list(self.named):

@@ -29,9 +29,10 @@ from k8s_scheduler.core.messages.checkpoint import QueueEntry
 from k8s_scheduler.core.plugins.priority_sort import PrioritySort
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
 from k8s_scheduler.core.queue.heap import Heap
-from k8s_scheduler.core.queue.peers import standing_of
-from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
-from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy, SchedulingQueue
+from k8s_scheduler.core.queue.peers import preemption_key
+from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueuePlace
+from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.obs.metrics import Metrics
 from tests.property.machines.pacing import Machine, paced
 from tests.property.machines.queue_model import (
@@ -143,7 +144,7 @@ class QueueMachine(Machine):
         queued = self.queue.pop()
         for uid in self.model.rejected():
             found = self.queue.get(PodUid(uid))
-            if found is not None and found.place is Place.ACTIVE:
+            if found is not None and found.place is QueuePlace.ACTIVE:
                 self.model.pass_over(uid, None if queued is None else queued.uid)
         if queued is None:
             assert expected == []
@@ -256,7 +257,7 @@ class QueueMachine(Machine):
         self.queue.hold_back(old.held_back)
         for queued in sorted(old, key=lambda queued: queued.sequence):
             self.queue.restore(_copied(queued))
-        self.queue.next_sequence = old.next_sequence
+        self.queue.places.next_sequence = old.places.next_sequence
         self.queue.last_backoff_flush = old.last_backoff_flush
         self.queue.last_parked_flush = old.last_parked_flush
         self.popped = {uid: _copied(queued) for uid, queued in self.popped.items()}
@@ -279,11 +280,11 @@ class QueueMachine(Machine):
     def everybody_is_in_one_place(self) -> None:
         """The structures hold each pod once between them, where the model has it."""
         found: Counter[tuple[str, str]] = Counter()
-        for line in self.queue._active._lines.values():
+        for line in self.queue.places.active._lines.values():
             found.update((uid, ACTIVE) for uid in _living(line))
-        found.update((uid, "aside") for uid in self.queue._aside)
-        found.update((uid, BACKOFF) for uid in _living(self.queue._backoff))
-        found.update((uid, "error") for uid in _living(self.queue._error_backoff))
+        found.update((uid, "aside") for uid in self.queue.places.aside)
+        found.update((uid, BACKOFF) for uid in _living(self.queue.places.backoff))
+        found.update((uid, "error") for uid in _living(self.queue.places.error_backoff))
         found.update((queued.uid, PARKED) for queued in self.queue.parked)
         expected: Counter[tuple[str, str]] = Counter()
         for uid, entry in self.model.entries.items():
@@ -340,10 +341,10 @@ class QueueMachine(Machine):
             assert alike.found_no_node == any(not queued.rejectors for queued in pods)
             groups = alike.peers()
             for peers in groups:
-                assert all(standing_of(queued.pod) == peers.standing for queued in peers)
-            priorities = [peers.standing.priority for peers in groups]
+                assert all(preemption_key(queued.pod) == peers.key for queued in peers)
+            priorities = [peers.key.priority for peers in groups]
             assert priorities == sorted(priorities, reverse=True)
-            assert len({peers.standing for peers in groups}) == len(groups)
+            assert len({peers.key for peers in groups}) == len(groups)
             listed = [queued.uid for peers in groups for queued in peers]
             assert sorted(listed) == sorted(queued.uid for queued in pods)
 

@@ -20,7 +20,7 @@ from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import PodChanged, Reconfigure
 from k8s_scheduler.core.queue import waking
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
+from k8s_scheduler.core.queue.policy import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
 from tests.builders import PodBuilder
 from tests.inside import inside

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from k8s_scheduler.core.messages.answers import deeds_of
+from k8s_scheduler.core.messages.answers import summaries_of
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import Message, Schedule
 from k8s_scheduler.core.messages.outgoing import Instruction
@@ -99,8 +99,8 @@ class Recording:
 
     def answered(self, instructions: Iterable[Instruction]) -> None:
         """Take what the core made of the message; most lead to nothing, and take no room."""
-        if self._file is not None and (deeds := deeds_of(instructions)):
-            self._append(frame(Answer(deeds)))
+        if self._file is not None and (summaries := summaries_of(instructions)):
+            self._append(frame(Answer(summaries)))
 
     def _note(self, progress: Iterable[tuple[str, str]]) -> None:
         noted = self._noted

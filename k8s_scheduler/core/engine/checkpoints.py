@@ -75,7 +75,7 @@ def take_checkpoint(
             ObjectChangeEntry(kind, change.value, noted.object_numbers[kind])
             for kind, change in noted.objects.items()
         ),
-        next_sequence=queue.next_sequence,
+        next_sequence=queue.places.next_sequence,
         last_backoff_flush=queue.last_backoff_flush,
         last_parked_flush=queue.last_parked_flush,
         next_sampling_start=parts.cycle.sampling.next_start,
@@ -137,7 +137,7 @@ def restore(checkpoint: Checkpoint, parts: Parts) -> None:
             PodNews(is_any=True),
         )
     )
-    queue.next_sequence = checkpoint.next_sequence
+    queue.places.next_sequence = checkpoint.next_sequence
     queue.last_backoff_flush = checkpoint.last_backoff_flush
     queue.last_parked_flush = checkpoint.last_parked_flush
     parts.cycle.sampling.next_start = checkpoint.next_sampling_start

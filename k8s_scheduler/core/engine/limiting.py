@@ -23,7 +23,7 @@ from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.framework.status import UNSCHEDULABLE
 from k8s_scheduler.core.messages.checkpoint import OverLimitEntry
 from k8s_scheduler.core.messages.outgoing import Log, Severity
-from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
+from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueuePlace
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 
 # Pods that one message tells.
@@ -93,7 +93,7 @@ class Limiting:
         for uid in list(islice(self._untold, _TOLD_AT_ONCE)):
             del self._untold[uid]
             queued, found = queue.get(uid), self._held.get(uid)
-            if queued is not None and queued.place is Place.GATED and found:
+            if queued is not None and queued.place is QueuePlace.GATED and found:
                 self._tell(queued, excess_text(found))
 
     def _tell(self, queued: QueuedPod, text: str) -> None:
@@ -176,5 +176,5 @@ class Limiting:
         """Know what a checkpoint knew; the queue is restored before."""
         self._told = {entry.uid: entry.text for entry in entries}
         for queued in queue:
-            if queued.place is Place.GATED:
+            if queued.place is QueuePlace.GATED:
                 self.is_over(queued.pod)

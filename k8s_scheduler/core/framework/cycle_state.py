@@ -34,5 +34,4 @@ class CycleState(msgspec.Struct):
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """Return all that was left, by key."""
         return self._notes

@@ -3,8 +3,8 @@
 `Row` names columns of the node table; a name that ends in `/` stands for the whole family.
 `Object` names a kind of objects. The kinds of all enabled plugins decide which watches run.
 
-What a plugin reads also says what can change its mind: `events_that_help` is how parked pods are
-woken. Nobody has to list events, so none can be forgotten.
+What a plugin reads also says what can change its answer: parked pods are woken by
+`events_that_help`. No plugin lists events, so none can be forgotten.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
-"""Extenders: somebody outside who has a say about nodes, asked in the middle of a decision.
+"""Extenders: services that filter and score nodes, asked in the middle of a decision.
 
-What an extender is asked and answers is data; who carries the question is not the core's business.
+What an extender is asked and answers is data; the shell carries the question.
 """
 
 from collections.abc import Mapping
@@ -17,37 +17,29 @@ EXTENDER: Final = "Extender"
 SCALE: Final = 10
 
 
-class Extender(Protocol):
-    """One extender, as configuration has it."""
+class ConfiguredExtender(Protocol):
+    """One extender, as the configuration has it. No two have the same name."""
 
     @property
-    def name(self) -> str:
-        """Who it is; no two have the same name."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def filters(self) -> bool:
-        """Whether it is asked which nodes can do."""
-        ...
+        """Whether it is asked which nodes can take a pod."""
 
     @property
     def prioritizes(self) -> bool:
         """Whether it is asked which nodes it prefers."""
-        ...
 
     @property
-    def weight(self) -> int:
-        """What its preference is worth."""
-        ...
+    def weight(self) -> int: ...
 
     @property
     def ignorable(self) -> bool:
         """Whether a decision goes on without its answer."""
-        ...
 
     def is_interested(self, pod: Pod) -> bool:
         """Return whether it has a say about a pod."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,9 @@ nodes:
   any filter, with all nodes in view. A term is what `filter` needs of the pod; `SKIP` means that
   this plugin has nothing to reject; `Reject` that no node can do; `Narrow` that only named nodes
   can.
-* `add_pod(term, pod, rows) -> term`, `remove_pod(...)`: PreFilter's extensions. What the term
-  would be with another pod more or less on the one row in view. For plugins whose terms count
-  pods; terms are never changed in place.
 * `filter(term, rows) -> codes`: a code per row, 0 where the node passes. Called only with rows
   that passed the plugins before it.
-* `room(term, rows) -> amounts`: for a filter that reads sums of what pods take. How much more they
-  may take before it rejects a row: so that dry runs need not ask about each pod that comes back.
+  `dry_run_plugins` has what a filter may offer besides, for preemption and nominated pods.
 * `pre_score(pod, rows) -> term | SKIP | Same` with the feasible nodes in view; `score(term, rows)
   -> int64 per row`, in 0..100 after `normalize(scores)`, which a plugin may leave out. `Same` is
   the score of every node, and nothing more is asked.
@@ -45,7 +41,7 @@ rejects at Reserve or Permit and filters nothing is asked again after any event.
 """
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
@@ -53,13 +49,11 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import ClusterObject, NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.cycle_state import CycleState
-from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.dependencies import Dependency
-from k8s_scheduler.core.framework.preemption import PostFilterResult, Unplaced
+from k8s_scheduler.core.framework.preemption import PostFilterResult, UnplacedPod
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
-from k8s_scheduler.core.state.counts.crowd import Crowd
 
 
 class Skip(enum.Enum):
@@ -121,7 +115,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Permit's not yet: somebody allows or rejects the pod later, or the time runs out."""
+    """Permit's not yet: the plugin allows or rejects the pod later, or the time runs out."""
 
     seconds: float
 
@@ -151,19 +145,14 @@ class WaitingPods(Protocol):
 
     def uids(self, plugin: str) -> tuple[PodUid, ...]:
         """Return the pods that wait for a plugin's word, longest waiting first."""
-        ...
 
-    def pod(self, uid: PodUid) -> Pod | None:
-        """Return a pod that waits."""
-        ...
+    def pod(self, uid: PodUid) -> Pod | None: ...
 
     def allow(self, uid: PodUid, plugin: str) -> None:
         """Let a pod go on, as far as a plugin is concerned."""
-        ...
 
     def reject(self, uid: PodUid, plugin: str, message: str) -> None:
-        """Send a pod back."""
-        ...
+        """End the attempt; the pod returns to the queue."""
 
 
 MAX_SCORE = 100
@@ -183,7 +172,6 @@ class PreEnqueuePlugin(Protocol):
 
     def pre_enqueue(self, pod: Pod) -> str | None:
         """Return why the pod has to wait, or None."""
-        ...
 
 
 @runtime_checkable
@@ -192,7 +180,6 @@ class QueueSortPlugin(Protocol):
 
     def sort_key(self, pod: Pod, timestamp: float) -> tuple[float, ...]:
         """Return a key; the smallest is popped first."""
-        ...
 
 
 @runtime_checkable
@@ -201,91 +188,16 @@ class FilterPlugin(Protocol):
 
     def prepare(self, pod: PodView, rows: RowsView) -> Prepared:
         """Return what `filter` needs of the pod; `rows` are all nodes."""
-        ...
 
-    def filter(self, term: Term, rows: RowsView) -> Codes:
-        """Return a code per row."""
-        ...
-
-
-@runtime_checkable
-class CountingPlugin(Protocol):
-    """A filter whose term counts pods."""
-
-    def add_pod(self, term: Term, pod: PodView, rows: RowsView) -> Term:
-        """Return the term with one more pod on the row in view."""
-        ...
-
-    def remove_pod(self, term: Term, pod: PodView, rows: RowsView) -> Term:
-        """Return the term with one pod less on the row in view."""
-        ...
-
-
-@runtime_checkable
-class BarringPlugin(CountingPlugin, Protocol):
-    """A filter whose term counts pods, and to which a pod on a row is all right or is not."""
-
-    def remove_pods(self, term: Term, pods: Crowd, rows: RowsView) -> tuple[Term, Sequence[int]]:
-        """Return the term without all these pods on the row in view, and which of them bar it.
-
-        Where the row passes without any of them, it is rejected as soon as one is back that bars
-        it, whatever else is there; and of the others any number may come back. Pods are named by
-        their places, in ascending order.
-        """
-        ...
-
-
-@runtime_checkable
-class SiftingPlugin(Protocol):
-    """A filter that looks at each pod of a row alone: at ports, at disks, or whether it counts."""
-
-    def quotas(self, term: Term, pods: Departed, rows: RowsView) -> Iterable[Quota] | None:
-        """Return of which pods, none of which is on the row in view, only so many may come.
-
-        The row passes as it is. It is rejected as soon as there is one more of a quota than may be,
-        whatever else is there; and of pods in no quota any number may come. None where that can't
-        be said.
-        """
-        ...
-
-
-@runtime_checkable
-class ThinningPlugin(CountingPlugin, Protocol):
-    """A filter whose term counts pods, and that can take away many at once."""
-
-    def counts(self, term: Term) -> bool:
-        """Return whether any pod that comes or goes could make it another term."""
-        ...
-
-    def without(self, term: Term, pods: Departed, rows: RowsView) -> Term:
-        """Return the term with all these pods less on the row in view."""
-        ...
-
-
-# Sums of larger amounts may wrap around where filters see them: then `room` can't be said.
-LARGEST_EXACT: Final = 2**61
-
-
-@runtime_checkable
-class RoomyPlugin(Protocol):
-    """A filter that goes by nothing but sums of what pods take, and by each sum alone."""
-
-    def room(self, term: Term, rows: RowsView) -> Sequence[Mapping[str, int]] | None:
-        """Return for each row how much more pods may take before it is rejected, by resource.
-
-        Only for rows that pass. `pods` is how many more there may be; a resource that is not named
-        may be taken at will. None where that can't be said exactly.
-        """
-        ...
+    def filter(self, term: Term, rows: RowsView) -> Codes: ...
 
 
 @runtime_checkable
 class PostFilterPlugin(Protocol):
     """Makes room where there is none."""
 
-    def post_filter(self, state: CycleState, pod: Pod, unplaced: Unplaced) -> PostFilterResult:
+    def post_filter(self, state: CycleState, pod: Pod, unplaced: UnplacedPod) -> PostFilterResult:
         """Return what can be done for a pod that no node takes."""
-        ...
 
 
 @runtime_checkable
@@ -294,11 +206,8 @@ class ScorePlugin(Protocol):
 
     def pre_score(self, pod: PodView, rows: RowsView) -> Term | Skip | Same:
         """Return what `score` needs of the pod; `rows` are the feasible nodes."""
-        ...
 
-    def score(self, term: Term, rows: RowsView) -> Scores:
-        """Return a score per row."""
-        ...
+    def score(self, term: Term, rows: RowsView) -> Scores: ...
 
 
 @runtime_checkable
@@ -317,9 +226,7 @@ class GroupingPlugin(Protocol):
 class NormalizePlugin(Protocol):
     """Brings its own raw scores into 0..100."""
 
-    def normalize(self, scores: Scores) -> Scores:
-        """Return the scores, scaled."""
-        ...
+    def normalize(self, scores: Scores) -> Scores: ...
 
 
 @runtime_checkable
@@ -330,11 +237,9 @@ class ReservePlugin(Protocol):
         self, state: CycleState, pod: Pod, rows: RowsView
     ) -> Reservation | Rejection | None:
         """Say what the pod takes, or why it can't; the chosen node is in view."""
-        ...
 
     def unreserve(self, state: CycleState, pod: Pod) -> None:
         """Take note that it is given back; also told to plugins that were not reached."""
-        ...
 
 
 @runtime_checkable
@@ -343,7 +248,6 @@ class PermitPlugin(Protocol):
 
     def permit(self, state: CycleState, pod: Pod, node: NodeName) -> Rejection | Wait | None:
         """Let the pod go on, hold it, or send it back."""
-        ...
 
 
 @runtime_checkable
@@ -352,7 +256,6 @@ class AttachedPlugin(Protocol):
 
     def attach(self, waiting: WaitingPods) -> None:
         """Take the waiting pods; called once, before any pod comes."""
-        ...
 
 
 @runtime_checkable
@@ -361,11 +264,9 @@ class PreBindPlugin(Protocol):
 
     def pre_bind(self, state: CycleState, pod: Pod, rows: RowsView) -> PreBinding | None:
         """Return what has to be written; None if nothing has to be done for this pod."""
-        ...
 
     def pre_bound(self, state: CycleState, pod: Pod, rows: RowsView) -> bool:
         """Return whether all is as it should be; raises if it can't become so any more."""
-        ...
 
 
 @runtime_checkable
@@ -393,16 +294,13 @@ class BindPlugin(Protocol):
 
     def binds(self, pod: Pod) -> bool:
         """Return whether this plugin binds the pod; the first that does, does."""
-        ...
 
 
 @runtime_checkable
 class PostBindPlugin(Protocol):
     """Wants to know what was bound."""
 
-    def post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> None:
-        """Take note."""
-        ...
+    def post_bind(self, state: CycleState, pod: Pod, node: NodeName) -> None: ...
 
 
 # Which protocol belongs to which point of the configuration.

@@ -40,7 +40,7 @@ class blaming:  # noqa: N801  read as a phrase: with blaming(plugin, point)
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Put the blame on the plugin; what ends the process is nobody's fault."""
+        """Put the blame on the plugin, but for what ends the process."""
         if isinstance(error, Exception):
             raise blame(error, self._plugin, self._extension_point) from error
 

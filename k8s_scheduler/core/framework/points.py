@@ -40,11 +40,9 @@ class Watch(Protocol):
 
     def ended(self, point: str, status: str, since: float) -> float:
         """Take note of a point that began at `since` and ends now; return the time."""
-        ...
 
     def asked(self, point: str, plugin: str, times: int = 1) -> None:
         """Take note of a plugin that was asked: about a pod, or about so many nodes."""
-        ...
 
 
 def rejected(*, resolvable: bool) -> str:

@@ -1,6 +1,6 @@
 """What PostFilter is told and what it answers.
 
-A plugin that makes room does not reach into the engine: it is handed an `Unplaced`, which can
+A plugin that makes room does not reach into the engine: it is handed an `UnplacedPod`, which can
 try out evictions on the state as it is.
 """
 
@@ -47,56 +47,44 @@ class PostFilterResult:
     clear: bool = False
 
 
-class Unplaced(Protocol):
+class UnplacedPod(Protocol):
     """A pod that no node takes, and ways to try what would help."""
 
     def verdict_on(self, node: NodeName) -> Verdict | None:
         """Return why a node does not take the pod; None for a node that is not there."""
-        ...
 
-    def pods_on(self, node: NodeName) -> tuple[Pod, ...]:
-        """Return the pods on a node."""
-        ...
+    def pods_on(self, node: NodeName) -> tuple[Pod, ...]: ...
 
     def resolvable_count(self) -> int:
         """Return how many nodes might take the pod if others left."""
-        ...
 
     def nodes_with_lesser(self) -> tuple[NodeName, ...]:
         """Return those of them with pods that are less important, in the table's order."""
-        ...
 
-    def node_count(self) -> int:
-        """Return how many nodes there are."""
-        ...
+    def node_count(self) -> int: ...
 
     def dry_run(self, node: NodeName) -> Victims | Verdict:
-        """Return who would have to leave a node, or why nobody's leaving would help.
+        """Return the victims on a node, or why evictions there would not help.
 
-        Raises DryRunError where a plugin fails or nobody would have to leave after all. May raise
+        Raises DryRunError where a plugin fails or no pod would have to leave after all. May raise
         SearchSuspended, which is not for the plugin to catch.
         """
-        ...
 
     def seed(self) -> int:
         """Return a number that is another one at each attempt, for fairness among equals."""
-        ...
 
 
 @runtime_checkable
 class PreemptionPlugin(Protocol):
     """A PostFilter plugin whose thinking can be laid open, step by step."""
 
-    def not_eligible(self, pod: Pod, unplaced: Unplaced) -> str:
+    def not_eligible(self, pod: Pod, unplaced: UnplacedPod) -> str:
         """Return why the pod may not preempt now; empty if it may."""
-        ...
 
     def candidates(
-        self, unplaced: Unplaced, wanted: int
+        self, unplaced: UnplacedPod, wanted: int
     ) -> tuple[dict[NodeName, Victims], dict[NodeName, Verdict]]:
         """Return nodes with their victims, at least `wanted` if there are, and who can't help."""
-        ...
 
     def pick(self, candidates: Mapping[NodeName, Victims], seed: int) -> NodeName:
         """Return the node where the least is lost."""
-        ...

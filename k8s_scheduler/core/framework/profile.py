@@ -21,11 +21,16 @@ from k8s_scheduler.core.framework.dependencies import (
     looks_elsewhere,
     sees_pods_as_counts,
 )
+from k8s_scheduler.core.framework.dry_run_plugins import (
+    BarringPlugin,
+    CountingPlugin,
+    RoomyPlugin,
+    SiftingPlugin,
+    ThinningPlugin,
+)
 from k8s_scheduler.core.framework.plugin import (
     AttachedPlugin,
-    BarringPlugin,
     BindPlugin,
-    CountingPlugin,
     FilterPlugin,
     GroupingPlugin,
     NormalizePlugin,
@@ -38,10 +43,7 @@ from k8s_scheduler.core.framework.plugin import (
     PreparedPlugin,
     QueueSortPlugin,
     ReservePlugin,
-    RoomyPlugin,
     ScorePlugin,
-    SiftingPlugin,
-    ThinningPlugin,
     WritingPlugin,
 )
 from k8s_scheduler.core.framework.preemption import PreemptionPlugin

@@ -30,7 +30,7 @@ class Reason(NamedTuple):
 class Verdict:
     """One plugin's rejection of one node: `resolvable` by preemption or not.
 
-    Nodes outside a PreFilter node set are nobody's in particular: `plugin` is then
+    Nodes outside a PreFilter node set are rejected by no single plugin: `plugin` is then
     `PreFilterResult`, and `narrowed_by` names the plugins whose set it was.
     """
 
@@ -41,7 +41,7 @@ class Verdict:
 
     @property
     def blamed(self) -> tuple[str, ...]:
-        """Return the plugins that have to change their mind."""
+        """Return the plugins whose answer has to change."""
         return self.narrowed_by or (self.plugin,)
 
 

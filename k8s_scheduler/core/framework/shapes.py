@@ -38,7 +38,6 @@ _encode = msgspec.msgpack.Encoder(order="sorted", enc_hook=as_text).encode
 
 
 def shape_of(pod: Pod) -> ShapeKey:
-    """Return the key of the pod's shape."""
     metadata, spec = pod.metadata, pod.spec
     # Claims made for a pod are named after it and belong to it: such a pod is a shape of its own.
     itself = (metadata.name, metadata.uid) if spec.volumes and _has_own_claims(pod) else None

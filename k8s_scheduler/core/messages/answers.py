@@ -27,7 +27,7 @@ from k8s_scheduler.core.messages.outgoing import (
 _encode: Final = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
-class Deed(msgspec.Struct, frozen=True, gc=False, array_like=True):
+class InstructionSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One instruction: what, for which attempt at which pod, and what tells it from others."""
 
     verb: str
@@ -39,15 +39,17 @@ class Deed(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return f"{self.verb} {self.detail!r} (pod uid {self.uid}, attempt {self.attempt})"
 
 
-def deeds_of(instructions: Iterable[Instruction]) -> tuple[Deed, ...]:
+def summaries_of(instructions: Iterable[Instruction]) -> tuple[InstructionSummary, ...]:
     """Return what was decided; empty for most messages."""
-    deeds = []
+    summaries = []
     for instruction in instructions:
         told = _VERBS.get(type(instruction))
         if told is not None and not isinstance(instruction, Log):
             verb, detail = told
-            deeds.append(Deed(verb, instruction.uid, instruction.attempt, detail(instruction)))
-    return tuple(deeds)
+            summaries.append(
+                InstructionSummary(verb, instruction.uid, instruction.attempt, detail(instruction))
+            )
+    return tuple(summaries)
 
 
 def _condition(patch: PatchCondition) -> str:

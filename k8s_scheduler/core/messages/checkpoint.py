@@ -53,7 +53,7 @@ class NominationEntry(_Part, frozen=True, gc=False, array_like=True):
 
 
 class QueueEntry(_Part, frozen=True, gc=False, array_like=True):
-    """A pending pod, wherever it waits; `place` is a `core.queue.queued_pod.Place`."""
+    """A pending pod, wherever it waits; `place` is a `core.queue.queued_pod.QueuePlace`."""
 
     pod: Pod
     place: str

@@ -48,7 +48,6 @@ class ObjectChanged(_Message, frozen=True, gc=False, array_like=True, tag=True):
     object: Any
 
     def read(self) -> ClusterObject | None:
-        """Return the object as its type."""
         if self.object is None:
             return None
         return msgspec.convert(self.object, self.kind.type)

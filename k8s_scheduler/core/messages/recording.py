@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from k8s_scheduler.api.kinds import as_text, from_text
-from k8s_scheduler.core.messages.answers import Deed
+from k8s_scheduler.core.messages.answers import InstructionSummary
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import Message, Restore
 
@@ -86,7 +86,7 @@ class Versions(msgspec.Struct, frozen=True, array_like=True, tag="versions"):
 class Answer(msgspec.Struct, frozen=True, array_like=True, tag="answer"):
     """What the message before it led to."""
 
-    deeds: tuple[Deed, ...]
+    summaries: tuple[InstructionSummary, ...]
 
 
 class End(msgspec.Struct, frozen=True, array_like=True, tag="end"):
@@ -100,7 +100,6 @@ _header_decoder = msgspec.msgpack.Decoder(Header)
 
 
 def frame(part: Frame | Header) -> bytes:
-    """Return one frame."""
     body = _encoder.encode(part)
     return _LENGTH.pack(len(body)) + body
 
@@ -145,7 +144,7 @@ class Entry:
 
     message: Message
     versions: dict[str, str]
-    deeds: tuple[Deed, ...] | None
+    summaries: tuple[InstructionSummary, ...] | None
 
 
 class Segment:
@@ -172,7 +171,6 @@ class Segment:
 
     @property
     def total_bytes(self) -> int:
-        """Return the length of the file."""
         return len(self._data)
 
     @property
@@ -187,7 +185,7 @@ class Segment:
         parts: list[Checkpoint] = []
         for found in self._frames():
             if isinstance(found, Answer) and waiting is not None:
-                yield Entry(waiting, versions, found.deeds)
+                yield Entry(waiting, versions, found.summaries)
                 waiting, versions = None, {}
                 continue
             if waiting is not None:

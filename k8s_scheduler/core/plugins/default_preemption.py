@@ -25,7 +25,7 @@ from k8s_scheduler.core.framework.diagnosis import Diagnosis
 from k8s_scheduler.core.framework.preemption import (
     DryRunError,
     PostFilterResult,
-    Unplaced,
+    UnplacedPod,
     Victims,
 )
 from k8s_scheduler.core.framework.reasons import Reason, Verdict
@@ -92,8 +92,8 @@ class DefaultPreemption:
         self._percentage = args.min_candidate_nodes_percentage
         self._absolute = args.min_candidate_nodes_absolute
 
-    def post_filter(self, state: CycleState, pod: Pod, unplaced: Unplaced) -> PostFilterResult:
-        """Return whom to evict from where; DryRunError if dry runs failed and none worked."""
+    def post_filter(self, state: CycleState, pod: Pod, unplaced: UnplacedPod) -> PostFilterResult:
+        """Return the node and its victims; DryRunError if dry runs failed and none worked."""
         if refusal := self.not_eligible(pod, unplaced):
             return PostFilterResult(f"preemption: {refusal}")
         wanted = self._wanted(unplaced.resolvable_count())
@@ -110,7 +110,7 @@ class DefaultPreemption:
             victims=victims,
         )
 
-    def not_eligible(self, pod: Pod, unplaced: Unplaced) -> str:
+    def not_eligible(self, pod: Pod, unplaced: UnplacedPod) -> str:
         """Return why the pod may not preempt now; empty if it may."""
         if pod.spec.preemption_policy == "Never":
             return NEVER
@@ -128,7 +128,7 @@ class DefaultPreemption:
         return ""
 
     def candidates(
-        self, unplaced: Unplaced, wanted: int
+        self, unplaced: UnplacedPod, wanted: int
     ) -> tuple[dict[NodeName, Victims], dict[NodeName, Verdict]]:
         """Return nodes with their victims, at least `wanted` if there are, and who can't help.
 
@@ -204,7 +204,7 @@ def _is_leaving_for_another(pod: Pod) -> bool:
     return False
 
 
-def _no_candidate(unplaced: Unplaced, refused: Mapping[NodeName, Verdict]) -> str:
+def _no_candidate(unplaced: UnplacedPod, refused: Mapping[NodeName, Verdict]) -> str:
     counts: dict[Verdict, int] = {}
     # Most nodes have the very verdict of the one before, and looking one up takes long.
     last, run = None, 0
@@ -215,9 +215,9 @@ def _no_candidate(unplaced: Unplaced, refused: Mapping[NodeName, Verdict]) -> st
         last, run = verdict, run + 1
     if last is not None:
         counts[last] = counts.get(last, 0) + run
-    nobody = unplaced.resolvable_count() - len(refused)
-    if nobody:
-        counts[NO_VICTIMS] = nobody
+    without_victims = unplaced.resolvable_count() - len(refused)
+    if without_victims:
+        counts[NO_VICTIMS] = without_victims
     useless = unplaced.node_count() - unplaced.resolvable_count()
     if useless:
         counts[NOT_HELPFUL] = useless

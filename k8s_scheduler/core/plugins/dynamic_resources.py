@@ -20,7 +20,7 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.dependencies import Dependency, Object
 from k8s_scheduler.core.framework.plugin import SKIP, Reject, Same, Skip
-from k8s_scheduler.core.framework.preemption import PostFilterResult, Unplaced
+from k8s_scheduler.core.framework.preemption import PostFilterResult, UnplacedPod
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views.pod_view import PodView
@@ -90,10 +90,10 @@ class DynamicResources:
         return Reject(tuple(found), resolvable=False) if found else SKIP
 
     def filter(self, term: None, rows: RowsView) -> Codes:
-        """Let everybody pass: whoever does not was rejected before."""
+        """Let every row pass: PreFilter has rejected what has to be rejected."""
         return rows.passed()
 
-    def post_filter(self, state: CycleState, pod: Pod, unplaced: Unplaced) -> PostFilterResult:
+    def post_filter(self, state: CycleState, pod: Pod, unplaced: UnplacedPod) -> PostFilterResult:
         """Have nothing to give back.
 
         A pod that was rejected before this plugin was asked ends the search for room: upstream's
@@ -106,11 +106,11 @@ class DynamicResources:
     # Score
 
     def pre_score(self, pod: PodView, rows: RowsView) -> Same:
-        """Prefer nobody. Never skips: the score is there, as upstream's."""
+        """Give all nodes 0. Never skips: the score is there, as upstream's."""
         return Same(0)
 
     def score(self, term: Same, rows: RowsView) -> Scores:
-        """Return what was said already: nobody asks."""
+        """Return the same again; it is not asked after `Same`."""
         return np.full(len(rows), term.score, dtype=np.int64)
 
 

@@ -30,5 +30,4 @@ class NodeName:
         return pod.node_name or SKIP
 
     def filter(self, term: Name, rows: RowsView) -> Codes:
-        """Reject the others."""
         return rows.where(~rows.mask_of(term), OTHER_NODE, resolvable=False)

@@ -7,7 +7,7 @@ before all other filters.
 
 Only the choice of nodes is limited. Nodes of others, and the pods on them, stay part of the
 cluster: they count where pods are spread or look for each other. Preemption can't make a node
-ours, so nobody is evicted elsewhere.
+ours, so no pod is evicted elsewhere.
 """
 
 from typing import ClassVar

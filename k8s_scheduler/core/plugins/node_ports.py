@@ -1,7 +1,7 @@
 """NodePorts: a pod that needs ports of the node goes only where they are free.
 
 Two ports collide if protocol and number are equal and the addresses are equal or one of them is
-all addresses. Evicting whoever holds the port helps.
+all addresses. Evicting the pod that holds the port helps.
 """
 
 from collections.abc import Iterable, Iterator

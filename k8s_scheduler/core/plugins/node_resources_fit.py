@@ -28,7 +28,7 @@ from k8s_scheduler.api.resources import (
     is_scalar,
 )
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
-from k8s_scheduler.core.framework.plugin import LARGEST_EXACT
+from k8s_scheduler.core.framework.dry_run_plugins import LARGEST_EXACT
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores

@@ -1,4 +1,4 @@
-"""PrioritySort: higher priority first, then whoever has waited longer in the queue."""
+"""PrioritySort: higher priority first, then the pod that has waited longer in the queue."""
 
 from typing import ClassVar
 

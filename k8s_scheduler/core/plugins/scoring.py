@@ -38,7 +38,7 @@ class Scratch:
 
     A new piece for every decision would be new to the machine, too: it takes longer to get the
     pages of a large one than to fill it. And it would lie across the lines that the machine reads
-    and writes at once, which takes twice as long. Never returned to anybody: the next call writes
+    and writes at once, which takes twice as long. Never returned to a caller: the next call writes
     over it.
 
     Bounded: a piece that is larger than any that are asked for often is not kept, and memory of
@@ -63,7 +63,6 @@ class Scratch:
 
     @property
     def nbytes(self) -> int:
-        """How much memory is kept."""
         return sum(memory.nbytes for memory in self._memory.values())
 
     def room(self, kind: str, width: int, length: int) -> Block:

@@ -17,7 +17,7 @@ from k8s_scheduler.core.framework.views.rows_view import Codes, Mask, RowsView
 from k8s_scheduler.core.framework.views.values import OFFERED_AND_TAKEN, wrapped
 
 # One verdict names so many resources at most; the others are counted. Their names would make a text
-# of more than 32 KiB, which nobody is shown as a whole.
+# of more than 32 KiB, which is never shown as a whole.
 MOST_REASONS: Final = 2048
 # So many sets of shortages are remembered for a pod.
 _PATTERNS: Final = 8
@@ -73,7 +73,6 @@ class ManyShortages:
         self._usual_reasons: dict[tuple[bool, ...], tuple[Reason, ...]] = {}
 
     def codes(self, rows: RowsView) -> Codes:
-        """Return one code per row."""
         self._sort(rows)
         near = self._near
         block = rows.block(OFFERED_AND_TAKEN, near, exact=True)

@@ -67,5 +67,5 @@ class TaintToleration:
         return rows.translate("taint_set", by_set)
 
     def normalize(self, scores: Scores) -> Scores:
-        """Turn few into much."""
+        """Reverse the scale: a node without an untolerated taint gets 100."""
         return default_normalize(scores, reverse=True)

@@ -4,8 +4,8 @@ Disks written into the pod itself (Google, Amazon, Ceph, iSCSI) conflict with th
 pod of the same node, for some unless both only read. A ReadWriteOncePod claim that a pod anywhere
 uses already keeps all others off every node. Evicting the other pod helps in both cases.
 
-Counting conflicts is kube-scheduler's: a claim in use counts once, whoever uses it; a pod that
-comes or goes counts once for each of its volumes with the claim's *name*, whatever its namespace.
+Counting conflicts is kube-scheduler's: a claim in use counts once, however many pods use it; a pod
+that comes or goes counts once for each of its volumes with the claim's *name*, in any namespace.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -87,7 +87,6 @@ class VolumeRestrictions:
         return _recounted(term, pod, 1)
 
     def remove_pod(self, term: Restrictions, pod: PodView, rows: RowsView) -> Restrictions:
-        """Count one pod less."""
         return _recounted(term, pod, -1)
 
     def counts(self, term: Restrictions) -> bool:
@@ -95,7 +94,6 @@ class VolumeRestrictions:
         return bool(term.exclusive)
 
     def without(self, term: Restrictions, pods: Departed, rows: RowsView) -> Restrictions:
-        """Count many pods less."""
         by_claim = pods.by(_names_of_claims)
         shared = sum(len(by_claim.get(name, ())) for name in sorted(term.exclusive))
         return replace(term, conflicts=term.conflicts - shared) if shared else term

@@ -55,7 +55,7 @@ def missing(text: str) -> Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ZoneLabel:
     """A label and the values of which a node must have one."""
 
     key: str
@@ -79,9 +79,9 @@ class VolumeZone:
         Object(Kind.STORAGE_CLASS),
     )
 
-    def prepare(self, pod: PodView, rows: RowsView) -> tuple[Place, ...] | Skip | Reject:
+    def prepare(self, pod: PodView, rows: RowsView) -> tuple[ZoneLabel, ...] | Skip | Reject:
         """Collect the places of the pod's bound volumes."""
-        places: list[Place] = []
+        places: list[ZoneLabel] = []
         for name in named_claims(pod.volumes):
             found = _volume_of(name, pod.namespace, rows)
             if isinstance(found, Reason):
@@ -90,7 +90,7 @@ class VolumeZone:
                 places += _places_of(found)
         return tuple(places) or SKIP
 
-    def filter(self, term: tuple[Place, ...], rows: RowsView) -> Codes:
+    def filter(self, term: tuple[ZoneLabel, ...], rows: RowsView) -> Codes:
         """Reject labelled nodes that are in none of a volume's places."""
         labels = {key: rows.label(key) for key in _LABELS}
         labelled = np.zeros(len(rows), dtype=np.bool_)
@@ -131,7 +131,7 @@ def _why_unbound(class_name: str, rows: RowsView) -> Reason | None:
     return None if found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else UNBOUND_CLAIM
 
 
-def _places_of(volume: PersistentVolume) -> list[Place]:
+def _places_of(volume: PersistentVolume) -> list[ZoneLabel]:
     """Return a volume's places; a label with an empty part says nothing."""
     labels = volume.metadata.labels or {}
     places = []
@@ -139,5 +139,5 @@ def _places_of(volume: PersistentVolume) -> list[Place]:
         if key in labels:
             values = tuple(part.strip() for part in labels[key].split(ZONE_DELIMITER))
             if all(values):
-                places.append(Place(key, values))
+                places.append(ZoneLabel(key, values))
     return places

@@ -25,14 +25,12 @@ class GivingWay:
         self._owed: dict[str, int] = {}
 
     def failed(self, line: str) -> None:
-        """Take note of an attempt that came to nothing."""
         failures = min(self._failures.get(line, 0) + 1, _MOST)
         self._failures[line] = failures
         if failures >= AFTER:
             self._owed[line] = WAYS
 
     def succeeded(self, line: str) -> None:
-        """Take note of an attempt that did not."""
         failures = self._failures.get(line, 0) - 1
         if failures < AFTER:
             self._owed.pop(line, None)
@@ -52,6 +50,6 @@ class GivingWay:
             del self._owed[line]
 
     def forget(self) -> None:
-        """Let nobody give way who has not failed since."""
+        """Let no line give way until attempts fail in it again."""
         self._failures.clear()
         self._owed.clear()

@@ -27,7 +27,6 @@ class Heap(Generic[Member]):
             heapq.heapify(self._entries)
 
     def remove(self, key: str) -> Member | None:
-        """Take a member out, wherever it is."""
         found = self._members.pop(key, None)
         return None if found is None else found[1]
 
@@ -45,7 +44,6 @@ class Heap(Generic[Member]):
         return None if self.peek() is None else self._entries[0][:2]
 
     def pop(self) -> Member | None:
-        """Take the first member out."""
         return None if self.peek() is None else self.pop_item()[1]
 
     def pop_item(self) -> tuple[str, Member]:

@@ -10,7 +10,7 @@ _Like = tuple[ShapeKey, int, str]
 
 
 class Line:
-    """Who waits for a turn, in the order of the queue."""
+    """Pods that wait for their turn, in the order of the queue."""
 
     def __init__(self) -> None:
         self._heap: Heap[QueuedPod] = Heap()
@@ -42,7 +42,7 @@ class Line:
 
     @property
     def first(self) -> QueuedPod | None:
-        """Whose turn is next."""
+        """The pod whose turn is next."""
         found = self._heap.peek()
         return None if found is None else found[1]
 

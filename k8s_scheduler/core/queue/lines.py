@@ -38,7 +38,6 @@ class Lines(Generic[Member]):
 
     @property
     def held(self) -> frozenset[str]:
-        """The lines that are passed over."""
         return self._held
 
     def hold(self, lines: Iterable[str]) -> None:
@@ -60,7 +59,6 @@ class Lines(Generic[Member]):
             self._show_first(line)
 
     def remove(self, key: str) -> Member | None:
-        """Take a member out, wherever it stands."""
         line = self._line_of.pop(key, None)
         if line is None:
             return None

@@ -1,15 +1,17 @@
-"""Who is told of every move in the queue: an interface, so that the queue knows no metrics."""
+"""The interface through which the queue reports moves, so that it knows no metrics."""
 
-from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
+from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueuePlace
 
 
 class QueueObserver:
     """Hears of every move; the engine turns it into metrics."""
 
-    def moved(self, queued: QueuedPod, *, source: Place | None, target: Place | None) -> None:
+    def moved(
+        self, queued: QueuedPod, *, source: QueuePlace | None, target: QueuePlace | None
+    ) -> None:
         """Take note of a pod that left `source` (None: it is new) for `target` (None: it left)."""
 
-    def entered(self, place: Place, event: str) -> None:
+    def entered(self, place: QueuePlace, event: str) -> None:
         """Take note of why a pod entered a place."""
 
     def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:

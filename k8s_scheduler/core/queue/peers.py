@@ -14,7 +14,7 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 
 
-class Standing(NamedTuple):
+class PreemptionKey(NamedTuple):
     """What preemption reads of a pod besides its shape."""
 
     priority: int
@@ -22,22 +22,22 @@ class Standing(NamedTuple):
     nominated_node_name: str
 
 
-def standing_of(pod: Pod) -> Standing:
+def preemption_key(pod: Pod) -> PreemptionKey:
     """Return what preemption reads of a pod besides its shape."""
     spec = pod.spec
-    return Standing(
+    return PreemptionKey(
         spec.priority or 0, spec.preemption_policy or "", pod.status.nominated_node_name or ""
     )
 
 
 class Peers:
-    """The parked pods of one shape and one standing, and what is known of their reasons.
+    """The parked pods of one shape and one preemption key, and what is known of their reasons.
 
     Everything but the pods is worked out anew after a checkpoint (`forget`): it is not part of it.
     """
 
-    def __init__(self, standing: Standing) -> None:
-        self.standing = standing
+    def __init__(self, key: PreemptionKey) -> None:
+        self.key = key
         # Those whose message was looked at last stand last.
         self._pods: dict[PodUid, QueuedPod] = {}
         # The state of the cluster they were last judged on; None: of no interest, or never.
@@ -54,13 +54,11 @@ class Peers:
         self.turn = 0
 
     def add(self, queued: QueuedPod) -> None:
-        """Take a pod."""
         self._pods[queued.uid] = queued
         if queued.told not in (0, self.digest):
             self.unseen = len(self._pods)
 
     def remove(self, uid: PodUid) -> None:
-        """Let a pod go."""
         del self._pods[uid]
         self.unseen = min(self.unseen, len(self._pods))
 

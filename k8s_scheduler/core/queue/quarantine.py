@@ -14,7 +14,7 @@ from k8s_scheduler.core.messages.checkpoint import QuarantineEntry
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 
 
-class Quarantine:
+class QuarantinedPods:
     """The pods that are tried last."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Quarantine:
         self._held[queued.uid] = queued
 
     def take(self, uid: PodUid) -> bool:
-        """Give a pod to whoever wants it elsewhere; return whether it was held here."""
+        """Release a pod that leaves or moves; return whether it was held here."""
         return (self._held.pop(uid, None) or self._due.pop(uid, None)) is not None
 
     def end(self, uid: PodUid) -> None:
@@ -69,13 +69,11 @@ class Quarantine:
 
     @property
     def uids(self) -> tuple[PodUid, ...]:
-        """Return the pods in quarantine."""
         return tuple(self._deaths)
 
     # Checkpoints
 
     def entries(self) -> tuple[QuarantineEntry, ...]:
-        """Return all of it as data."""
         return tuple(
             QuarantineEntry(uid, deaths, self._not_before[uid], uid in self._due)
             for uid, deaths in self._deaths.items()

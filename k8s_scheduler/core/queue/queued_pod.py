@@ -3,6 +3,8 @@
 import enum
 from dataclasses import dataclass, field
 
+import msgspec
+
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.seeds import seed_of
@@ -11,7 +13,7 @@ from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.messages.checkpoint import QueueEntry
 
 
-class Place(enum.StrEnum):
+class QueuePlace(enum.StrEnum):
     """Where a pending pod waits; the values are kube-scheduler's metric labels."""
 
     ACTIVE = "active"
@@ -32,7 +34,7 @@ class QueuedPod:
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     rejectors: tuple[str, ...] = ()
-    place: Place = Place.ACTIVE
+    place: QueuePlace = QueuePlace.ACTIVE
     sequence: int = 0
     backoff_expiry: float = 0.0
     # The number of the last change that its last attempt knew of.
@@ -57,7 +59,6 @@ class QueuedPod:
 
     @property
     def shape(self) -> ShapeKey:
-        """Return the key of the pod's shape."""
         if self._shape is None:
             self._shape = shape_of(self.pod)
         return self._shape
@@ -84,39 +85,12 @@ class QueuedPod:
         self._view = None
         self._shape = shape
 
+    # A checkpoint's entry has fields of the same names.
+
     def entry(self) -> QueueEntry:
-        """Return this as checkpoint data."""
-        return QueueEntry(
-            pod=self.pod,
-            place=self.place.value,
-            timestamp=self.timestamp,
-            first_active=self.first_active,
-            attempts=self.attempts,
-            unschedulable_count=self.unschedulable_count,
-            consecutive_errors=self.consecutive_errors,
-            rejectors=self.rejectors,
-            sequence=self.sequence,
-            backoff_expiry=self.backoff_expiry,
-            seen=self.seen,
-            told=self.told,
-            renewable_at=self.renewable_at,
-        )
+        values = {name: getattr(self, name) for name in QueueEntry.__struct_fields__}
+        return QueueEntry(**values | {"place": self.place.value})
 
     @staticmethod
     def from_entry(entry: QueueEntry) -> "QueuedPod":
-        """Return what `entry` recorded."""
-        return QueuedPod(
-            pod=entry.pod,
-            timestamp=entry.timestamp,
-            first_active=entry.first_active,
-            attempts=entry.attempts,
-            unschedulable_count=entry.unschedulable_count,
-            consecutive_errors=entry.consecutive_errors,
-            rejectors=entry.rejectors,
-            place=Place(entry.place),
-            sequence=entry.sequence,
-            backoff_expiry=entry.backoff_expiry,
-            seen=entry.seen,
-            told=entry.told,
-            renewable_at=entry.renewable_at,
-        )
+        return QueuedPod(**msgspec.structs.asdict(entry) | {"place": QueuePlace(entry.place)})

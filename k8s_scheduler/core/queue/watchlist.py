@@ -36,7 +36,6 @@ class Helps(Protocol):
 
     def __call__(self, rejected: Rejected, *, with_pods: bool) -> bool:
         """Return it; pods that came or left and that plugins only count, `with_pods` alone."""
-        ...
 
 
 @dataclass(slots=True)

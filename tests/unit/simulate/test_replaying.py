@@ -16,7 +16,7 @@ from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import ObjectChanged, PodChanged, Reconfigure
 from k8s_scheduler.core.messages.recording import RecordingError, read_segment
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
+from k8s_scheduler.core.queue.policy import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.simulate.decision_records import time_text

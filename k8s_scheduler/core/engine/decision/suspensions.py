@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.numbering import Numbers
-from k8s_scheduler.core.framework.extenders import SCALE, Extender, Opinion, refusal
+from k8s_scheduler.core.framework.extenders import SCALE, ConfiguredExtender, Opinion, refusal
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.messages.checkpoint import SuspensionEntry
 from k8s_scheduler.core.messages.incoming import ExtenderAnswer
@@ -50,8 +50,8 @@ class Suspension:
 class Suspensions:
     """All decisions that wait, by profile."""
 
-    def __init__(self, extenders: tuple[Extender, ...], numbers: Numbers) -> None:
-        self._extenders: Mapping[str, Extender] = {e.name: e for e in extenders}
+    def __init__(self, extenders: tuple[ConfiguredExtender, ...], numbers: Numbers) -> None:
+        self._extenders: Mapping[str, ConfiguredExtender] = {e.name: e for e in extenders}
         self._waiting: dict[str, Suspension] = {}
         self._numbers = numbers
 

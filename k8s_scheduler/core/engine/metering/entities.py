@@ -6,7 +6,7 @@ plain numbers until the next `flush`, to cost next to nothing.
 
 from typing import Final
 
-from k8s_scheduler.core.queue.queued_pod import Place
+from k8s_scheduler.core.queue.queued_pod import QueuePlace
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 _POD: Final = "pod"
@@ -17,18 +17,20 @@ class Entities:
 
     def __init__(self, metrics: SchedulerMetrics) -> None:
         self._incoming = metrics.queue_incoming_entities
-        self._gauges = {place: metrics.queued_entities.labels(place.value, _POD) for place in Place}
-        self._queued = dict.fromkeys(Place, 0)
-        self._entered: dict[tuple[Place, str], int] = {}
+        self._gauges = {
+            place: metrics.queued_entities.labels(place.value, _POD) for place in QueuePlace
+        }
+        self._queued = dict.fromkeys(QueuePlace, 0)
+        self._entered: dict[tuple[QueuePlace, str], int] = {}
 
-    def moved(self, source: Place | None, target: Place | None) -> None:
+    def moved(self, source: QueuePlace | None, target: QueuePlace | None) -> None:
         """Take note of a pod that left one place for another."""
         if source is not None:
             self._queued[source] -= 1
         if target is not None:
             self._queued[target] += 1
 
-    def entered(self, place: Place, event: str) -> None:
+    def entered(self, place: QueuePlace, event: str) -> None:
         """Take note of why a pod entered a place."""
         key = (place, event)
         self._entered[key] = self._entered.get(key, 0) + 1

@@ -11,7 +11,7 @@ from k8s_scheduler.core.engine.metering.entities import Entities
 from k8s_scheduler.core.engine.metering.point_meter import PointMeter
 from k8s_scheduler.core.framework.status import AttemptResult
 from k8s_scheduler.core.queue.observer import QueueObserver
-from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
+from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueuePlace
 from k8s_scheduler.core.state.protocols import PlacedPods
 from k8s_scheduler.obs.counters import Count, Level
 from k8s_scheduler.obs.histograms import Observations
@@ -32,7 +32,7 @@ class Meter(QueueObserver):
         perf: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._metrics = metrics
-        self._pending = {place: metrics.pending_pods.labels(place.value) for place in Place}
+        self._pending = {place: metrics.pending_pods.labels(place.value) for place in QueuePlace}
         for gauge in self._pending.values():
             gauge.set(0)
         # A core that is made in place of another one counts from the start.
@@ -51,7 +51,7 @@ class Meter(QueueObserver):
             failed: metrics.preemption_executions.labels("error" if failed else "success")
             for failed in (False, True)
         }
-        self._incoming: dict[tuple[Place, str], Count] = {}
+        self._incoming: dict[tuple[QueuePlace, str], Count] = {}
         self._rejected: dict[tuple[str, str], Level] = {}
         self._decisions = metrics.scheduling_algorithm_duration_seconds.labels()
         self._attempts_of_bound = metrics.pod_scheduling_attempts.labels()
@@ -75,7 +75,9 @@ class Meter(QueueObserver):
 
     # The queue
 
-    def moved(self, queued: QueuedPod, *, source: Place | None, target: Place | None) -> None:
+    def moved(
+        self, queued: QueuedPod, *, source: QueuePlace | None, target: QueuePlace | None
+    ) -> None:
         """Count pods by place, and parked ones by the plugins that rejected them."""
         if source is not None:
             self._pending[source].dec()
@@ -88,7 +90,7 @@ class Meter(QueueObserver):
                 gauge = self._rejected_by(plugin, queued.pod.spec.scheduler_name)
                 gauge.inc(1 if source is None else -1)
 
-    def entered(self, place: Place, event: str) -> None:
+    def entered(self, place: QueuePlace, event: str) -> None:
         """Count arrivals."""
         counter = self._incoming.get((place, event))
         if counter is None:

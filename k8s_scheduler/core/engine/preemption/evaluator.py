@@ -41,8 +41,8 @@ _PROBE: Final = 8
 class Stuck:
     """A pod that no node takes: what was said about it, and what can be tried.
 
-    It implements `framework.preemption.Unplaced`, on the state as it is now. With a `search`, what
-    came of nodes before is known, and no more is tried than its work allows.
+    It implements `framework.preemption.UnplacedPod`, on the state as it is now. With a `search`,
+    what came of nodes before is known, and no more is tried than its work allows.
     """
 
     def __init__(

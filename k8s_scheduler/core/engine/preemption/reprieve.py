@@ -21,9 +21,10 @@ from k8s_scheduler.api.resources import PODS as POD_SLOTS
 from k8s_scheduler.api.resources import Requests
 from k8s_scheduler.core.engine.preemption.arranged import Lesser
 from k8s_scheduler.core.framework.departed import Quota
+from k8s_scheduler.core.framework.dry_run_plugins import LARGEST_EXACT
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.evaluation.trial import Trial
-from k8s_scheduler.core.framework.plugin import LARGEST_EXACT, Term
+from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.plugin_errors import blaming
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.views.reads import Reads

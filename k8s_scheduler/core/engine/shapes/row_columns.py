@@ -15,6 +15,7 @@ import numpy.typing as npt
 from k8s_scheduler.core.engine.shapes.tally import NotKeptError
 from k8s_scheduler.core.engine.shapes.validity import Surroundings
 from k8s_scheduler.core.framework import points
+from k8s_scheduler.core.framework.evaluation.normalizing import normalized
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.plugin import Same, Skip, Term
 from k8s_scheduler.core.framework.points import Watch
@@ -448,7 +449,7 @@ class RowPart:
         for score in self._raw_scores:
             step = profile.scores[score.index]
             raw: Column = score.column.take(feasible)
-            yield score.index, self._runtime.normalized(step, raw) * step.weight
+            yield score.index, normalized(step, raw) * step.weight
 
     def parts(self, profile: Profile, feasible: Column) -> Iterator[tuple[int, Column]]:
         """Yield every score of the feasible rows, weighted, by its place among the scores."""

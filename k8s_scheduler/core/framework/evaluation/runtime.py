@@ -8,22 +8,24 @@ with them and without, and both must pass. A plugin that raises fails the pod's 
 scheduler; the error says which plugin, at which point.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.framework import points
 from k8s_scheduler.core.framework.cycle_state import CycleState
-from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.evaluation.node_sets import nothing_left, outside_of
+from k8s_scheduler.core.framework.evaluation.normalizing import normalized
 from k8s_scheduler.core.framework.evaluation.promised import Promised
+from k8s_scheduler.core.framework.evaluation.results import (
+    Filtered,
+    Nominated,
+    PreFiltered,
+    Scored,
+)
+from k8s_scheduler.core.framework.evaluation.step_views import StepViews
 from k8s_scheduler.core.framework.evaluation.trial import Trial
 from k8s_scheduler.core.framework.plugin import (
-    MAX_SCORE,
     SKIP,
     Narrow,
     Prepared,
@@ -31,87 +33,22 @@ from k8s_scheduler.core.framework.plugin import (
     Same,
     Term,
 )
-from k8s_scheduler.core.framework.plugin_errors import PluginError, blame
+from k8s_scheduler.core.framework.plugin_errors import blame
 from k8s_scheduler.core.framework.points import Watch
-from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep, Step
+from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.reads import Reads
-from k8s_scheduler.core.framework.views.rows_view import FEW, Codes, RowsView, Scores, extremes
-from k8s_scheduler.core.state.delta import Delta, PlacedPod
+from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
+from k8s_scheduler.core.state.delta import Delta
 from k8s_scheduler.core.state.deltas import Deltas
 from k8s_scheduler.core.state.nodes.node_table import Rows
 from k8s_scheduler.core.state.protocols import Tables
 from k8s_scheduler.core.state.rows import NodeRow
 
-# By row: pods that are promised room there and count for the pod in question.
-Nominated = Mapping[NodeRow, Sequence[PlacedPod]]
-_NOBODY: Nominated = {}
+__all__ = ["Filtered", "Nominated", "PreFiltered", "Runtime", "Scored"]
 
-
-@dataclass(frozen=True, slots=True)
-class PreFiltered:
-    """What PreFilter found out before any node was looked at.
-
-    `rejection`: no node can do. `names`: only these nodes can, says `narrowed_by`.
-    """
-
-    state: CycleState = field(default_factory=CycleState)
-    rejection: Verdict | None = None
-    names: frozenset[NodeName] | None = None
-    narrowed_by: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Filtered:
-    """What the filters said: a code for each row asked about, and the rows that passed."""
-
-    codes: Codes
-    feasible: Rows
-    before: PreFiltered
-    # The code of rows that no node set holds; -1 if there is no such set.
-    outside_code: int = -1
-    # How many rows have each code, once somebody has asked.
-    _counts: list[tuple[int, int]] = field(default_factory=list, compare=False)
-
-    def counts(self) -> list[tuple[int, int]]:
-        """Return (code, number of rows) for the codes that were given, 0 for those that passed."""
-        if not self._counts and len(self.codes):
-            counts = np.bincount(self.codes)
-            found = np.flatnonzero(counts)
-            self._counts.extend(zip(found.tolist(), counts[found].tolist(), strict=True))
-        return self._counts
-
-    @property
-    def pre_filter(self) -> Verdict | None:
-        """Why no node can do, if that was clear from the start."""
-        return self.before.rejection
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """The weighted scores of each feasible row: in total, and by the plugins not skipped."""
-
-    totals: Scores
-    # One number where all rows have the same.
-    _parts: Mapping[str, Scores | int]
-
-    @classmethod
-    def of(cls, profile: Profile, parts: Mapping[int, Scores | int], rows: int) -> "Scored":
-        """Add up the weighted scores of so many rows, by their places among the profile's."""
-        by_plugin = {profile.scores[index].name: parts[index] for index in sorted(parts)}
-        totals = np.zeros(rows, dtype=np.int64)
-        for part in by_plugin.values():
-            totals += part
-        return cls(totals, by_plugin)
-
-    @property
-    def by_plugin(self) -> Mapping[str, Scores]:
-        """The weighted scores by plugin."""
-        return {
-            name: np.full(len(self.totals), part, dtype=np.int64) if isinstance(part, int) else part
-            for name, part in self._parts.items()
-        }
+_NONE_NOMINATED: Nominated = {}
 
 
 class Runtime:
@@ -120,9 +57,7 @@ class Runtime:
     def __init__(self, state: Tables, verdicts: VerdictTable) -> None:
         self._state = state
         self._verdicts = verdicts
-        # Views of all nodes, by what they show: the same ones as long as the nodes are the same.
-        self._whole_views: dict[Declarations, RowsView] = {}
-        self._layout: tuple[Rows | None, Rows | None] = (None, None)
+        self.view = StepViews(state, verdicts).view
         self.promised = Promised(self, state)
 
     # Filters
@@ -207,7 +142,7 @@ class Runtime:
         profile: Profile,
         pod: PodView,
         rows: Rows,
-        nominated: Nominated = _NOBODY,
+        nominated: Nominated = _NONE_NOMINATED,
         *,
         watch: Watch | None = None,
         reads: Reads | None = None,
@@ -357,7 +292,7 @@ class Runtime:
                 parts[step.name] = same = term.score * step.weight
                 constant += same
                 continue
-            found = self._score(step, view, term)
+            found = self.score_view(step, term, view)
             part = parts[step.name] = found if step.weight == 1 else found * step.weight
             totals = part if totals is None else totals + part
         if totals is None:
@@ -386,9 +321,6 @@ class Runtime:
         except Exception as error:
             raise blame(error, step.name, "PreScore") from error
 
-    def _score(self, step: ScoreStep, view: RowsView, term: Term) -> Scores:
-        return self.normalized(step, self._raw_score(step, view, term))
-
     @staticmethod
     def _raw_score(step: ScoreStep, view: RowsView, term: Term) -> Scores:
         try:
@@ -399,7 +331,6 @@ class Runtime:
     # Scores, piece by piece: for evaluations that are kept
 
     def pre_score(self, step: ScoreStep, pod: PodView, rows: Rows, reads: Reads) -> Term:
-        """Return what a plugin says at PreScore."""
         return self.pre_score_view(step, pod, self.view(step, rows, reads=reads, wide=True))
 
     def raw_score(self, step: ScoreStep, term: Term, rows: Rows, reads: Reads) -> Scores:
@@ -407,8 +338,7 @@ class Runtime:
         return self._raw_score(step, self.view(step, rows, reads=reads), term)
 
     def score(self, step: ScoreStep, term: Term, rows: Rows, reads: Reads) -> Scores:
-        """Return a plugin's scores."""
-        return self._score(step, self.view(step, rows, reads=reads), term)
+        return self.score_view(step, term, self.view(step, rows, reads=reads))
 
     def group_view(self, step: ScoreStep, rows: Rows, nodes: Scores, reads: Reads) -> RowsView:
         """Return a view of rows that stand for several nodes each."""
@@ -422,72 +352,9 @@ class Runtime:
 
     def score_view(self, step: ScoreStep, term: Term, view: RowsView) -> Scores:
         """Return a plugin's scores of what is in a view."""
-        return self._score(step, view, term)
-
-    def normalized(self, step: ScoreStep, scores: Scores) -> Scores:
-        """Return scores from 0 to 100, or say which plugin broke its contract."""
-        if step.normalize is not None:
-            try:
-                scores = step.normalize(scores)
-            except Exception as error:
-                raise blame(error, step.name, "Score") from error
-        if len(scores) > FEW:
-            # As unsigned numbers the negative ones are the largest: one look is enough.
-            unsigned = scores.view(np.uint64)
-            if unsigned[unsigned.argmax()] <= MAX_SCORE:
-                return scores
-        low, high = extremes(scores)
-        if low < 0 or high > MAX_SCORE:
-            raise PluginError(
-                step.name,
-                "Score",
-                f'plugin "{step.name}" returns an invalid score {low if low < 0 else high}, '
-                "it should in the range of [0, 100] after normalizing",
-            )
-        return scores
+        return normalized(step, self._raw_score(step, view, term))
 
     def _rows_named(self, names: frozenset[NodeName]) -> Rows:
         """Return the rows of the nodes of these names, ascending."""
         found = (self._state.nodes.row_of(name) for name in sorted(names))
         return np.array(sorted(row for row in found if row is not None), dtype=np.int64)
-
-    def _whole_view(self, step: FilterStep | ScoreStep | Step[Any], rows: Rows) -> RowsView:
-        before, everywhere = self._layout
-        if rows is not before or self._state.nodes.all_rows is not everywhere:
-            self._layout = (rows, self._state.nodes.all_rows)
-            self._whole_views.clear()
-        found = self._whole_views.get(step.declared)
-        if found is None:
-            found = self._whole_views[step.declared] = RowsView(
-                self._state,
-                rows,
-                plugin=step.name,
-                declared=step.declared,
-                verdicts=self._verdicts,
-            )
-        return found
-
-    def view(
-        self,
-        step: FilterStep | ScoreStep | Step[Any],
-        rows: Rows,
-        delta: Delta | Deltas | None = None,
-        reads: Reads | None = None,
-        *,
-        wide: bool = False,
-        multiplicity: Scores | None = None,
-    ) -> RowsView:
-        """Return what a plugin may see of some rows; `reads` takes down what it reads."""
-        if reads is None and delta is None and rows is self._state.nodes.present_rows():
-            return self._whole_view(step, rows)
-        return RowsView(
-            self._state,
-            rows,
-            plugin=step.name,
-            declared=step.declared,
-            verdicts=self._verdicts,
-            delta=delta,
-            reads=reads,
-            wide=wide,
-            multiplicity=multiplicity,
-        )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from k8s_scheduler.core.framework.departed import Departed, Quota
-from k8s_scheduler.core.framework.plugin import CountingPlugin, Term
+from k8s_scheduler.core.framework.dry_run_plugins import CountingPlugin
+from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.plugin_errors import blaming
 from k8s_scheduler.core.framework.profile import FilterStep, Profile
 from k8s_scheduler.core.framework.reasons import Verdict
@@ -49,7 +50,6 @@ class Trial:
         self._row = np.array([delta.row], dtype=np.int64)
 
     def add(self, *pods: PlacedPod) -> None:
-        """Let pods be there."""
         for placed in pods:
             self.delta.add(placed)
             for step, plugin in self._counting:
@@ -62,7 +62,6 @@ class Trial:
                 self._replace(step, term)
 
     def remove(self, *pods: PlacedPod) -> None:
-        """Let pods be gone."""
         if not self._counting:
             self.delta.remove_all(pods)
             return

@@ -2,7 +2,7 @@
 
 The rules are kube-scheduler's. Terms are alternatives, what is inside a term must all hold, and a
 term without anything inside picks nothing. A term that can't be parsed picks nothing either, but
-does not spoil the others; whoever must tell the user asks `api.node_selectors.term_problem`.
+does not spoil the others; code that reports it to the user asks `api.node_selectors.term_problem`.
 """
 
 from collections.abc import Mapping

@@ -106,8 +106,8 @@ class ViewBase:
     def settle(self) -> None:
         """Take the labels of the rows in view for settled, and what was read once for taken down.
 
-        For whoever asks through one view again and again, and lets it go when a node comes, goes or
-        gets other labels.
+        For a caller that reads through one view again and again, and drops it when a node comes,
+        goes or gets other labels.
         """
         if not self._is_whole:
             self._settled = {}
@@ -131,7 +131,7 @@ class ViewBase:
             reads.everywhere(f"label/{key}")
 
     def _took_counter(self, counter: Counter, key: str | None, *, wide: bool = False) -> None:
-        """Take down a count, and from what it is made where nobody follows the counter."""
+        """Take down a count; where no caller follows the counter, what it is made of."""
         if self._reads is None:
             return
         self._reads.counter(counter, key, wide=wide or self._wide)
@@ -146,7 +146,7 @@ class ViewBase:
         return value
 
     def _sets(self, column: str, interned: Interner[Value]) -> Iterable[tuple[int, Value]]:
-        """Return the interned sets; only those in view, to whoever judges rows one by one."""
+        """Return the interned sets; only those in view, if rows are judged one by one."""
         self._check(column)
         if self._reads is None:
             return interned.items()
@@ -192,8 +192,8 @@ class ViewBase:
                 self._check(name)
             self._check(f"label/{key}")
 
-    # Who asks at every decision has mostly asked before: one look at what was found to be declared,
-    # and one at what was taken down.
+    # Most reads repeat those of the decision before: one look-up finds them declared, another one
+    # taken down.
 
     def _check_narrow(self, counter: Counter, key: str | None) -> None:
         """Check and take down a count of the rows in view, or near them."""
@@ -225,7 +225,7 @@ class ViewBase:
         return self._row_keys
 
     def _cut(self, column: AnyColumn) -> AnyColumn:
-        """Return the part of a column that is in view; nobody can write to the state through it."""
+        """Return the part of a column that is in view, read-only."""
         if not self._is_whole:
             return column[self._rows]
         part = column[: len(self._rows)]

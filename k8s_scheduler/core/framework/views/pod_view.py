@@ -49,7 +49,7 @@ class Questions:
     count: int = 0
 
     def ask_labels(self) -> None:
-        """Take down that somebody wanted to know all its labels."""
+        """Take down that a plugin wanted to know all its labels."""
         self.count += not self.labels
         self.labels = True
 
@@ -65,22 +65,21 @@ class Questions:
         self.count += len(self.label_keys) - before
 
     def ask_terms(self) -> None:
-        """Take down that somebody wanted to know which terms of placed pods pick it."""
+        """Take down that a plugin wanted to know which terms of placed pods pick it."""
         self.count += not self.terms
         self.terms = True
 
     def ask_selector(self, requirements: Requirements | None) -> None:
-        """Take down that somebody wanted to know whether a selector picks it."""
+        """Take down that a plugin wanted to know whether a selector picks it."""
         self.count += requirements not in self.selectors
         self.selectors[requirements] = None
 
     def ask_pairs(self, pairs: tuple[tuple[str, str], ...]) -> None:
-        """Take down that somebody wanted to know whether it has all these labels."""
+        """Take down that a plugin wanted to know whether it has all these labels."""
         self.count += pairs not in self.pairs
         self.pairs[pairs] = None
 
     def include(self, other: "Questions") -> None:
-        """Take down all that was asked elsewhere."""
         if other.labels:
             self.ask_labels()
         if other.name:
@@ -136,7 +135,6 @@ class PodView:
 
     @property
     def namespace(self) -> str:
-        """Where it lives."""
         return self._pod.metadata.namespace
 
     @property
@@ -182,7 +180,6 @@ class PodView:
 
     @property
     def requests(self) -> Requests:
-        """What it requests."""
         if self._questions is not None:
             self._questions.requests = True
         return self._requests
@@ -220,7 +217,6 @@ class PodView:
 
     @property
     def node_selector(self) -> Mapping[str, str]:
-        """The labels a node must have."""
         return self._pod.spec.node_selector or {}
 
     @property
@@ -233,7 +229,6 @@ class PodView:
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
-        """What the pod puts up with."""
         return tuple(self._pod.spec.tolerations or ())
 
     def tolerates(self, taint: Taint) -> bool:
@@ -261,7 +256,6 @@ class PodView:
 
     @property
     def spread_constraints(self) -> tuple[TopologySpreadConstraint, ...]:
-        """How it is to be spread."""
         return tuple(self._pod.spec.topology_spread_constraints or ())
 
     # Which volumes it uses
@@ -306,10 +300,8 @@ class _Asking:
         self._questions = questions
 
     def __enter__(self) -> PodView:
-        """Begin."""
         self._view._questions = self._questions  # noqa: SLF001  a part of the view itself
         return self._view
 
     def __exit__(self, *_error: object) -> None:
-        """End."""
         self._view._questions = None  # noqa: SLF001

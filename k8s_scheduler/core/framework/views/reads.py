@@ -1,9 +1,9 @@
-"""What a plugin has read: taken down by its view, so that nobody has to say it.
+"""What a plugin has read: its view records it, so a plugin does not have to.
 
 A read is *narrow* if it shows only the rows in view, each its own part; everything else is *wide*.
 What was worked out from narrow reads alone is right for a row until that row's facts change; what
 was worked out from wide ones is right until they change anywhere. Objects and counts of the
-cluster are kept with what was seen: whoever wants to know whether they changed compares.
+cluster are kept with the value seen: comparing it tells whether they changed.
 """
 
 import enum
@@ -21,7 +21,7 @@ NarrowRead: TypeAlias = str | tuple[Counter, str | None]
 
 
 class NodeCount(enum.IntEnum):
-    """For how many nodes rows stand: what somebody wanted to know."""
+    """What a plugin asked about how many nodes rows stand for."""
 
     ALL = 1
     EACH = 2
@@ -63,13 +63,12 @@ class Reads:
         # Those that were asked for, whether they were asked about anything or not; None if that
         # is of no interest: a cache that keeps reads for long would keep these counters alive.
         self.obtained: dict[Counter, None] | None = {} if keeps_obtained else None
-        # Whether a counter counts anybody at all near some node.
+        # Whether a counter counts any pod near some node.
         self.presences: dict[tuple[Counter, str], bool] = {}
         self.objects: dict[ObjectRead, Any] = {}
         self.scalars: dict[str, int] = {}
 
     def column(self, name: str, *, wide: bool) -> None:
-        """Take down a column."""
         if name in self.narrow and not wide:
             return
         self.looked_at_rows = True
@@ -100,12 +99,12 @@ class Reads:
             self.narrow[counter, key] = None
 
     def node_count(self, wanted: NodeCount) -> None:
-        """Take down that somebody counted the nodes in view."""
+        """Take down that a plugin counted the nodes in view."""
         self.looked_at_rows = True
         self.counts_nodes = max(wanted, self.counts_nodes or wanted)
 
     def presence(self, counter: Counter, key: str, *, seen: bool) -> None:
-        """Take down whether a counter counts anybody in any domain of a topology."""
+        """Take down whether a counter counts any pod in any domain of a topology."""
         if self.presences.get((counter, key)) is not seen:
             self.news += 1
             self.presences[counter, key] = seen
@@ -123,7 +122,6 @@ class Reads:
             self.scalars[name] = seen
 
     def include(self, other: "Reads") -> None:
-        """Take down all that was read elsewhere."""
         if other.counts_nodes is not None:
             self.node_count(other.counts_nodes)
         self.looked_at_rows = self.looked_at_rows or other.looked_at_rows

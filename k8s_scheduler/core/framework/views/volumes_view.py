@@ -6,7 +6,8 @@ from typing import Protocol
 import numpy as np
 
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.core.framework.views.base import Counts, ViewBase
+from k8s_scheduler.core.framework.views.base import Counts
+from k8s_scheduler.core.framework.views.placed_pods_view import PlacedPodsView
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.volumes.user import VolumeUser
 
@@ -17,12 +18,11 @@ class Attached(Protocol):
     @property
     def by_driver(self) -> Mapping[str, int]:
         """How many there are."""
-        ...
 
     def __contains__(self, name: str) -> bool: ...
 
 
-class VolumesView(ViewBase):
+class VolumesView(PlacedPodsView):
     """The volumes of pods on some rows, for one plugin."""
 
     __slots__ = ()

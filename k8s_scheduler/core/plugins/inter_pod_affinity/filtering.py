@@ -16,7 +16,7 @@ from k8s_scheduler.core.framework.views.rows_view import FEW, Mask, RowsView
 from k8s_scheduler.core.framework.views.values import Crowd, Purpose, TermKind
 from k8s_scheduler.core.plugins.inter_pod_affinity.domains import NO_COUNTS, DomainCounts
 from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
-    Newcomer,
+    NewcomerTerms,
     Selection,
     counter_of,
     counters_of,
@@ -28,7 +28,7 @@ from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
 class RequiredTerm:
     """What a node is judged by."""
 
-    newcomer: Newcomer
+    newcomer: NewcomerTerms
     affinity: tuple[Selection, ...]
     anti_affinity: tuple[Selection, ...]
     # Whether all affinity terms pick the newcomer itself.
@@ -41,7 +41,7 @@ class RequiredTerm:
     def of(cls, pod: PodView, rows: RowsView) -> "RequiredTerm":
         """Find out what counts for a pod; raises SelectorError if its terms can't be parsed."""
         terms = pod.terms
-        newcomer = Newcomer.of(pod, rows)
+        newcomer = NewcomerTerms.of(pod, rows)
         affinity = selections(terms, TermKind.REQUIRED_AFFINITY, rows)
         anti_affinity = selections(terms, TermKind.REQUIRED_ANTI_AFFINITY, rows)
         return cls(
@@ -55,7 +55,7 @@ class RequiredTerm:
         )
 
     def rejects_nothing(self, rows: RowsView) -> bool:
-        """Return whether the pod demands nothing and nobody refuses it."""
+        """Return whether the pod has no required terms and no term keeps it off."""
         return not self.affinity and not self.anti_affinity and self.refusing.is_empty(rows)
 
     # Nodes
@@ -68,13 +68,13 @@ class RequiredTerm:
         if not self.affinity:
             return None
         lonely: Mask | None = None
-        meets_somebody = False
+        meets_any = False
         for key in self.near.by_key:
             counts = self.near.at(key, rows)
             if len(counts) <= FEW:
                 each = counts.tolist()
-                # Whoever is near to somebody knows that there is somebody.
-                meets_somebody |= max(each, default=0) > 0
+                # A pod near one of the rows is a pod somewhere: no need to look further.
+                meets_any |= max(each, default=0) > 0
                 if min(each, default=1) > 0:
                     continue
             alone: Mask = counts <= 0
@@ -82,7 +82,7 @@ class RequiredTerm:
         # Of few it is known already.
         if lonely is None or (len(lonely) > FEW and not np.count_nonzero(lonely)):
             return None
-        if meets_somebody or not self.picks_itself or not self.near.is_empty(rows):
+        if meets_any or not self.picks_itself or not self.near.is_empty(rows):
             return lonely
         homeless = np.zeros(len(rows), dtype=np.bool_)
         for key in self.near.by_key:

@@ -42,7 +42,6 @@ class Selection:
     times: int = 1
 
     def picks(self, pod: PodView) -> bool:
-        """Return whether a pod is picked."""
         if self.namespaces is not None and pod.namespace not in self.namespaces:
             return False
         return pod.is_selected_by(self.labels)
@@ -73,7 +72,7 @@ def counters_of(terms: tuple[Selection, ...], rows: RowsView) -> Iterator[tuple[
 
 
 @dataclass(frozen=True, slots=True)
-class Newcomer:
+class NewcomerTerms:
     """The pod to be placed, as the terms of placed pods see it."""
 
     # Pods that give the same answers make the same newcomer.
@@ -81,7 +80,7 @@ class Newcomer:
     namespace_labels: Mapping[str, str]
 
     @classmethod
-    def of(cls, pod: PodView, rows: RowsView) -> "Newcomer":
+    def of(cls, pod: PodView, rows: RowsView) -> "NewcomerTerms":
         """Look up the labels of the pod's namespace; one that is not known has none."""
         found = rows.object(Kind.NAMESPACE, "", pod.namespace)
         labels = None if found is None else found.metadata.labels

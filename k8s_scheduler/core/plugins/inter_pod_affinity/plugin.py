@@ -1,8 +1,8 @@
 """InterPodAffinity: a pod goes near to pods that it needs, and away from those it avoids.
 
 Filter, in this order: required affinity (only a newcomer near to the pods in question may stay,
-evicting somebody can't help), required anti-affinity of the newcomer, and that of placed pods
-(evicting whoever is in the way helps). Near is what has the same value of the term's topology key
+evicting pods can't help), required anti-affinity of the newcomer, and that of placed pods
+(evicting the pods in the way helps). Near is what has the same value of the term's topology key
 among its labels; a node without the key is near to nothing.
 
 Score: see `scoring`. Ties are left to the engine.
@@ -84,7 +84,7 @@ class InterPodAffinity:
     # Filter
 
     def prepare(self, pod: PodView, rows: RowsView) -> RequiredTerm | Skip | Reject:
-        """Find out who counts. A pod that demands nothing and that nobody refuses is skipped."""
+        """Find the pods that count; skip a pod that has no terms and that no term picks."""
         try:
             term = RequiredTerm.of(pod, rows)
         except SelectorError as error:
@@ -93,11 +93,9 @@ class InterPodAffinity:
         return SKIP if term.rejects_nothing(rows) else term
 
     def add_pod(self, term: RequiredTerm, pod: PodView, rows: RowsView) -> RequiredTerm:
-        """Count a pod more."""
         return term.with_pod(pod, rows, 1)
 
     def remove_pod(self, term: RequiredTerm, pod: PodView, rows: RowsView) -> RequiredTerm:
-        """Count a pod less."""
         return term.with_pod(pod, rows, -1)
 
     def remove_pods(
@@ -123,7 +121,7 @@ class InterPodAffinity:
     # Score
 
     def pre_score(self, pod: PodView, rows: RowsView) -> tuple[Wish, ...] | Skip:
-        """Find out whose wishes count; where they concern nobody, there is no score."""
+        """Find the preferred terms that count; without any there is no score."""
         if self._ignores_existing and not has_preferences(pod.terms):
             return SKIP
         found = wishes(pod, rows, hard_pod_affinity_weight=self._hard_weight)

@@ -17,7 +17,7 @@ from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import FEW, RowsView, Scores, extremes
 from k8s_scheduler.core.framework.views.values import Counter, PodTerm, Purpose, TermKind
 from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
-    Newcomer,
+    NewcomerTerms,
     counters_of,
     selections,
 )
@@ -36,7 +36,6 @@ class Wish:
 
 
 def has_preferences(terms: tuple[PodTerm, ...]) -> bool:
-    """Return whether a pod prefers something."""
     return any(term.kind in _SIGNS for term in terms)
 
 
@@ -64,7 +63,7 @@ def _wishes_of_newcomer(pod: PodView, rows: RowsView) -> Iterator[Wish]:
 def _wishes_of_placed(
     pod: PodView, rows: RowsView, hard_pod_affinity_weight: int
 ) -> Iterator[Wish]:
-    newcomer = Newcomer.of(pod, rows)
+    newcomer = NewcomerTerms.of(pod, rows)
     for purpose, weight in (
         # The weights of these are in the counts.
         (Purpose.ATTRACTING, 1),

@@ -29,18 +29,14 @@ class MissingClaimError(Exception):
     """A claim that the pod can't do without is not there."""
 
 
-class Owner(Protocol):
+class PodWithVolumes(Protocol):
     """The pod whose volumes are asked about; its name is asked for only if a claim has it."""
 
     @property
-    def namespace(self) -> str:
-        """Where it lives."""
-        ...
+    def namespace(self) -> str: ...
 
     @property
-    def name(self) -> str:
-        """What it is called."""
-        ...
+    def name(self) -> str: ...
 
     def controls(self, metadata: ObjectMeta) -> bool:
         """Return whether it is the controlling owner of a claim."""
@@ -49,7 +45,7 @@ class Owner(Protocol):
 
 def attachable(
     volumes: Iterable[Volume],
-    owner: Owner,
+    owner: PodWithVolumes,
     rows: RowsView,
     *,
     on_csi_node: bool,

@@ -30,7 +30,6 @@ class Attachments:
         self._known: Remembered[AttachmentIndex] = Remembered()
 
     def index(self, rows: RowsView) -> AttachmentIndex:
-        """Return the attachments of all nodes."""
         found = rows.objects(Kind.VOLUME_ATTACHMENT, "")
         return self._known.get((found, rows.layout), lambda: _index(found, rows))
 

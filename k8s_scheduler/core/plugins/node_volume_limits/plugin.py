@@ -7,7 +7,7 @@ pod of the node uses already is not counted again. A driver may ask (CSIDriver's
 
 The exact look at a node's pods is taken only where a rough count, each use of each volume, could
 exceed the limit. One thing follows that kube-scheduler does otherwise: a placed pod whose ephemeral
-volume's claim belongs to somebody else fails the cycle only where that look is taken.
+volume's claim belongs to another pod fails the cycle only where that look is taken.
 """
 
 from collections import Counter

@@ -26,7 +26,7 @@ def counter_of(constraint: Constraint, namespace: str, rows: RowsView) -> Counte
     """Return what counts the pods that a constraint finds in a namespace.
 
     Terminating pods make room soon, so they do not count. Nor does any pod where the selector is
-    empty, though it picks the newcomer, and whoever comes or goes in a dry run.
+    empty, though it picks the newcomer, and the pods that come or go in a dry run.
     """
     if not constraint.selector:
         return rows.counter(_NOBODY)
@@ -66,7 +66,7 @@ class Census:
     """How many pods a constraint finds in each domain, on the nodes that count.
 
     Which nodes count is settled: `included`, or all if that is None, and then all have the key. The
-    pods are counted when somebody asks.
+    pods are counted on demand.
     """
 
     key: str

@@ -53,7 +53,6 @@ class Inclusion:
 
 
 def both(one: Mask | None, other: Mask | None) -> Mask | None:
-    """Return where both hold."""
     if one is None or other is None:
         return other if one is None else one
     return one & other

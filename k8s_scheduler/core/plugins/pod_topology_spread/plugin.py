@@ -85,11 +85,9 @@ class PodTopologySpread:
         return HardTerm.of(pod, constraints, rows) if constraints else SKIP
 
     def add_pod(self, term: HardTerm, pod: PodView, rows: RowsView) -> HardTerm:
-        """Count a pod more."""
         return term.with_pod(pod, rows, 1)
 
     def remove_pod(self, term: HardTerm, pod: PodView, rows: RowsView) -> HardTerm:
-        """Count a pod less."""
         return term.with_pod(pod, rows, -1)
 
     def counts(self, term: HardTerm) -> bool:
@@ -97,7 +95,6 @@ class PodTopologySpread:
         return True
 
     def without(self, term: HardTerm, pods: Departed, rows: RowsView) -> HardTerm:
-        """Count many pods less."""
         return term.without(pods, rows)
 
     def quotas(self, term: HardTerm, pods: Departed, rows: RowsView) -> Iterable[Quota]:
@@ -129,7 +126,7 @@ class PodTopologySpread:
         return term.score(rows)
 
     def normalize(self, scores: Scores) -> Scores:
-        """Turn few into much."""
+        """Give the lowest raw score 100: few pods are better."""
         return scaled(scores)
 
     def _constraints(self, pod: PodView, rows: RowsView, action: str) -> tuple[Constraint, ...]:

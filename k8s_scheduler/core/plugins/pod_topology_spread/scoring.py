@@ -6,7 +6,7 @@ maxSkew - 1, rounded; `domains` are those of the feasible nodes. Scaled by 100 (
 max, so that few pods score high. Ties are left to the engine.
 
 A node without the topology keys is ignored: it has the raw score `IGNORED` and ends with 0. The
-built-in default constraints ignore nobody; a node without one of their keys is scored by the other.
+built-in default constraints ignore no node: without one of their keys it is scored by the other.
 """
 
 import math

@@ -29,7 +29,7 @@ Place = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class StorageOffer:
     """A volume or a capacity, and what matching asks of it.
 
     `place` is None for a volume that is kept for a claim: no other can have it, and its reach is
@@ -46,7 +46,7 @@ class Offer:
     kept_for: tuple[str, str] | None = None
 
 
-def offer_of_volume(volume: PersistentVolume) -> Offer | None:
+def offer_of_volume(volume: PersistentVolume) -> StorageOffer | None:
     """Return the offer of a volume; None if no claim can have it."""
     spec = volume.spec
     size_nano = storage_nano(spec.capacity) or 0
@@ -59,16 +59,16 @@ def offer_of_volume(volume: PersistentVolume) -> Offer | None:
     else:
         return None
     written = spec.storage_class_name
-    return Offer(volume, place, size_nano, reach, whole(size_nano), written, kept_for)
+    return StorageOffer(volume, place, size_nano, reach, whole(size_nano), written, kept_for)
 
 
-def offer_of_capacity(capacity: CsiStorageCapacity) -> Offer:
+def offer_of_capacity(capacity: CsiStorageCapacity) -> StorageOffer:
     """Return the offer of a capacity; one that does not say how large it is suits no size."""
     there = _bytes(capacity.capacity)
     # The largest volume that can be made is the better answer, where it is given.
     limit = there if capacity.maximum_volume_size is None else _bytes(capacity.maximum_volume_size)
     metadata = capacity.metadata
-    return Offer(
+    return StorageOffer(
         capacity,
         (metadata.namespace, metadata.name),
         -1 if limit is None else limit,
@@ -82,7 +82,7 @@ def _bytes(quantity: str | float | None) -> int | None:
     return None if quantity is None else whole(nano(quantity))
 
 
-class Demand(Protocol):
+class StorageDemand(Protocol):
     """What is demanded of an offer. Equal demands are suited by the same offers."""
 
     @property
@@ -92,7 +92,7 @@ class Demand(Protocol):
 
     def __hash__(self) -> int: ...
 
-    def suits(self, offer: Offer) -> bool:
+    def suits(self, offer: StorageOffer) -> bool:
         """Return whether an offer will do, wherever the pod goes."""
         ...
 
@@ -127,7 +127,7 @@ class VolumeDemand:
         """No smaller volume suits."""
         return (self.size_nano,)
 
-    def suits(self, offer: Offer) -> bool:
+    def suits(self, offer: StorageOffer) -> bool:
         """Return whether a free volume will do."""
         volume: PersistentVolume = offer.thing
         return (
@@ -152,6 +152,6 @@ class CapacityDemand:
         """Capacities are not sorted by size."""
         return ()
 
-    def suits(self, offer: Offer) -> bool:
+    def suits(self, offer: StorageOffer) -> bool:
         """Return whether a volume of this size can be made."""
         return offer.size >= self.size_bytes

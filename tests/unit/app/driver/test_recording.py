@@ -259,9 +259,9 @@ async def test_the_last_message_of_a_torn_segment_has_no_answer(tmp_path):
     tape.h.node(make_node("n0").obj())
     tape.recording.close()
     data = (tmp_path / "tape").read_bytes()
-    assert [e.deeds for e in read_segment(data).entries()] == [(), ()]
+    assert [e.summaries for e in read_segment(data).entries()] == [(), ()]
     torn = read_segment(data[: -len(frame(End()))])
-    assert [e.deeds for e in torn.entries()] == [(), None]
+    assert [e.summaries for e in torn.entries()] == [(), None]
 
 
 async def test_answers_and_versions_stand_with_their_message(tmp_path):
@@ -275,7 +275,7 @@ async def test_answers_and_versions_stand_with_their_message(tmp_path):
         reached["pods"] = {"a": "5", "b": "9", "c": "9"}[name]
     tape.recording.close()
     entries = [
-        (type(e.message).__name__, e.versions, [(d.verb, d.uid, d.detail) for d in e.deeds])
+        (type(e.message).__name__, e.versions, [(d.verb, d.uid, d.detail) for d in e.summaries])
         for e in read_segment((tmp_path / "tape").read_bytes()).entries()
     ]
     assert [e for e in entries if e[0] == "Schedule"] == [

@@ -22,7 +22,7 @@ from k8s_scheduler.kube.errors import NotSent
 from k8s_scheduler.kube.resources import NODES, PODS, resource_of
 from k8s_scheduler.kube.watch.comparing import Discrepancy, NotComparableError
 from k8s_scheduler.kube.write.binding import BindFailure, BindOutcome
-from k8s_scheduler.kube.write.pod_reader import PodSeen
+from k8s_scheduler.kube.write.pod_reader import ReadOutcome
 from k8s_scheduler.lib.slices import silent_meter
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
@@ -322,7 +322,7 @@ class TestCore:
             )
         else:
             scene.core.handle(PodChanged(1.0, uid, None))
-            scene.pump.pod_read(PodSeen(uid, 1, None))
+            scene.pump.pod_read(ReadOutcome(uid, 1, None))
         assert await settled(scene) == {}
         assert scene.core.pending_count == 0
         # News of it counts, whatever was read: from then on it is compared as all others are.

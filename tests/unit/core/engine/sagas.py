@@ -35,7 +35,7 @@ from k8s_scheduler.core.messages.outgoing import (
     Request,
 )
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
+from k8s_scheduler.core.queue.policy import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_pod

@@ -16,7 +16,7 @@ from k8s_scheduler.core.framework.views import pod_view
 from k8s_scheduler.core.messages.incoming import Reconfigure, Restore
 from k8s_scheduler.core.messages.outgoing import Bind, Log, PatchCondition, RecordEvent
 from k8s_scheduler.core.queue import queued_pod
-from k8s_scheduler.core.queue.queued_pod import Place
+from k8s_scheduler.core.queue.queued_pod import QueuePlace
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.obs.metrics import Metrics
@@ -58,7 +58,7 @@ class TestPendingPods:
         h.pod(large())
         h.pod(small("other"))
         assert [bind.name for bind in h.binds()] == ["other"]
-        assert place(h, "big") is Place.GATED
+        assert place(h, "big") is QueuePlace.GATED
 
     def test_it_is_told_once_by_event_and_condition(self):
         h = harness()
@@ -108,7 +108,7 @@ class TestPendingPods:
         h.pod(large(d="4"))
         h.tick(600)
         h.schedule()
-        assert place(h, "big") is Place.GATED
+        assert place(h, "big") is QueuePlace.GATED
 
     def test_gates_of_its_own_speak_for_themselves(self):
         h = harness()
@@ -129,7 +129,7 @@ class TestPendingPods:
         if cpu == "64":
             h.schedule()
         h.pod(make_pod("big").uid("big").label(a="1", b="2", c="3").request(cpu=cpu).obj())
-        assert place(h, "big") is Place.GATED
+        assert place(h, "big") is QueuePlace.GATED
         assert h.binds() == []
         assert h.events()[-1][2] == TEXT
 

@@ -5,7 +5,7 @@ import pytest
 from k8s_scheduler.core.engine.quarantining import wait_seconds
 from k8s_scheduler.core.messages.incoming import Quarantine, Restore
 from k8s_scheduler.core.messages.outgoing import Log, RecordEvent
-from k8s_scheduler.core.queue.queued_pod import Place
+from k8s_scheduler.core.queue.queued_pod import QueuePlace
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.obs.metrics import Metrics
@@ -147,4 +147,4 @@ def test_a_restored_core_goes_on_just_so(deaths):
     assert again.next_quarantined == h.core.next_quarantined
     queued = again._queue.get("deadly")
     assert queued is not None
-    assert queued.place is Place.ACTIVE
+    assert queued.place is QueuePlace.ACTIVE

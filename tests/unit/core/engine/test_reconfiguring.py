@@ -18,8 +18,8 @@ from k8s_scheduler.core.messages.incoming import (
 )
 from k8s_scheduler.core.messages.outgoing import AskExtender, Bind, Log
 from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.queued_pod import Place
-from k8s_scheduler.core.queue.scheduling_queue import QueuePolicy
+from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.queued_pod import QueuePlace
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
@@ -58,7 +58,7 @@ class TestQueue:
         full_node(h)
         h.pod(make_pod("big").uid("big").request(cpu="4").obj())
         h.schedule()
-        assert place(h, "big") is Place.PARKED
+        assert place(h, "big") is QueuePlace.PARKED
         h.now += 20
         swap(h, without(profile(), "NodeResourcesFit"))
         (bind,) = h.binds()
@@ -70,7 +70,7 @@ class TestQueue:
         h.pod(make_pod("big").uid("big").request(cpu="4").obj())
         h.schedule()
         swap(h, without(profile(), "NodeResourcesFit"))
-        assert place(h, "big") is Place.BACKOFF
+        assert place(h, "big") is QueuePlace.BACKOFF
 
     def test_a_profile_that_says_the_same_leaves_its_pods_where_they_are(self):
         h = Harness(Setup(profiles=(profile(), profile("other"))))
@@ -81,22 +81,22 @@ class TestQueue:
         h.now += 20
         kept = h.core._profiles["default-scheduler"]
         swap(h, profile(), without(profile("other"), "NodeResourcesFit"))
-        assert place(h, "big") is Place.PARKED
-        assert place(h, "far") is Place.ACTIVE
+        assert place(h, "big") is QueuePlace.PARKED
+        assert place(h, "far") is QueuePlace.ACTIVE
         assert h.core._profiles["default-scheduler"] is kept
 
     def test_a_pod_that_nobody_serves_any_more_leaves_and_comes_back_when_told_of(self):
         h = Harness(Setup(profiles=(profile(), profile("other"))))
         pod = make_pod("p").uid("p").scheduler("other").obj()
         h.pod(pod)
-        assert place(h, "p") is Place.ACTIVE
+        assert place(h, "p") is QueuePlace.ACTIVE
         swap(h, profile())
         assert place(h, "p") is None
         h.pod(pod)
         assert place(h, "p") is None
         swap(h, profile(), profile("other"))
         h.pod(pod)
-        assert place(h, "p") is Place.ACTIVE
+        assert place(h, "p") is QueuePlace.ACTIVE
 
     def test_a_pod_that_leaves_takes_its_promise_along(self):
         h = Harness(Setup(profiles=(profile(), profile("other"))))
@@ -137,19 +137,19 @@ class TestQueue:
         inside(h.core).queue.wake(inside(h.core).queue.get("big"), "test", now=h.now)
         before = inside(h.core).queue.get("big").backoff_expiry
         swap(h, profile(), policy=QueuePolicy(BackoffPolicy(initial_seconds=5.0)))
-        assert place(h, "big") is Place.BACKOFF
+        assert place(h, "big") is QueuePlace.BACKOFF
         assert inside(h.core).queue.get("big").backoff_expiry == before + 4
 
     def test_gates_are_judged_again(self):
         h = Harness()
         h.pod(make_pod("gated").uid("gated").gate("wait").obj())
         h.pod(make_pod("free").uid("free").obj())
-        assert place(h, "gated") is Place.GATED
+        assert place(h, "gated") is QueuePlace.GATED
         swap(h, without(profile(), "SchedulingGates", point="preEnqueue"))
-        assert place(h, "gated") is Place.ACTIVE
+        assert place(h, "gated") is QueuePlace.ACTIVE
         swap(h, profile())
-        assert place(h, "gated") is Place.GATED
-        assert place(h, "free") is Place.ACTIVE
+        assert place(h, "gated") is QueuePlace.GATED
+        assert place(h, "free") is QueuePlace.ACTIVE
 
     def test_settings_of_a_policy_are_the_policy(self):
         policy = QueuePolicy(BackoffPolicy(2.0, 7.0), parked_limit_seconds=9.0, max_attempts=4)
@@ -210,7 +210,7 @@ class TestUnderWay:
         swap(h, without(resolved, "One", point="permit"))
         h["One"].waiting.reject("p", "One", "no")
         h.tick()
-        assert place(h, "p") in (Place.ACTIVE, Place.BACKOFF)
+        assert place(h, "p") in (QueuePlace.ACTIVE, QueuePlace.BACKOFF)
 
     def test_a_checkpoint_knows_the_configurations_of_long_ago(self):
         h, resolved = self.flying()
@@ -243,7 +243,7 @@ class TestUnderWay:
         (first,) = only(AskExtender, h.schedule())
         swap(h, without(profile(), "NodeName"))
         assert len(h.core._suspensions) == 0
-        assert place(h, "p") is Place.ACTIVE
+        assert place(h, "p") is QueuePlace.ACTIVE
         late = ExtenderAnswer(h.now, first.uid, first.attempt, first.request, nodes=first.nodes)
         assert h.tell(late) == []
         (again,) = only(AskExtender, h.schedule())

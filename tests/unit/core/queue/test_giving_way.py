@@ -2,7 +2,7 @@
 
 from k8s_scheduler.core.queue.giving_way import AFTER, WAYS
 from k8s_scheduler.core.queue.lines import Lines
-from k8s_scheduler.core.queue.scheduling_queue import MOST_FLUSHED
+from k8s_scheduler.core.queue.places import MOST_FLUSHED
 from tests.builders import make_node, make_pod
 from tests.inside import inside
 from tests.unit.core.harness import Harness
@@ -118,6 +118,6 @@ def test_one_tick_lets_a_bounded_number_come_back_and_the_next_ones_the_others()
         h.schedule(100)
     h.now += 301
     h.tick()
-    assert len(inside(h.core).queue._active) == MOST_FLUSHED
+    assert len(inside(h.core).queue.places.active) == MOST_FLUSHED
     h.tick(1)
-    assert len(inside(h.core).queue._active) == MOST_FLUSHED + 7
+    assert len(inside(h.core).queue.places.active) == MOST_FLUSHED + 7

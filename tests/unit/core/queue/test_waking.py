@@ -4,7 +4,7 @@ import pytest
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.messages.outgoing import Evict, RecordEvent
-from k8s_scheduler.core.queue import waking
+from k8s_scheduler.core.queue import group_judge, waking
 from tests.builders import make_pod
 from tests.call_counts import calls_of
 from tests.inside import inside
@@ -330,16 +330,16 @@ def test_a_pod_whose_promise_came_to_nothing_is_woken_to_preempt_again(h):
 
 
 def test_only_so_many_groups_of_a_shape_are_asked_at_an_event(h, monkeypatch):
-    monkeypatch.setattr(waking, "PEERS_ASKED", 2)
+    monkeypatch.setattr(group_judge, "PEERS_ASKED", 2)
     asked = []
     h.node(zoned("n1", cpu="1").obj())
     for priority in range(5):
         h.pod(make_pod(f"p{priority}").request(cpu="4").priority(priority).obj())
     h.settle()
-    waker = h.core._parked.waker
-    original = waker._could_make_room
+    judge = h.core._parked.waker._judge
+    original = judge._could_make_room
     monkeypatch.setattr(
-        waker, "_could_make_room", lambda *a: asked.append(a[1].uid) or original(*a)
+        judge, "_could_make_room", lambda *a: asked.append(a[1].uid) or original(*a)
     )
     h.node(zoned("n1", cpu="2").obj())
     h.settle()
@@ -354,7 +354,7 @@ class Spy:
 
     def __init__(self, h, monkeypatch):
         self.rows = []
-        runtime = h.core._parked.waker._runtime
+        runtime = h.core._parked.waker._judge._runtime
         original = runtime.run_filters
 
         def run_filters(profile, pod, rows, *rest, **options):

@@ -24,7 +24,7 @@ def h():
 def judged(h, monkeypatch):
     """Of each judgement by waking, how many rows it was about."""
     found: list[int] = []
-    runtime = h.core._parked.waker._runtime
+    runtime = h.core._parked.waker._judge._runtime
     original = runtime.run_filters
 
     def run_filters(profile, pod, rows, *rest, **options):
@@ -65,8 +65,10 @@ def test_a_thousand_parked_shapes_are_not_even_looked_at(h, judged, monkeypatch)
     park(h, judged, *(near(make_pod(f"p{i:04}"), app=f"x{i}") for i in range(1000)))
     seen = []
     waker = h.core._parked.waker
-    original = waker._judge
-    monkeypatch.setattr(waker, "_judge", lambda r, alike: seen.append(alike) or original(r, alike))
+    original = waker._look_at
+    monkeypatch.setattr(
+        waker, "_look_at", lambda r, alike: seen.append(alike) or original(r, alike)
+    )
     h.pod(make_pod("y").label(app="y").on("n1").obj())
     h.settle()
     assert seen == []

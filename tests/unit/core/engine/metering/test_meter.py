@@ -6,7 +6,7 @@ import pytest
 
 from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.framework import points as watch
-from k8s_scheduler.core.queue.queued_pod import Place, QueuedPod
+from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueuePlace
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_pod
@@ -62,8 +62,8 @@ def test_bindings_under_way_are_those_of_the_moment(metrics, meter):
 
 def test_pods_are_counted_as_entities_too(metrics, meter):
     queued = QueuedPod(make_pod("a").obj(), timestamp=0.0)
-    meter.moved(queued, source=None, target=Place.ACTIVE)
-    meter.entered(Place.ACTIVE, "UnscheduledPodAdd")
+    meter.moved(queued, source=None, target=QueuePlace.ACTIVE)
+    meter.entered(QueuePlace.ACTIVE, "UnscheduledPodAdd")
     meter.measure(Cache())
     for name in ("scheduler_pending_pods", "scheduler_queued_entities"):
         entity = {"type": "pod"} if "entities" in name else {}
