@@ -13,6 +13,7 @@ from collections import Counter, deque
 import msgspec
 import pytest
 
+from k8s_scheduler.api.kinds import as_text, from_text
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.core.messages.incoming import (
@@ -35,8 +36,8 @@ from tests.unit.core.harness import profile
 
 SETUP = Setup(profiles=(profile(),))
 STEPS = 80
-wire = msgspec.msgpack.Encoder()
-unwire = msgspec.msgpack.Decoder(Message)
+wire = msgspec.msgpack.Encoder(enc_hook=as_text)
+unwire = msgspec.msgpack.Decoder(Message, dec_hook=from_text)
 
 
 class History:

@@ -14,7 +14,7 @@ import pytest
 
 from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config.types import ResolvedProfile
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import Kind, as_text, from_text
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.builtins import known_plugins
@@ -40,8 +40,8 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 STEPS = 40
 NODES = ("n0", "n1", "n2")
 ZONES = ("z1", "z2")
-wire = msgspec.msgpack.Encoder()
-unwire = msgspec.msgpack.Decoder(Message)
+wire = msgspec.msgpack.Encoder(enc_hook=as_text)
+unwire = msgspec.msgpack.Decoder(Message, dec_hook=from_text)
 
 
 def without_preemption(profile: ResolvedProfile) -> ResolvedProfile:
