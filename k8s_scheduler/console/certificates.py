@@ -94,13 +94,11 @@ class CertificateFiles:
         self.context = self._load()
 
     async def keep_current(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        """Look at the files again and again, for as long as the server runs."""
         while True:
             await sleep(_LOOK_SECONDS)
             await asyncio.to_thread(self.refresh)
 
     def refresh(self) -> bool:
-        """Take a changed pair into use; return whether it did."""
         try:
             signature = self._look()
             if signature == self._signature:

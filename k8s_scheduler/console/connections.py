@@ -97,7 +97,6 @@ class Connections:
         return self._count
 
     async def run(self) -> None:
-        """Accept connections until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -113,7 +112,6 @@ class Connections:
                 connection.task = loop.create_task(self._serve(connection, accepted))
 
     async def close(self) -> None:
-        """End every connection that is still open."""
         tasks = [
             connection.task
             for connections in self._by_address.values()

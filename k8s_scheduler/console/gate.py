@@ -64,7 +64,6 @@ class Knock:
 
     @property
     def token(self) -> str:
-        """The bearer token; empty if there is none."""
         scheme, _, rest = self.authorization.strip().partition(" ")
         return rest.partition(" ")[0] if scheme.lower() == "bearer" else ""
 
@@ -89,13 +88,9 @@ class Gate(Protocol):
 class Reviews(Protocol):
     """Knows people and their rights: `kube.reviews.Reviewer`."""
 
-    async def authenticate(self, token: str) -> User | None:
-        """Return whose token it is, or None."""
-        ...
+    async def authenticate(self, token: str) -> User | None: ...
 
-    async def authorize(self, user: User, *, verb: str, path: str) -> Permission:
-        """Return whether the user may do this with the path."""
-        ...
+    async def authorize(self, user: User, *, verb: str, path: str) -> Permission: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +113,6 @@ class HealthOnly:
         self._open = OpenPaths() if paths is None else paths
 
     async def admit(self, knock: Knock) -> Refusal | None:
-        """Let in for open paths."""
         return None if knock.path in self._open else _forbidden(ANONYMOUS_USER, knock)
 
 
@@ -145,7 +139,6 @@ class ReviewingGate:
         self._log = BoundedLog(logger, clock)
 
     async def admit(self, knock: Knock) -> Refusal | None:
-        """Return None for a client that may see the page."""
         if knock.path in self._open:
             return None
         try:

@@ -20,8 +20,6 @@ _HEADERS: Final = {
 
 
 def guarded_by(gate: Gate) -> Middleware:
-    """Return the middleware that asks the gate about each request."""
-
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         # The path as it is routed: what is asked for is what is shown. One that is no text leads

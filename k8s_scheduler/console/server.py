@@ -55,7 +55,6 @@ class _OwnFaults(logging.Filter):
     """Leaves out requests that are not HTTP: a client could fill the log, and with tokens."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the record is about more than a bad request."""
         return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
@@ -66,13 +65,9 @@ class Certificate(Protocol):
     """Where the TLS context comes from: `certificates.SelfSigned` or `.CertificateFiles`."""
 
     @property
-    def context(self) -> ssl.SSLContext:
-        """Return the context for connections that come now."""
-        ...
+    def context(self) -> ssl.SSLContext: ...
 
-    async def keep_current(self) -> None:
-        """Watch for a newer certificate, for as long as the server runs."""
-        ...
+    async def keep_current(self) -> None: ...
 
 
 def no_role() -> str | None:

@@ -44,7 +44,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     seen: Mapping[str, int]
 
     def line(self) -> str:
-        """Return the decision as a line for people."""
         outcome = self.node if self.node is not None else f"no node: {self.failure}"
         pod = f"{self.namespace}/{self.name}"
         return f"{self.number}  {time_text(self.now)}  {pod}  attempt {self.attempt}  {outcome}"
@@ -67,7 +66,6 @@ class Seen:
         self._versions: dict[str, str] = {}
 
     def take(self, message: Message) -> None:
-        """Take note of what a message says."""
         match message:
             case PodChanged(pod=pod) if pod is not None:
                 self._object(PODS.plural, pod.metadata)
@@ -83,12 +81,10 @@ class Seen:
                 self._all(checkpoint)
 
     def reach(self, versions: Mapping[str, str]) -> None:
-        """Take note of how far informers had come."""
         for resource, version in versions.items():
             self._newest(resource, version)
 
     def now(self) -> dict[str, int]:
-        """Return the versions, by resource in order."""
         return {name: int(self._versions[name]) for name in sorted(self._versions)}
 
     def _all(self, checkpoint: Checkpoint) -> None:

@@ -39,7 +39,6 @@ def evaluate_file(
 def _answers(
     path: str, evaluation: Evaluation, *, is_sequence: bool
 ) -> Iterator[tuple[int, Iterator[Answer]]]:
-    """Yield (line number, answers) of each line of a file."""
     if is_sequence:
         for number, sequence in read_sequences(path):
             yield number, evaluation.sequence(sequence)

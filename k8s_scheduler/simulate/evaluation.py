@@ -58,7 +58,6 @@ class Evaluation:
         self.tally.add(cluster.tally)
 
     def _cluster(self, config: dict[str, Any] | None) -> Cluster | str:
-        """Return an empty cluster, or why there can be none."""
         try:
             return Cluster(
                 profile_in_force(config),

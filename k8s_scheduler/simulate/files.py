@@ -82,7 +82,6 @@ def read_sequences(path: str) -> Iterator[tuple[int, Sequence]]:
 
 
 def display_name(path: str) -> str:
-    """Return what messages call the file."""
     return "standard input" if path == STANDARD_INPUT else path
 
 

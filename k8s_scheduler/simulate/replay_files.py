@@ -41,14 +41,12 @@ class SegmentFile:
             raise self.trouble(error) from error
 
     def read(self) -> Segment:
-        """Read the segment; raises InputFileError."""
         try:
             return read_segment(self.path.read_bytes())
         except (OSError, RecordingError) as error:
             raise self.trouble(error) from error
 
     def trouble(self, error: OSError | RecordingError) -> InputFileError:
-        """Return an error that names the file."""
         if isinstance(error, OSError):
             return InputFileError(f"{self.path}: cannot be read: {error.strerror or error}")
         return InputFileError(f"{self.path}: {error}")

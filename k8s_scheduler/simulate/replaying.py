@@ -47,7 +47,6 @@ class Difference:
     replayed: tuple[InstructionSummary, ...]
 
     def text(self) -> str:
-        """Return what differs, for people."""
         lines = [
             f"message {self.message} of {self.segment} ({self.kind}) is decided otherwise:",
             *(

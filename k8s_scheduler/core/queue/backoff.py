@@ -27,5 +27,4 @@ class BackoffPolicy:
 
 
 def is_over(expiry: float, now: float) -> bool:
-    """Return whether a wait has ended by `now`."""
     return expiry < math.floor(now)

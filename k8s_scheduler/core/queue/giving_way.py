@@ -44,12 +44,10 @@ class GivingWay:
         return line in self._owed
 
     def passed(self, line: str) -> None:
-        """Take note that a line has let one pass."""
         self._owed[line] -= 1
         if not self._owed[line]:
             del self._owed[line]
 
     def forget(self) -> None:
-        """Let no line give way until attempts fail in it again."""
         self._failures.clear()
         self._owed.clear()

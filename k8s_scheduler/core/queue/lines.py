@@ -49,7 +49,6 @@ class Lines(Generic[Member]):
     def push(
         self, key: str, member: Member, *, line: str, order: tuple[float, ...], sequence: int
     ) -> None:
-        """Add a member at its place in a line."""
         heap = self._lines.get(line)
         if heap is None:
             heap = self._lines[line] = Heap()

@@ -44,15 +44,12 @@ class Parked:
         return queued
 
     def replaced(self, queued: QueuedPod) -> None:
-        """Take note that a parked pod is a newer version of the same shape now."""
         self.arrivals += self.group_of(queued).replaced(queued)
 
     def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
-        """Take note that other plugins reject a parked pod now."""
         self.group_of(queued).rejudged(queued, rejectors)
 
     def blame(self, queued: QueuedPod, plugins: Iterable[str]) -> None:
-        """Remember that plugins reject the group of a parked pod on some node."""
         self.group_of(queued).blame(plugins)
 
     def peers(self) -> list[Peers]:

@@ -84,7 +84,6 @@ class ParkedGroup:
         return True
 
     def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
-        """Take note that other plugins reject one of them now."""
         self._without_rejectors += (not rejectors) - (not queued.rejectors)
         queued.rejectors = rejectors
         self.blame(rejectors)
@@ -96,7 +95,6 @@ class ParkedGroup:
             self._file()
 
     def take_interest(self, interest: Interest | None) -> None:
-        """Take note of which pods may be news to it."""
         # One that found no node is woken by the first, whatever plugins counted.
         self.interest = None if self.found_no_node else interest
         self._file()

@@ -19,7 +19,6 @@ class QueuePolicy:
     renewals_per_second: int = 0
 
     def expiry_of(self, queued: QueuedPod) -> float:
-        """Return when the backoff of a pod is over."""
         return self.backoff.expiry(
             timestamp=queued.timestamp,
             unschedulable_count=queued.unschedulable_count,

@@ -30,7 +30,6 @@ class QuarantinedPods:
         self._not_before[uid] = not_before
 
     def hold(self, queued: QueuedPod) -> None:
-        """Keep a pod of the quarantine that could be tried."""
         self._held[queued.uid] = queued
 
     def take(self, uid: PodUid) -> bool:
@@ -43,7 +42,6 @@ class QuarantinedPods:
             del self._not_before[uid]
 
     def tick(self, now: float) -> None:
-        """See whose time has come."""
         for uid in [uid for uid in self._held if self._not_before[uid] <= now]:
             self._due[uid] = self._held.pop(uid)
 

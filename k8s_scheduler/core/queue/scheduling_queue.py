@@ -69,7 +69,6 @@ class SchedulingQueue:
     # From the watch
 
     def add(self, pod: Pod, *, now: float) -> None:
-        """Take a pod that is not in the queue."""
         queued = QueuedPod(pod, timestamp=now)
         if self._is_gated(pod):
             self._enter(queued, QueuePlace.GATED, "UnscheduledPodAdd")
@@ -78,7 +77,6 @@ class SchedulingQueue:
             self._enter(queued, QueuePlace.ACTIVE, "UnscheduledPodAdd")
 
     def update(self, pod: Pod, *, now: float) -> None:
-        """Take a newer version of a pod in the queue."""
         queued = self._pods[PodUid(pod.metadata.uid)]
         place = queued.place
         if place is QueuePlace.PARKED and shape_of(pod) == (shape := queued.shape):
@@ -280,7 +278,6 @@ class SchedulingQueue:
         return self._policy.renewals_per_second
 
     def wake(self, queued: QueuedPod, event: str, *, now: float) -> None:
-        """Give a parked pod another try: at once, or when its backoff is over."""
         self.places.take(queued)
         self._reenter(queued, event, now=now)
 

@@ -118,37 +118,30 @@ class Cache(ClusterState):
     # Reading
 
     def is_assumed(self, uid: PodUid) -> bool:
-        """Return whether the pod takes room that the API server does not know of yet."""
         placed = self._pods.get(uid)
         return placed is not None and placed.assumed
 
     def node_of(self, uid: PodUid) -> NodeName | None:
-        """Return the node on which the pod takes room, if it does."""
         placed = self._pods.get(uid)
         return None if placed is None else self.nodes.name_of(placed.row)
 
     def place_of(self, uid: PodUid) -> Place | None:
-        """Return where the pod takes room, and how much, if it does."""
         placed = self._pods.get(uid)
         return None if placed is None else Place(self.nodes.name_of(placed.row), placed.requests)
 
     def pod(self, uid: PodUid) -> Pod | None:
-        """Return a pod that takes room, as it was last seen."""
         placed = self._pods.get(uid)
         return None if placed is None else placed.pod
 
     def placed_pods(self) -> list[tuple[NodeRow, Pod, bool]]:
-        """Return (row, pod, assumed) of every pod that takes room."""
         return [(p.row, p.pod, p.assumed) for p in self._pods.values()]
 
     @property
     def pod_count(self) -> int:
-        """Return how many pods take room, assumed ones included."""
         return len(self._pods)
 
     @property
     def assumed_count(self) -> int:
-        """Return how many pods are assumed."""
         return self._assumed_count
 
     def age(self, *, now: float) -> None:

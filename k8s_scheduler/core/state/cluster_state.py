@@ -97,7 +97,6 @@ class ClusterState:
     # Promises
 
     def nominate(self, pod: Pod, node: NodeName) -> None:
-        """Promise a pod room on a node."""
         uid = PodUid(pod.metadata.uid)
         known = self.nominations.on(node).get(uid)
         if known is None or _promise_facts(known) != _promise_facts(pod):
@@ -125,7 +124,6 @@ class ClusterState:
         return [PlacedPod(p.pod, p.requests, p.ports) for p in found.values()]
 
     def crowd(self, pods: Iterable[PlacedPod]) -> Crowd:
-        """Return pods that take room as counters see them."""
         return self.pods.crowd([self._pods[placed.uid] for placed in pods])
 
     def namespaces_on(self, row: NodeRow) -> dict[str, None]:
@@ -188,7 +186,6 @@ class ClusterState:
         return found
 
     def delta(self, row: NodeRow) -> Delta:
-        """Return a row to try changes on."""
         return Delta(row, ports=self.nodes.ports, volumes=self.volumes)
 
     def forget_attached(self) -> None:

@@ -20,7 +20,6 @@ _ROOMY = 4
 
 
 def doubled(capacity: int, rows: int) -> int:
-    """Return a capacity, doubled until there is room for so many rows."""
     while capacity < rows:
         capacity *= 2
     return capacity
@@ -42,7 +41,6 @@ class Columns:
         return self._columns[name]
 
     def drop(self, name: str) -> None:
-        """Take a column away, and what it held."""
         del self._columns[name], self._fills[name]
         self._columns, self._fills = compact(self._columns), compact(self._fills)
 
@@ -57,7 +55,6 @@ class Columns:
         return [name for name in self._columns if name.startswith(prefix)]
 
     def reserve(self, rows: int) -> None:
-        """Make room for at least `rows` rows."""
         if rows <= self.capacity:
             return
         capacity = doubled(self.capacity, rows)

@@ -45,12 +45,10 @@ class PlacedPod:
 
     @property
     def uid(self) -> PodUid:
-        """Who the pod is."""
         return PodUid(self.pod.metadata.uid)
 
     @property
     def priority(self) -> int:
-        """How important it is."""
         return self.pod.spec.priority or 0
 
 
@@ -68,14 +66,12 @@ class Delta:
         self._users: dict[PodUid, VolumeUser] | None = None
 
     def add(self, placed: PlacedPod) -> None:
-        """Let a pod be there."""
         self._count(placed, 1)
         user = volume_user(placed.pod)
         if user is not None:
             self._own_users()[user.uid] = user
 
     def remove(self, placed: PlacedPod) -> None:
-        """Let a pod be gone."""
         self._count(placed, -1)
         if placed.pod.spec.volumes:
             self._own_users().pop(placed.uid, None)
@@ -98,7 +94,6 @@ class Delta:
             self._sum(requests, -count)
 
     def copy(self) -> "Delta":
-        """Return the same differences, to be changed on their own."""
         twin = Delta(self.row, ports=self._ports, volumes=self._volumes)
         twin.sums = dict(self.sums)
         twin._ports_held = {port: dict(held) for port, held in self._ports_held.items()}
@@ -108,11 +103,9 @@ class Delta:
     # Reading
 
     def difference(self, column: str) -> int:
-        """Return what to add to a column's value."""
         return self.sums.get(column, 0)
 
     def shifted(self, name: str, column: AnyColumn) -> AnyColumn:
-        """Return a column of this row with the difference added."""
         difference = self.difference(name)
         return column + difference if difference else column
 

@@ -31,7 +31,6 @@ class Deltas:
         self._by_row: dict[NodeRow, Delta] | None = None
 
     def shifted(self, name: str, column: AnyColumn) -> AnyColumn:
-        """Return a column with the differences added."""
         found = self._column(name)
         return column if found is None else column + found
 

@@ -46,12 +46,10 @@ class Interner(Generic[Value]):
             self._uses = compact(self._uses)
 
     def id_of(self, value: Value) -> int | None:
-        """Return the id of a value that is in use."""
         return self._ids.get(value)
 
     def __getitem__(self, value_id: int) -> Value:
         return self._values[value_id]
 
     def items(self) -> ItemsView[int, Value]:
-        """Return the live (id, value) pairs."""
         return self._values.items()

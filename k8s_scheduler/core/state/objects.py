@@ -43,11 +43,9 @@ class ObjectStore:
         self._listeners: tuple[Listener, ...] = ()
 
     def listen(self, listener: Listener) -> None:
-        """Tell somebody of changes from now on."""
         self._listeners = (*self._listeners, listener)
 
     def put(self, kind: Kind, namespace: str, name: str, found: ClusterObject) -> None:
-        """Add an object or take its new version."""
         original = self._originals.get((kind, namespace, name))
         if original is not None:
             if _version(original) == _version(found) and original == found:
@@ -99,11 +97,9 @@ class ObjectStore:
 
     # The caller knows which type belongs to the kind; a table of overloads would say no more.
     def get(self, kind: Kind, namespace: str, name: str) -> Any:
-        """Return an object; None if there is none."""
         return self._objects[kind].get(namespace, {}).get(name)
 
     def list(self, kind: Kind, namespace: str) -> tuple[Any, ...]:
-        """Return the objects of one namespace, by name."""
         listed = self._lists.get((kind, namespace))
         if listed is None:
             objects = self._objects[kind].get(namespace)

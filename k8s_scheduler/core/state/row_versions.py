@@ -19,15 +19,12 @@ class RowVersions:
         self._floor = 0
 
     def at(self, row: NodeRow) -> int:
-        """Return the number of a row."""
         return self._versions.get(row, self._floor)
 
     def changed(self, row: NodeRow) -> None:
-        """Let a row have a number that it never had."""
         self._versions[row] = self._versions.get(row, self._floor) + 1
 
     def cut(self, rows: int) -> None:
-        """Forget the rows behind so many."""
         gone = [row for row in self._versions if row >= rows]
         for row in gone:
             self._floor = max(self._floor, self._versions.pop(row))

@@ -38,12 +38,10 @@ class Differences:
         return bool(self._by_place)
 
     def add(self, place: int, difference: int) -> None:
-        """Add to the difference at a place."""
         self._by_place[place] = self._by_place.get(place, 0) + difference
         self._arrays = None
 
     def drop(self, place: int) -> None:
-        """Forget a place, if it is known."""
         if self._by_place.pop(place, None) is not None:
             self._by_place = compact(self._by_place)
             self._arrays = None
@@ -54,7 +52,6 @@ class Differences:
         return self._as_arrays()[0]
 
     def apply_to(self, numbers: Numbers) -> None:
-        """Add all differences to an array by place."""
         places, differences = self._as_arrays()
         numbers[places] += differences
 

@@ -29,12 +29,10 @@ class Binding:
 
     @property
     def uid(self) -> PodUid:
-        """Return which pod it is."""
         return PodUid(self.pod.metadata.uid)
 
     @property
     def priority(self) -> int:
-        """Return how important it is."""
         return self.pod.spec.priority or 0
 
 
@@ -86,7 +84,6 @@ def pod_change(
 
 
 def node_change(old: Node | None, new: Node | None, *, at: float, place: int) -> Seen:
-    """Return the change of a node."""
     known = new if new is not None else old
     if known is None:
         raise ValueError("a change has a before or an after")
@@ -106,7 +103,6 @@ def node_change(old: Node | None, new: Node | None, *, at: float, place: int) ->
 def object_change(
     kind: Kind, old: ClusterObject | None, new: ClusterObject | None, *, at: float, place: int
 ) -> Seen:
-    """Return the change of an object of another kind."""
     known = new if new is not None else old
     if known is None:
         raise ValueError("a change has a before or an after")

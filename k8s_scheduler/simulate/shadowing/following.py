@@ -94,17 +94,14 @@ class Follower:
         self._live = True
 
     def pod_changed(self, old: Pod | None, new: Pod | None, *, now: float) -> None:
-        """Take a change from the pod informer."""
         self._take(pod_change(old, new, at=now, place=self._next(), queued=self._wait(old, new)))
 
     def node_changed(self, old: Node | None, new: Node | None, *, now: float) -> None:
-        """Take a change from the node informer."""
         self._take(node_change(old, new, at=now, place=self._next()))
 
     def object_changed(
         self, kind: Kind, old: ClusterObject | None, new: ClusterObject | None, *, now: float
     ) -> None:
-        """Take a change from the informer of another kind."""
         self._take(object_change(kind, old, new, at=now, place=self._next()))
 
     def _next(self) -> int:
@@ -151,7 +148,6 @@ class Follower:
             self._apply(self._ahead.popleft())
 
     def limit_caches(self, max_bytes: int, *, now: float) -> None:
-        """Let the core take no more memory than this for what only saves work."""
         self._tell(LimitCaches(now, max_bytes))
 
     def look_at_unplaced(self, now: float) -> None:
@@ -279,7 +275,6 @@ class Follower:
         )
 
     def _feasible(self, pod: Pod) -> int:
-        """Return on how many nodes a pod would fit now."""
         try:
             return len(self._core.judge(pod, makes_room=False).feasible)
         except (PluginError, QuantityError, OverLimitError):

@@ -28,7 +28,6 @@ class Variant:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return what is different, in words."""
         early = (f"{seen.text}: known to it already" for seen in self.told)
         late = (f"{seen.text}: not known to it yet" for seen in self.taken_back)
         return (*early, *late)
@@ -84,7 +83,6 @@ def _places(changes: Sequence[Seen]) -> tuple[int, ...]:
 
 
 def _depths(count: int) -> Iterator[int]:
-    """Yield 1, 2, 4 … and the count itself."""
     depth = 1
     while depth < count:
         yield depth

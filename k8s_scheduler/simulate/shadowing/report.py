@@ -111,7 +111,6 @@ class Report:
     # What is found
 
     def add(self, finding: Finding) -> None:
-        """Count a binding."""
         tally = self._tallies[finding.profile]
         tally.results[finding.result] += 1
         tally.with_claims += finding.has_claims
@@ -163,22 +162,18 @@ class Report:
 
     @property
     def judged(self) -> int:
-        """Return how many bindings were judged."""
         return sum(tally.results.total() for tally in self._tallies.values())
 
     def take_news(self) -> list[Case]:
-        """Return the cases since the last call."""
         news, self._news = self._news, []
         return news
 
     def profiles(self) -> dict[str, ProfileReport]:
-        """Return the figures of each profile."""
         return {name: _profile_report(tally) for name, tally in self._tallies.items()}
 
     def whole(
         self, *, version: str, started_at: float, seconds: float, latency_seconds: float
     ) -> ShadowReport:
-        """Return everything."""
         return ShadowReport(
             version=version,
             started_at=started_at,
@@ -190,7 +185,6 @@ class Report:
 
 
 def case_of(finding: Finding) -> Case:
-    """Return a finding as it is reported."""
     standing = finding.standing
     if standing is None:
         reason = finding.error
@@ -281,7 +275,6 @@ _ROWS = (
 
 
 def table(report: ShadowReport) -> Iterator[str]:
-    """Yield the lines of the final table."""
     names = list(report.profiles)
     width = max(len(label) for label, _ in _ROWS)
     columns = {name: max(len(name), 12) for name in names}

@@ -52,7 +52,6 @@ def doors_of(counted: Matching) -> list[Door]:
 
 
 def keys_of(counted: Matching) -> dict[str, None]:
-    """Return the keys of the labels that a counter looks at."""
     return {
         requirement.key: None
         for _, requirements in counted.selections
@@ -101,7 +100,6 @@ class ConcernIndex:
             self.concerned[label_set] = found
 
     def _picking(self, namespace: str, labels: Mapping[str, str]) -> Concerned:
-        """Return the counters that pick a label set."""
         return Concerned(
             counter
             for pair in (None, *labels.items())

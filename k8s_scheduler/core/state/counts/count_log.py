@@ -39,7 +39,6 @@ class CountLog:
         self._births.append((self.position, number))
 
     def note(self, number: int, row: int, difference: int) -> None:
-        """Note that pods came to a row, or left it."""
         rows = self._rows
         rows.append(row)
         self._ids.append(number)
@@ -52,11 +51,9 @@ class CountLog:
             self._births = [birth for birth in self._births if birth[0] >= self._first]
 
     def knows(self, cursor: int) -> bool:
-        """Return whether everything since a position is known."""
         return cursor >= self._first
 
     def births_since(self, cursor: int) -> list[tuple[int, int]]:
-        """Return the positions and ids of what was born at or after a position."""
         births = self._births
         if not births or births[-1][0] < cursor:
             return []

@@ -49,7 +49,6 @@ class Matching:
     with_terminating: bool
 
     def picks(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a pod in a namespace with these labels is one of them."""
         for namespaces, requirements in self.selections:
             if namespaces is not None and namespace not in namespaces:
                 return False
@@ -73,7 +72,6 @@ class Weighing:
     selections: tuple[tuple[Selection, int], ...]
 
     def weight_of(self, namespace: str, labels: Mapping[str, str]) -> int:
-        """Return how much a pod in a namespace with these labels counts."""
         found = 0
         for (namespaces, requirements), weight in self.selections:
             if (namespaces is None or namespace in namespaces) and matches(requirements, labels):
@@ -82,7 +80,6 @@ class Weighing:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the question takes."""
         return sum(_nbytes(selection) for selection, _ in self.selections)
 
 
@@ -105,7 +102,6 @@ class Holding:
 
     @property
     def group(self) -> Group:
-        """What the terms have in common."""
         return self.purpose, self.topology_key
 
 
@@ -122,25 +118,15 @@ class Home(Protocol):
     held_log: CountLog
     set_log: CountLog
 
-    def revive(self, counter: "Counter") -> None:
-        """Count anew, and keep it up to date from now on."""
-        ...
+    def revive(self, counter: "Counter") -> None: ...
 
-    def catch_up(self, counter: "Counter") -> None:
-        """Bring a counter up to date that is not told of changes."""
-        ...
+    def catch_up(self, counter: "Counter") -> None: ...
 
-    def follow(self, counter: "Counter", key: str) -> None:
-        """Tell a counter from now on of nodes that get another value of a label."""
-        ...
+    def follow(self, counter: "Counter", key: str) -> None: ...
 
-    def unfollow(self, counter: "Counter", keys: Iterable[str]) -> None:
-        """Tell a counter no longer of these labels."""
-        ...
+    def unfollow(self, counter: "Counter", keys: Iterable[str]) -> None: ...
 
-    def retire(self, counter: "Counter") -> None:
-        """Keep a counter no longer up to date."""
-        ...
+    def retire(self, counter: "Counter") -> None: ...
 
 
 class _Cells:
@@ -156,7 +142,6 @@ class _Cells:
         self.cells = _cells(counts)
 
     def reserve(self, size: int) -> None:
-        """Make room for at least as many counts."""
         if size > len(self.counts):
             # A little more at a time: there are many of these.
             grown = np.zeros(size + size // 8, dtype=np.int64)
@@ -180,7 +165,6 @@ class _Domains(_Cells):
         self.total = int(counts.sum())
 
     def put(self, index: int, difference: int) -> None:
-        """Count pods more or less in a domain."""
         if index >= len(self.cells):
             self.reserve(index + 1)
         self.cells[index] += difference
@@ -288,7 +272,6 @@ class Counter:
         return domains.counts[ids]
 
     def total(self, key: str) -> int:
-        """Return how many pods are in any domain of a topology."""
         self._ask()
         domains = self._domains_of(key)
         return 0 if domains is None else domains.total
@@ -301,7 +284,6 @@ class Counter:
         return self._first + len(self._log)
 
     def count_at(self, row: int) -> int:
-        """Return the pods on a row, whether a node is there or not."""
         if not self.is_live or self.asked != self._home.clock:
             self._ask()
         cells = self._rows.cells
@@ -318,24 +300,20 @@ class Counter:
         return None if start < 0 else self._log[start:].tolist()
 
     def catch_up(self) -> None:
-        """Be up to date."""
         self._ask()
 
     # Upkeep, by the home alone
 
     def fill(self, by_row: Counts) -> None:
-        """Take a new count."""
         self._start_over(by_row)
         self.is_live = True
 
     def drop(self) -> None:
-        """Be no longer up to date."""
         self._start_over(_NOTHING)
         self.times = _NOTHING
         self.is_live = False
 
     def change(self, row: int, difference: int) -> None:
-        """Count pods more or less on a row."""
         if not self.is_live:
             return
         rows = self._rows
@@ -407,12 +385,10 @@ class Counter:
         self._few = None
 
     def start_over(self) -> None:
-        """Forget what is known by domain: the ids of domains mean nothing any more."""
         self._start_over(self._rows.counts)
 
     @property
     def nbytes(self) -> int:
-        """How much memory the counts take."""
         domains = sum(each.counts.nbytes for each in self._domains.values())
         counted = self.counted
         named = counted.picked.terms.nbytes if isinstance(counted, Holding) else counted.nbytes
@@ -465,7 +441,6 @@ class Counter:
         return found
 
     def _shorten_log(self) -> None:
-        """Forget the earlier half of a log that has become long."""
         log = self._log
         if len(log) > 2 * self.LOGGED:
             del log[: self.LOGGED]

@@ -28,7 +28,6 @@ class Crowd:
         terminating: npt.NDArray[np.bool_],
         amounts: Amounts,
     ) -> None:
-        """Take what is counted of each pod; `amounts` knows what counters make of it."""
         self.label_sets = label_sets
         self.holders = holders
         self.terminating = terminating
@@ -38,5 +37,4 @@ class Crowd:
         return len(self.holders)
 
     def amounts(self, counter: Counter) -> Counts:
-        """Return how much each of the pods counts there."""
         return self._amounts(counter, self)

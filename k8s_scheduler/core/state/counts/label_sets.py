@@ -124,7 +124,6 @@ class LabelSets:
         return found if requirement.operator == IN else ~found
 
     def _lay_out(self, key: _Key, namespace: str, labels: Labels) -> int:
-        """Give an id to a set and count its first pod."""
         found = self._seats.take()
         if found < len(self._keys):
             self._keys[found] = key

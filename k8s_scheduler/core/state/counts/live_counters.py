@@ -76,7 +76,6 @@ class Counters:
         held_terms: HeldTerms,
         placed: Callable[[str], AnyColumn],
     ) -> None:
-        """Count the pods whose columns `placed` returns, on nodes with these labels."""
         self.labels = labels
         self.clock = 0
         self._label_sets = label_sets
@@ -111,14 +110,12 @@ class Counters:
         held_terms.listen(self.held_log.born)
 
     def get(self, counted: Counted) -> Counter:
-        """Return the counter for a question."""
         found = self._live.get(counted) or self._known.get(counted)
         if found is None:
             found = self._known[counted] = Counter(counted, self)
         return found
 
     def __len__(self) -> int:
-        """Return how many counters are kept up to date."""
         return len(self._live)
 
     # Pods
@@ -126,7 +123,6 @@ class Counters:
     def count(
         self, row: int, label_set: int, holder: int, terminating: bool, difference: int
     ) -> None:
-        """Count pods of these facts more or less."""
         for counter in self.concerned.get(label_set, ()):
             if not terminating or counter.counts_terminating:
                 counter.change(row, difference)
@@ -166,20 +162,17 @@ class Counters:
                 counter.change(after.row, difference)
 
     def _concerned(self, facts: CountedFacts) -> Iterator[Counter]:
-        """Yield the counters that count a pod of these facts by its labels."""
         for counter in self.concerned.get(facts.label_set, ()):
             if counter.counts_terminating or not facts.terminating:
                 yield counter
 
     def meet_set(self, label_set: int, namespace: str, labels: Mapping[str, str]) -> None:
-        """Find out which counters a new label set concerns."""
         if self.readers:
             self.set_log.born(2 * label_set)
             self.set_log.born(2 * label_set + 1)
         self._index.meet(label_set, namespace, labels)
 
     def forget_set(self, label_set: int) -> None:
-        """Take note that a label set has no pods any more."""
         self.concerned.pop(label_set, None)
 
     # Counters
@@ -282,7 +275,6 @@ class Counters:
         return changed
 
     def _learn(self, counter: Counter, number: int) -> None:
-        """Let a counter know how much the pods of a new id count."""
         if number >= len(counter.times):
             more = np.zeros(number + 1 - len(counter.times) + 64, dtype=np.int64)
             counter.times = np.append(counter.times, more)
@@ -306,7 +298,6 @@ class Counters:
     # Some pods
 
     def amounts(self, counter: Counter, crowd: Crowd) -> Counts:
-        """Return how much each of some placed pods counts."""
         counted = counter.counted
         if counter.notes is not None:
             # A counter that reads the log knows that of all pods, once it has caught up.
@@ -329,19 +320,16 @@ class Counters:
         self._measure(counter)
 
     def unfollow(self, counter: Counter, keys: Iterable[str]) -> None:
-        """Tell a counter no longer of these labels."""
         for key in keys:
             take_out(self._followers, key, counter)
         self._followers = compact(self._followers)
 
     def _measure(self, counter: Counter) -> None:
-        """Take note of how much memory a counter takes."""
         size = counter.nbytes
         self.nbytes += size - self._sizes.get(counter, 0)
         self._sizes[counter] = size
 
     def _oldest(self) -> Counter:
-        """Return the counter that was not asked for longest."""
         ages = self._by_age
         while True:
             asked, number, counter = ages[0]
@@ -399,7 +387,6 @@ class Counters:
         counter.forget_few()
 
     def _weights(self, counted: Matching | Weighing) -> Counts:
-        """Return, for each label set, how much a pod counts."""
         if isinstance(counted, Matching):
             return self._sets_picked(counted).astype(np.int64)
         found = np.zeros(len(self._label_sets), dtype=np.int64)

@@ -121,7 +121,6 @@ class Changes:
         )
 
     def add(self, other: "Changes") -> None:
-        """Hold what others hold as well."""
         self._oldest = None
         self.pods.include(other.pods)
         for row, change in other.rows.items():
@@ -156,7 +155,6 @@ class ChangeLog:
         changes.row_numbers[row] = self.count
 
     def note_object(self, kind: Kind, change: ObjectChange) -> None:
-        """Note what happened to an object."""
         self.count += 1
         self._note_object(kind, change, self.count)
 
@@ -183,7 +181,6 @@ class ChangeLog:
         )
 
     def drain(self) -> Changes:
-        """Return what happened, and forget it."""
         changes, self._changes = self._changes, Changes()
         return changes
 

@@ -41,7 +41,6 @@ class PodNews:
         self._unfiled: list[tuple[str, Labels]] = []
 
     def meet(self, pod: Pod) -> None:
-        """Take note of a pod."""
         if self._is_any:
             return
         metadata, affinity = pod.metadata, pod.spec.affinity
@@ -56,7 +55,6 @@ class PodNews:
             self._file()
 
     def include(self, other: "PodNews") -> None:
-        """Take note of all that others know of."""
         self._doors.update(other.doors)
         self._holders = self._holders or other.hold_terms
         self._is_any = self._is_any or other.is_any
@@ -64,7 +62,6 @@ class PodNews:
 
     @property
     def is_any(self) -> bool:
-        """Whether it may have been any pod."""
         if self._unfiled:
             self._file()
         return self._is_any

@@ -60,7 +60,6 @@ class ImageIndex:
         self._rows, self._known = compact(self._rows), compact(self._known)
 
     def sizes(self, name: str) -> Mapping[NodeRow, int]:
-        """Return row -> size in bytes for one image."""
         return self._rows.get(name, _NOWHERE)
 
     def column(self, name: str, row_count: int) -> Sizes:
@@ -81,5 +80,4 @@ class ImageIndex:
 
 
 def _sizes(images: list[ContainerImage] | None) -> dict[str, int]:
-    """Return name -> size in bytes."""
     return {name: image.size_bytes for image in images or () for name in image.names or ()}

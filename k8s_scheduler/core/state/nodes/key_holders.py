@@ -25,7 +25,6 @@ class KeyHolders:
         return key in self._counts
 
     def count(self, key: str) -> int:
-        """Return how many rows have a key."""
         return self._counts.get(key, 0)
 
     def rows(self, key: str) -> tuple[NodeRow, ...] | None:
@@ -48,7 +47,6 @@ class KeyHolders:
         return False
 
     def remove(self, key: str, row: NodeRow) -> None:
-        """Take note that a row has a key no more."""
         left = self._counts[key] - 1
         if not left:
             del self._counts[key]

@@ -77,12 +77,10 @@ class LabelColumns:
         self._renumbered: Renumbered | None = None
 
     def listen(self, moved: Moved, appeared: Appeared, renumbered: Renumbered) -> None:
-        """Call these from now on."""
         self._moved, self._renumbered = moved, renumbered
         self._appeared.append(appeared)
 
     def on_new_key(self, appeared: Appeared) -> None:
-        """Call this from now on when a node has a key that none had."""
         self._appeared.append(appeared)
 
     def put(self, row: NodeRow, labels: Labels | None) -> None:
@@ -111,7 +109,6 @@ class LabelColumns:
             self._labels[row] = labels
 
     def _count_keys(self, row: NodeRow, known: Labels, labels: Labels) -> None:
-        """Count how many rows have which keys."""
         holders = self._holders
         for key in labels:
             if key not in known and holders.add(key, row):
@@ -174,7 +171,6 @@ class LabelColumns:
         return found
 
     def holder_count(self, key: str) -> int:
-        """Return how many nodes have a label with this key."""
         return self._holders.count(key)
 
     @property
@@ -187,7 +183,6 @@ class LabelColumns:
         return self._ids.get(value, UNKNOWN)
 
     def value(self, value_id: int) -> str:
-        """Return the value with an id."""
         return self._values[value_id]
 
     def _move(self, key: str, row: NodeRow, value: str | None) -> None:
@@ -246,7 +241,6 @@ class LabelColumns:
             self._renumber()
 
     def _renumber(self) -> None:
-        """Begin another epoch."""
         self._forget_columns(list(self._keys))
         if 8 * len(self._keys) * self.capacity > self.MAX_BYTES:
             # The oldest stay: what pods always ask for was asked for first. The others come back

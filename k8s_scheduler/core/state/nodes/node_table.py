@@ -86,18 +86,15 @@ class NodeTable:
         return self.amounts.column(name)
 
     def row_of(self, name: NodeName) -> NodeRow | None:
-        """Return the row of a node or ghost."""
         return self._rows.get(name)
 
     def name_of(self, row: NodeRow) -> NodeName:
-        """Return the name of the node in a row."""
         name = self._names[row]
         if name is None:
             raise KeyError(row)
         return name
 
     def node_at(self, row: NodeRow) -> Node | None:
-        """Return the node in a row; a ghost has none."""
         return self._nodes.get(row)
 
     def present_rows(self) -> Rows:

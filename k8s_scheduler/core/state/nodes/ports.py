@@ -16,14 +16,12 @@ class PortIndex:
         self._users: dict[tuple[str, int], dict[NodeRow, dict[str, int]]] = {}
 
     def add(self, row: NodeRow, ports: Iterable[HostPort]) -> None:
-        """Count the ports of a pod on its row."""
         for port in ports:
             rows = self._users.setdefault((port.protocol, port.port), {})
             addresses = rows.setdefault(row, {})
             addresses[port.ip] = addresses.get(port.ip, 0) + 1
 
     def remove(self, row: NodeRow, ports: Iterable[HostPort]) -> None:
-        """Undo one `add`."""
         for port in ports:
             rows = self._users[port.protocol, port.port]
             addresses = rows[row]

@@ -29,7 +29,6 @@ class LowestPriorities:
         self.stale: dict[int, None] = {}
 
     def forget(self) -> None:
-        """Know nothing of any row, as at the start."""
         self._lowest = np.zeros(0, dtype=np.int64)
         self.stale.clear()
 

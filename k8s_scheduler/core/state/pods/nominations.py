@@ -37,7 +37,6 @@ class Nominations:
         self._log: list[NodeName] = []
 
     def put(self, pod: Pod, node: NodeName) -> None:
-        """Nominate a pod, in place of where it was nominated before."""
         uid = PodUid(pod.metadata.uid)
         self.remove(uid)
         self._changed(node)
@@ -49,7 +48,6 @@ class Nominations:
         self._placed.pop(node, None)
 
     def remove(self, uid: PodUid) -> None:
-        """End a pod's nomination, if it has one."""
         node = self._nodes.pop(uid, None)
         if node is None:
             return
@@ -65,7 +63,6 @@ class Nominations:
             self._nodes, self._log = {}, []
 
     def on(self, node: NodeName) -> Mapping[PodUid, Pod]:
-        """Return the pods nominated to a node."""
         return self._pods.get(node, _NOBODY)
 
     def nodes(self) -> tuple[NodeName, ...]:
@@ -120,7 +117,6 @@ class Nominations:
             del self._by_priority[priority]
 
     def node_of(self, uid: PodUid) -> NodeName | None:
-        """Return where a pod is nominated."""
         return self._nodes.get(uid)
 
     def entries(self) -> Iterator[tuple[NodeName, Pod]]:

@@ -49,7 +49,6 @@ class PodIndex:
     """All placed pods, in no particular order."""
 
     def __init__(self, node_labels: LabelColumns) -> None:
-        """Know the labels of the nodes that pods are on."""
         self.label_sets = LabelSets()
         self.held_terms = HeldTerms(lambda key: node_labels.holder_count(key) > 0)
         self._columns = Columns()
@@ -72,7 +71,6 @@ class PodIndex:
         return len(self._placed)
 
     def add(self, placed: Placed) -> None:
-        """Take in a pod."""
         pod, row = placed.pod, placed.row
         metadata, spec = pod.metadata, pod.spec
         label_set = self.label_sets.acquire(metadata.namespace, metadata.labels)
@@ -101,7 +99,6 @@ class PodIndex:
         self.lowest.stale[row] = None
 
     def remove(self, placed: Placed) -> None:
-        """Let a pod go."""
         position = placed.position
         rows, label_sets, holders, leaving, priorities = self._cells
         row, label_set, holder = rows[position], label_sets[position], holders[position]
@@ -126,7 +123,6 @@ class PodIndex:
             self._keep_cells()
 
     def update(self, placed: Placed, pod: Pod) -> None:
-        """Take a pod's new facts."""
         position, row = placed.position, placed.row
         metadata, spec = pod.metadata, pod.spec
         _, label_sets, holders, leaving, priorities = self._cells
@@ -178,7 +174,6 @@ class PodIndex:
         self.counters.drop_all()
 
     def has_lesser(self, priority: int) -> bool:
-        """Return whether any pod is less important than that."""
         return any(each < priority for each in self._priorities)
 
     def _uncount_priority(self, priority: int) -> None:

@@ -78,7 +78,6 @@ class HeldTerms:
         self._picked_count = 0
 
     def listen(self, born: Born) -> None:
-        """Tell somebody of holders that come from now on."""
         self._born = born
 
     def meet_key(self, key: str) -> None:
@@ -112,7 +111,6 @@ class HeldTerms:
         return found
 
     def acquire(self, terms: tuple[PodTerm, ...]) -> int:
-        """Return the holder of these terms and count one more pod."""
         if not terms:
             return NO_TERMS
         found = self._holder_ids.get(terms)
@@ -165,7 +163,6 @@ class HeldTerms:
         return len(self._holders)
 
     def _lay_out(self, terms: tuple[PodTerm, ...]) -> int:
-        """Give an id to a holder and count its first pod."""
         found = self._seats.take()
         if found < len(self._holders):
             self._holders[found] = terms

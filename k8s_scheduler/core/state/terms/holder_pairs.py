@@ -50,7 +50,6 @@ class HolderPairs:
         self._places[entries] = places
 
     def remove(self, holder: int) -> None:
-        """Let a holder go."""
         entries = self._entries.pop(holder)
         self._times[entries] = 0
         self._free.frombytes(entries.tobytes())
@@ -63,7 +62,6 @@ class HolderPairs:
         return self._places.take(entries), self._times.take(entries)
 
     def holders_of(self, place: int) -> dict[int, int]:
-        """Return holder -> how often it has the term in a place."""
         used = slice(0, self._size)
         found = np.flatnonzero((self._places[used] == place) & (self._times[used] > 0))
         holders, times = self._holders.take(found).tolist(), self._times.take(found).tolist()

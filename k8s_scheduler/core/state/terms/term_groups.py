@@ -32,7 +32,6 @@ class TermGroups:
         self._is_seen = np.zeros(_FIRST_CAPACITY, dtype=np.bool_)
 
     def acquire(self, group: Group) -> int:
-        """Return the id of a group and count one more term."""
         found = self._ids.get(group)
         if found is not None:
             self._uses[found] += 1
@@ -50,7 +49,6 @@ class TermGroups:
         return found
 
     def release(self, group_id: int) -> None:
-        """Count one term less."""
         self._uses[group_id] -= 1
         group = self._groups[group_id]
         if self._uses[group_id] or group is None:
@@ -64,7 +62,6 @@ class TermGroups:
         del self._groups[size:], self._uses[size:]
 
     def id_of(self, group: Group) -> int | None:
-        """Return the id of a group that terms are in."""
         return self._ids.get(group)
 
     def meet_key(self, key: str) -> bool:

@@ -62,7 +62,6 @@ class TermTable:
         return len(self._places)
 
     def place_of(self, term: PodTerm) -> int | None:
-        """Return the place of a term that is held."""
         return self._places.get(term)
 
     def put(self, term: PodTerm, number: int) -> int:
@@ -118,7 +117,6 @@ class TermTable:
         return picked
 
     def terms_at(self, picked: Mask) -> list[PodTerm]:
-        """Return the terms in some places."""
         return [term for term, here in zip(self._terms, picked, strict=True) if term and here]
 
     def groups_at(self, places: Numbers) -> list[Group]:
@@ -162,7 +160,6 @@ class TermTable:
         return place
 
     def _reserve(self, size: int) -> None:
-        """Make room for at least as many places."""
         if size > len(self.number_at):
             more = max(size - len(self.number_at), len(self.number_at))
             nothing = np.zeros(more, dtype=np.int64)

@@ -54,7 +54,6 @@ class RowVolumes:
         return name in self._uses
 
     def uses(self, name: str) -> int:
-        """Return how many uses of a volume there are."""
         return self._uses[name][1] if name in self._uses else 0
 
     def take(self, named: _Named | None, count: int = 1) -> None:
@@ -141,7 +140,6 @@ class AttachedVolumes:
         return None if found.has_trouble else found
 
     def without(self, found: RowVolumes, gone: Iterable[VolumeUser]) -> FewerVolumes:
-        """Return what would be attached on a row without some of its pods."""
         fewer: dict[_Named, int] = {}
         for user in gone:
             for key, disk, _ in _uses_of(user):
@@ -251,7 +249,6 @@ class AttachedVolumes:
         return changed
 
     def _look_at(self, key: _Key, claim: _Claim) -> None:
-        """Find out what a claim stands for."""
         read: dict[_Behind, None] = {}
 
         def get(kind: Kind, namespace: str, name: str) -> Any:

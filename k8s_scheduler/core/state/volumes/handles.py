@@ -27,7 +27,6 @@ GetObject: TypeAlias = Callable[[Kind, str, str], Any]
 
 
 def unique_name(driver: str, handle: str) -> str:
-    """Return the name under which one volume counts once."""
     return f"{driver}/{handle}"
 
 

@@ -33,7 +33,6 @@ class VolumeUsers:
         self._counts.add("volumes", np.int64)
 
     def add(self, row: NodeRow, pod: Pod) -> None:
-        """Take in a pod."""
         user = volume_user(pod)
         if user is None:
             return
@@ -71,7 +70,6 @@ class VolumeUsers:
         self._claims = compact(self._claims)
 
     def on(self, row: NodeRow) -> Mapping[PodUid, VolumeUser]:
-        """Return the users on a row."""
         return self._rows.get(row, _NOBODY)
 
     def attached_on(self, row: NodeRow) -> RowVolumes | None:
@@ -105,7 +103,6 @@ class VolumeUsers:
         self._rows = compact(self._rows)
 
     def rows_using(self, namespace: str, claim: str) -> Mapping[NodeRow, int]:
-        """Return row -> number of pods for the users of a claim."""
         return self._claims.get((namespace, claim), _NOWHERE)
 
 
