@@ -15,8 +15,8 @@ from k8s_scheduler.core.state.amounts import column_grants
 from k8s_scheduler.core.state.counts import counters
 from k8s_scheduler.core.state.counts.concerned import ConcernIndex
 from k8s_scheduler.core.state.counts.count_log import CountLog
-from k8s_scheduler.core.state.counts.counters import Counter
 from k8s_scheduler.core.state.counts.live_counters import Counters
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
 from k8s_scheduler.core.state.news.fact_log import FactLog
 from k8s_scheduler.core.state.nodes.key_holders import KeyHolders
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
@@ -44,7 +44,7 @@ TUNINGS: tuple[dict[str, int], ...] = (
 _PLACES: dict[str, tuple[Any, str]] = {
     "few_domains": (groups.LIMITS, "few_domains"),
     "groups": (groups.LIMITS, "groups"),
-    "logged": (Counter, "LOGGED"),
+    "logged": (PodCounter, "LOGGED"),
     "counters": (Counters, "LIMIT"),
     "facts": (FactLog, "LIMIT"),
     "capacity": (columns, "_FIRST_CAPACITY"),
@@ -52,7 +52,7 @@ _PLACES: dict[str, tuple[Any, str]] = {
     "remembered": (answers, "_REMEMBERED"),
     "absent": (counters, "_ABSENT"),
     "domains": (counters, "_DOMAINS"),
-    "idle": (Counter, "IDLE"),
+    "idle": (PodCounter, "IDLE"),
     "unswept": (ConcernIndex, "UNSWEPT"),
     "held": (CountLog, "LIMIT"),
     "told": (ConcernIndex, "TOLD"),

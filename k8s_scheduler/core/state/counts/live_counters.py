@@ -1,17 +1,17 @@
 """The counters that are kept up to date, and which pods concern which of them.
 
 A pod that comes or goes concerns the counters that pick its labels. They are looked up by the id of
-its label set; that is worked out when such an id, or a counter, is born (`concerned`).
+its label set; that is worked out when such an id is first used, or a counter is made (`concerned`).
 
-The terms that a pod holds may concern the counters of all newcomers. These are not told: its coming
-and going is noted (`count_log`), and they catch up when they are asked. So do counters for pods
+The terms that a pod holds may concern the counters of all newcomers. These are not told: that a pod
+came or left is noted (`count_log`), and they catch up when they are asked. So do counters for pods
 with many terms, and those that would be one too many to be told of the same pods: one
-tenant's terms may pick the pods of all others, and these must not become dearer with each of them.
+tenant's terms may pick the pods of all others, which must not cost more with each of these terms.
 
 At most `LIMIT` counters are kept up to date, of at most `MAX_BYTES`; the one that was not asked for
 longest is dropped, and comes back when it is asked again. So is one that has changed often and was
-not asked: whoever asks for much once must not make every pod of others dearer for long. As long as
-somebody has a counter, there is no second one for the same question.
+not asked: many questions asked once must not slow down the pods of others for long. As long as a
+counter is in use, there is no second one for the same question.
 """
 
 import heapq
@@ -21,32 +21,22 @@ from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.counts.concerned import ConcernIndex, take_out
 from k8s_scheduler.core.state.counts.count_log import CountLog
-from k8s_scheduler.core.state.counts.counters import (
-    Counted,
-    Counter,
-    Counts,
-    Holding,
-    Matching,
-    Weighing,
-)
 from k8s_scheduler.core.state.counts.crowd import Crowd
-from k8s_scheduler.core.state.counts.label_sets import LabelSets
+from k8s_scheduler.core.state.counts.label_sets import LabelSets, Mask
+from k8s_scheduler.core.state.counts.pod_counter import Counts, PodCounter
+from k8s_scheduler.core.state.counts.questions import Counted, SelectedPods, TermHolders, breadth
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
 from k8s_scheduler.core.state.terms.held_terms import NO_TERMS, HeldTerms
 from k8s_scheduler.lib.hollow import compact
 
-Mask = npt.NDArray[np.bool_]
-
-
 # So many ticks without a question, and a counter that is not told of pods is dropped.
 _QUIET_TICKS: Final = 16
-# Stands where no id is born.
-_NOBODY_NEW: Final = -1
+# In place of an id where none is new.
+_NO_BIRTH: Final = -1
 # So many places of counters that were dropped may stand among the ages of the others.
 _STALE_AGES: Final = 64
 
@@ -81,20 +71,20 @@ class Counters:
         self._label_sets = label_sets
         self._held_terms = held_terms
         self._placed = placed
-        self._live: dict[Counted, Counter] = {}
+        self._live: dict[Counted, PodCounter] = {}
         # Each that is kept up to date, by when it was asked when last looked at here: since then it
         # may have been asked again, never earlier. A pod with thousands of terms drops as many.
-        self._by_age: list[tuple[int, int, Counter]] = []
+        self._by_age: list[tuple[int, int, PodCounter]] = []
         self._revived = 0
-        self._revivals: dict[Counter, int] = {}
-        self._known: WeakValueDictionary[Counted, Counter] = WeakValueDictionary()
+        self._revivals: dict[PodCounter, int] = {}
+        self._known: WeakValueDictionary[Counted, PodCounter] = WeakValueDictionary()
         self._index = ConcernIndex()
         # By label set: the counters that pick it. Ids that concern no counter are not there.
         self.concerned = self._index.concerned
         # By key of a node's label: the counters that count by it, or were asked to.
-        self._followers: dict[str, dict[Counter, None]] = {}
+        self._followers: dict[str, dict[PodCounter, None]] = {}
         # How much memory counters take, each and together, as far as it was looked at.
-        self._sizes: dict[Counter, int] = {}
+        self._sizes: dict[PodCounter, int] = {}
         self.nbytes = 0
         self._max_bytes = self.MAX_BYTES
         self.held_log = CountLog()
@@ -109,10 +99,10 @@ class Counters:
         label_sets.listen(self.meet_set, self.forget_set)
         held_terms.listen(self.held_log.born)
 
-    def get(self, counted: Counted) -> Counter:
+    def get(self, counted: Counted) -> PodCounter:
         found = self._live.get(counted) or self._known.get(counted)
         if found is None:
-            found = self._known[counted] = Counter(counted, self)
+            found = self._known[counted] = PodCounter(counted, self)
         return found
 
     def __len__(self) -> int:
@@ -132,9 +122,9 @@ class Counters:
             self._note_holder(holder, row, difference)
 
     def note_set(self, label_set: int, row: int, terminating: bool, difference: int) -> None:
-        """Note pods of a label set more or less, for those who are not told."""
+        """Note pods of a label set more or less, for counters that are not told."""
         self.set_log.note(2 * label_set + terminating, row, difference)
-        # Whoever was asked last has to catch up, too.
+        # The counter that was asked last has to catch up, too.
         self.clock += 1
 
     def _note_holder(self, holder: int, row: int, difference: int) -> None:
@@ -142,7 +132,7 @@ class Counters:
         self.clock += 1
 
     def recount(self, before: CountedFacts, after: CountedFacts) -> None:
-        """Count a pod with other facts; whom that makes no difference to is left alone."""
+        """Count a pod with other facts; counters that it counts alike for are left alone."""
         if before.row != after.row:
             self.count(*before, -1)
             self.count(*after, 1)
@@ -161,7 +151,7 @@ class Counters:
             if difference:
                 counter.change(after.row, difference)
 
-    def _concerned(self, facts: CountedFacts) -> Iterator[Counter]:
+    def _concerned(self, facts: CountedFacts) -> Iterator[PodCounter]:
         for counter in self.concerned.get(facts.label_set, ()):
             if counter.counts_terminating or not facts.terminating:
                 yield counter
@@ -177,7 +167,7 @@ class Counters:
 
     # Counters
 
-    def revive(self, counter: Counter) -> None:
+    def revive(self, counter: PodCounter) -> None:
         """Count anew, and keep it up to date from now on."""
         self._make_room(self.LIMIT - 1)
         self._index.sweep_if_dropped(counter)
@@ -186,17 +176,17 @@ class Counters:
         self._revived += 1
         self._revivals[counter] = self._revived
         heapq.heappush(self._by_age, (counter.asked, self._revived, counter))
-        if isinstance(counted, Matching) and self._is_told(counter, counted):
+        if isinstance(counted, SelectedPods) and self._is_told(counter, counted):
             counter.notes = None
         else:
-            counter.notes = self.held_log if isinstance(counted, Holding) else self.set_log
+            counter.notes = self.held_log if isinstance(counted, TermHolders) else self.set_log
             self.readers += counter.notes is self.set_log
             self._count_anew(counter)
         self._measure(counter)
 
-    def _is_told(self, counter: Counter, counted: Matching) -> bool:
+    def _is_told(self, counter: PodCounter, counted: SelectedPods) -> bool:
         """Count anew, and have a counter told of pods; return whether there is room for it."""
-        picked = self._sets_picked(counted)
+        picked = self._label_sets.picked_by(counted)
         if not self._index.add(counter, counted, np.flatnonzero(picked).tolist()):
             return False
         counter.fill(self._count_matching(picked, counted))
@@ -215,9 +205,9 @@ class Counters:
         self._index.sweep()
 
     def tidy(self) -> None:
-        """Drop those that read of pods by themselves and were not asked for a while: at each tick.
+        """Drop those that read the log of label sets and were not asked for a while: at each tick.
 
-        Nothing else would, unless there are too many: they are not told of pods.
+        Nothing else drops them, unless there are too many: they are not told of pods.
         """
         self._clocks.append(self.clock)
         before = self._clocks[0]
@@ -231,25 +221,25 @@ class Counters:
         while self._live and (len(self._live) > count or self.nbytes > self._max_bytes):
             self.retire(self._oldest())
 
-    def catch_up(self, counter: Counter) -> None:
+    def catch_up(self, counter: PodCounter) -> None:
         """Bring a counter up to date that is not told of pods."""
         log, cursor = counter.notes, counter.cursor
         if log is None:
             return
         births = log.births_since(cursor)
         if not births and cursor == log.position - 1:
-            # One pod since the last decision, as it mostly is.
+            # One pod since the last decision, as is usual.
             counter.cursor = log.position
             row, difference = log.newest(counter.times)
             if difference:
                 counter.change(row, difference)
             return
         if not births and counter.is_unconcerned(log.ids_since(cursor)):
-            # As it mostly is where shapes take turns.
+            # As is usual where shapes take turns.
             counter.cursor = log.position
             return
         changed: dict[int, int] | None = None
-        if log.knows(cursor) and len(births) <= self.CATCHES_UP // _breadth(counter.counted):
+        if log.knows(cursor) and len(births) <= self.CATCHES_UP // breadth(counter.counted):
             changed = self._changed_since(counter, log, births)
         if changed is None or len(changed) > self.CATCHES_UP:
             self._count_anew(counter)
@@ -260,30 +250,30 @@ class Counters:
                 counter.change(row, difference)
 
     def _changed_since(
-        self, counter: Counter, log: CountLog, births: list[tuple[int, int]]
+        self, counter: PodCounter, log: CountLog, births: list[tuple[int, int]]
     ) -> dict[int, int]:
         """Return row -> difference since a counter last caught up; it knows new ids then."""
         changed: dict[int, int] = {}
         start = counter.cursor
-        for end, born in (*births, (log.position, _NOBODY_NEW)):
+        for end, born in (*births, (log.position, _NO_BIRTH)):
             if end > start:
                 for row, difference in log.weighed(start, end, counter.times):
                     changed[row] = changed.get(row, 0) + difference
                 start = end
-            if born != _NOBODY_NEW:
+            if born != _NO_BIRTH:
                 self._learn(counter, born)
         return changed
 
-    def _learn(self, counter: Counter, number: int) -> None:
+    def _learn(self, counter: PodCounter, number: int) -> None:
         if number >= len(counter.times):
             more = np.zeros(number + 1 - len(counter.times) + 64, dtype=np.int64)
             counter.times = np.append(counter.times, more)
         counter.times[number] = self._times_of(number, counter)
         counter.forget_few()
 
-    def _times_of(self, number: int, counter: Counter) -> int:
+    def _times_of(self, number: int, counter: PodCounter) -> int:
         counted = counter.counted
-        if isinstance(counted, Holding):
+        if isinstance(counted, TermHolders):
             return self._held_terms.times_of(number, counted.picked, counted.group)
         label_set, terminating = divmod(number, 2)
         known = self._label_sets.at(label_set)
@@ -291,18 +281,18 @@ class Counters:
             # Of a set that is gone again, as many have left as have come.
             return 0
         namespace, labels = known
-        if isinstance(counted, Matching):
+        if isinstance(counted, SelectedPods):
             return int(counted.picks(namespace, labels))
         return counted.weight_of(namespace, labels)
 
     # Some pods
 
-    def amounts(self, counter: Counter, crowd: Crowd) -> Counts:
+    def amounts(self, counter: PodCounter, crowd: Crowd) -> Counts:
         counted = counter.counted
         if counter.notes is not None:
             # A counter that reads the log knows that of all pods, once it has caught up.
             counter.catch_up()
-            if isinstance(counted, Holding):
+            if isinstance(counted, TermHolders):
                 return counter.times.take(crowd.holders)
             return counter.times.take(2 * crowd.label_sets + crowd.terminating)
         sets = crowd.label_sets.tolist()
@@ -314,22 +304,22 @@ class Counters:
 
     # Labels of nodes
 
-    def follow(self, counter: Counter, key: str) -> None:
+    def follow(self, counter: PodCounter, key: str) -> None:
         """Tell a counter from now on of nodes that get another value of a label."""
         self._followers.setdefault(key, {})[counter] = None
         self._measure(counter)
 
-    def unfollow(self, counter: Counter, keys: Iterable[str]) -> None:
+    def unfollow(self, counter: PodCounter, keys: Iterable[str]) -> None:
         for key in keys:
             take_out(self._followers, key, counter)
         self._followers = compact(self._followers)
 
-    def _measure(self, counter: Counter) -> None:
+    def _measure(self, counter: PodCounter) -> None:
         size = counter.nbytes
         self.nbytes += size - self._sizes.get(counter, 0)
         self._sizes[counter] = size
 
-    def _oldest(self) -> Counter:
+    def _oldest(self) -> PodCounter:
         ages = self._by_age
         while True:
             asked, number, counter = ages[0]
@@ -341,40 +331,34 @@ class Counters:
             else:
                 heapq.heapreplace(ages, (counter.asked, number, counter))
 
-    def retire(self, counter: Counter) -> None:
+    def retire(self, counter: PodCounter) -> None:
         """Keep a counter no longer up to date."""
         counted = counter.counted
         del self._live[counted]
         del self._revivals[counter]
         self.nbytes -= self._sizes.pop(counter)
         self.readers -= counter.notes is self.set_log
-        if counter.notes is None and isinstance(counted, Matching):
+        if counter.notes is None and isinstance(counted, SelectedPods):
             self._index.drop(counter, counted)
         counter.drop()
         if len(self._by_age) > 2 * (len(self._live) + _STALE_AGES):
             self._by_age = [(c.asked, number, c) for c, number in self._revivals.items()]
             heapq.heapify(self._by_age)
 
-    def _sets_picked(self, counted: Matching) -> Mask:
-        picked = self._label_sets.match(None, ())
-        for namespaces, requirements in counted.selections:
-            picked &= self._label_sets.match(namespaces, requirements)
-        return picked
-
-    def _count_matching(self, picked: Mask, counted: Matching) -> Counts:
+    def _count_matching(self, picked: Mask, counted: SelectedPods) -> Counts:
         mask = picked[self._placed("label_set")]
         if not counted.with_terminating:
             mask &= ~self._placed("terminating")
         return np.bincount(self._placed("row")[mask], minlength=self.labels.capacity)
 
-    def _count_anew(self, counter: Counter) -> None:
+    def _count_anew(self, counter: PodCounter) -> None:
         """Count for a counter that is not told, and find out how much further pods will count."""
         counted = counter.counted
-        if isinstance(counted, Holding):
+        if isinstance(counted, TermHolders):
             times = self._held_terms.times(counted.picked, counted.group)
             found = times.take(self._placed("holder"))
         else:
-            times = np.repeat(self._weights(counted), 2)
+            times = np.repeat(self._label_sets.weights(counted), 2)
             if not counter.counts_terminating:
                 times[1::2] = 0
             found = times.take(2 * self._placed("label_set") + self._placed("terminating"))
@@ -385,14 +369,6 @@ class Counters:
         log = self.held_log if counter.notes is None else counter.notes
         counter.times, counter.cursor = times, log.position
         counter.forget_few()
-
-    def _weights(self, counted: Matching | Weighing) -> Counts:
-        if isinstance(counted, Matching):
-            return self._sets_picked(counted).astype(np.int64)
-        found = np.zeros(len(self._label_sets), dtype=np.int64)
-        for (namespaces, requirements), weight in counted.selections:
-            found += weight * self._label_sets.match(namespaces, requirements)
-        return found
 
     def _move(self, key: str, row: int, before: int, after: int) -> None:
         for counter in self._followers.get(key, ()):
@@ -407,8 +383,3 @@ class Counters:
         for counter in self._live.values():
             counter.start_over()
             self._measure(counter)
-
-
-def _breadth(counted: Counted) -> int:
-    """Return how much dearer than mostly it is for a counter to find out which pods it counts."""
-    return 1 + len(counted.selections) // 8 if isinstance(counted, Weighing) else 1

@@ -2,7 +2,7 @@
 
 A newcomer may be picked by thousands of terms of placed pods. What counts is only how many of them,
 and how heavy, hold somebody in each domain of a topology: one sum for each purpose and topology
-key. `PickedTerms` names the terms; `counters.Holding` asks for one of their sums.
+key. `PickedTerms` names the terms; `questions.TermHolders` asks for one of their sums.
 """
 
 import enum

@@ -5,19 +5,19 @@ from k8s_scheduler.api.selectors.types import LabelSelector, SelectorRequirement
 from k8s_scheduler.core.messages.incoming import LimitCaches
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.counts.counters import Matching
+from k8s_scheduler.core.state.counts.questions import SelectedPods
 from tests.builders import make_node, make_pod
 from tests.inside import inside
 from tests.unit.core.harness import Setup, profile
 
 
-def long_question(number: int, *, expressions: int = 500) -> Matching:
+def long_question(number: int, *, expressions: int = 500) -> SelectedPods:
     asked = [
         SelectorRequirement(key=f"k{number}-{i}", operator="DoesNotExist")
         for i in range(expressions)
     ]
     requirements = requirements_of(LabelSelector(match_expressions=asked))
-    return Matching(((None, requirements),), with_terminating=True)
+    return SelectedPods(((None, requirements),), with_terminating=True)
 
 
 def placed(state: Cache) -> Cache:
