@@ -17,7 +17,7 @@ from k8s_scheduler.core.state.counts.concerned import ConcernIndex
 from k8s_scheduler.core.state.counts.count_log import CountLog
 from k8s_scheduler.core.state.counts.live_counters import Counters
 from k8s_scheduler.core.state.counts.pod_counter import PodCounter
-from k8s_scheduler.core.state.news.fact_log import FactLog
+from k8s_scheduler.core.state.news.facts import FactLog
 from k8s_scheduler.core.state.nodes.key_holders import KeyHolders
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
 

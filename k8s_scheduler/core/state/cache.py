@@ -25,7 +25,7 @@ from k8s_scheduler.api.resources import Requests, forget_sums, pod_requests
 from k8s_scheduler.core.state.cluster_state import ClusterState
 from k8s_scheduler.core.state.news.changes import Change
 from k8s_scheduler.core.state.pods.pod_index import Placed
-from k8s_scheduler.core.state.protocols import Place
+from k8s_scheduler.core.state.protocols import RoomTaken
 from k8s_scheduler.core.state.rows import NodeRow
 
 
@@ -42,12 +42,12 @@ class CacheError(Exception):
     """The cache was asked for a move that its state machine does not have."""
 
 
-# Read once: an enum's members are slow to come by, and every pod is told of.
+# Read once: looking up an enum's member is slow, and this is done for every pod.
 _ADDED: Final = Change.ASSIGNED_POD_ADD
 # So many distinct requests are remembered, of so many resources at most: replicas ask for few.
 _SHARED: Final = 4096
 _SHARED_RESOURCES: Final = 16
-# So often amounts are forgotten: thousands of pods that are gone may each have asked for another.
+# How often amounts are forgotten: thousands of pods that are gone may each have had its own.
 _SHARED_SECONDS: Final = 600.0
 
 
@@ -76,12 +76,12 @@ class Cache(ClusterState):
         self._place(uid, Placed(pod, row, requests, host_ports(pod), assumed=True))
 
     def announce(self, uid: PodUid) -> None:
-        """Let others know of an assumed pod, once it is clear that it keeps its room."""
+        """Note an assumed pod as a change for others, once it is clear that it keeps its room."""
         placed = self._pods[uid]
         self.changes.note(placed.row, _ADDED, placed.pod)
 
     def forget(self, uid: PodUid, *, quietly: bool = False) -> None:
-        """Take an assumed pod's room back; quietly, if nobody was told that it had some."""
+        """Take an assumed pod's room back; quietly, if it was not announced."""
         placed = self._pods.get(uid)
         if placed is None or not placed.assumed:
             raise CacheError(f"pod {uid} is not assumed")
@@ -125,9 +125,11 @@ class Cache(ClusterState):
         placed = self._pods.get(uid)
         return None if placed is None else self.nodes.name_of(placed.row)
 
-    def place_of(self, uid: PodUid) -> Place | None:
+    def place_of(self, uid: PodUid) -> RoomTaken | None:
         placed = self._pods.get(uid)
-        return None if placed is None else Place(self.nodes.name_of(placed.row), placed.requests)
+        return (
+            None if placed is None else RoomTaken(self.nodes.name_of(placed.row), placed.requests)
+        )
 
     def pod(self, uid: PodUid) -> Pod | None:
         placed = self._pods.get(uid)
@@ -145,7 +147,7 @@ class Cache(ClusterState):
         return self._assumed_count
 
     def age(self, *, now: float) -> None:
-        """Forget, now and then, amounts and names of which no pod may know any more."""
+        """Forget, now and then, amounts and names that may be of no pod any more."""
         if now >= self._next_forgotten:
             self._next_forgotten = now + _SHARED_SECONDS
             self._requests = {}

@@ -1,7 +1,7 @@
 """Growable numpy columns of one common length.
 
-A column may be replaced when the table grows or shrinks, so nobody keeps one across a change of the
-table: fetch it by name when you need it.
+A column may be replaced when the table grows or shrinks, so none is kept across a change of the
+table: it is fetched by name when it is needed.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Interning: equal values share one small id, so columns can hold ids instead of objects.
 
-Ids are never given to another value, also after the last use is released: whoever remembers an
-id can't be fooled by a newcomer.
+Ids are never given to another value, also after the last use is released: an id that
+is remembered never means another value.
 """
 
 from collections.abc import Hashable, ItemsView

@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.core.state.news.changes import ChangeLog, ObjectChange
-from k8s_scheduler.core.state.news.fact_log import FactLog
-from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS
+from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS, FactLog
 
 _Objects = dict[str, ClusterObject]
 _Key = tuple[Kind, str, str]

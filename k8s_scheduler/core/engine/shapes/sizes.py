@@ -18,7 +18,7 @@ from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import Questions
 from k8s_scheduler.core.state.counts.pod_counter import PodCounter
-from k8s_scheduler.core.state.news.fact_log import FactLog
+from k8s_scheduler.core.state.news.facts import FactLog
 from k8s_scheduler.core.state.terms.held_terms import PodTerm
 from k8s_scheduler.core.state.volumes.user import VolumeUser
 from k8s_scheduler.lib.sizes import Sizer

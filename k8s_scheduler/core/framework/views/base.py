@@ -12,8 +12,7 @@ from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.counts.pod_counter import PodCounter
-from k8s_scheduler.core.state.delta import Delta
-from k8s_scheduler.core.state.deltas import Deltas
+from k8s_scheduler.core.state.delta import Delta, Deltas
 from k8s_scheduler.core.state.interning import Interner, Value
 from k8s_scheduler.core.state.news.facts import LABELS, PODS
 from k8s_scheduler.core.state.nodes.node_table import Rows

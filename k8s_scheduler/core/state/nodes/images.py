@@ -36,7 +36,7 @@ class ImageIndex:
         """Take the images of a node, in place of what it had; return whether they are others."""
         if self._known.get(row) == (images or None):
             if images:
-                # As the node has it now: the one before would be there for this alone.
+                # As the node has it now: nothing else needs the older copy.
                 self._known[row] = images
             return False
         self.generation += 1

@@ -39,8 +39,7 @@ from k8s_scheduler.core.state.news.facts import (
     UNSCHEDULABLE,
 )
 from k8s_scheduler.core.state.nodes.images import ImageIndex
-from k8s_scheduler.core.state.nodes.label_numbers import LabelNumbers
-from k8s_scheduler.core.state.nodes.labels import LabelColumns
+from k8s_scheduler.core.state.nodes.labels import LabelColumns, LabelNumbers
 from k8s_scheduler.core.state.nodes.ports import PortIndex
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
@@ -80,7 +79,7 @@ class NodeTable:
     # Reading
 
     def column(self, name: str) -> AnyColumn:
-        """Return a column to read; a resource nobody offers or uses is zero everywhere."""
+        """Return a column to read; a resource that is neither offered nor used is 0 everywhere."""
         if name in self._columns:
             return self._columns[name]
         return self.amounts.column(name)

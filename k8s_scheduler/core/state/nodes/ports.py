@@ -6,7 +6,7 @@ from k8s_scheduler.api.ports import HostPort
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
-_NOBODY: Mapping[NodeRow, Mapping[str, int]] = {}
+_NO_USERS: Mapping[NodeRow, Mapping[str, int]] = {}
 
 
 class PortIndex:
@@ -36,4 +36,4 @@ class PortIndex:
 
     def users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
         """Return row -> address -> count for one port."""
-        return self._users.get((protocol, port), _NOBODY)
+        return self._users.get((protocol, port), _NO_USERS)

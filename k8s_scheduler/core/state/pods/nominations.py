@@ -15,7 +15,7 @@ from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.core.state.delta import PlacedPod
 
-_NOBODY: Mapping[PodUid, Pod] = {}
+_NO_PODS: Mapping[PodUid, Pod] = {}
 # Of so many changes, and up to twice as many, it is known which nodes they concern.
 _LOGGED: Final = 1024
 
@@ -63,7 +63,7 @@ class Nominations:
             self._nodes, self._log = {}, []
 
     def on(self, node: NodeName) -> Mapping[PodUid, Pod]:
-        return self._pods.get(node, _NOBODY)
+        return self._pods.get(node, _NO_PODS)
 
     def nodes(self) -> tuple[NodeName, ...]:
         """Return the nodes with nominated pods, sorted."""
@@ -78,7 +78,7 @@ class Nominations:
         """
         found = self._placed.get(node)
         if found is None:
-            pods = self._pods.get(node, _NOBODY).values()
+            pods = self._pods.get(node, _NO_PODS).values()
             found = tuple(placed for pod in pods for placed in _as_placed(pod))
             self._placed[node] = found
         return found

@@ -1,8 +1,8 @@
 """Placed pods as columns: where each is, its labels, its terms, whether it is on its way out.
 
 The columns are dense: the last pod moves into the place of one that leaves, so counting is a
-pass over whole arrays without holes. A pod's record says where in the columns it is, and nobody
-but the index reads that. What was counted once is kept up to date (`counters`).
+pass over whole arrays without holes. A pod's record says where in the columns it is, for the
+index alone. What was counted once is kept up to date (`live_counters`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ class PodIndex:
         if holder != NO_TERMS or terminating or counters.readers:
             counters.count(row, label_set, holder, terminating, 1)
         else:
-            # It counts for whoever picks its labels, as for most pods.
+            # It counts for the counters that pick its labels alone, like most pods.
             for counter in counters.concerned.get(label_set, ()):
                 counter.change(row, 1)
         self._priorities[priority] = self._priorities.get(priority, 0) + 1

@@ -1,7 +1,7 @@
 """Affinity terms that placed pods hold: what they say about pods that come later.
 
 Mostly distinct terms are few, one per workload, and a newcomer is selected by few of them. But
-nothing stops a tenant from placing thousands that select everybody, so the work for a newcomer must
+nothing stops a tenant from placing thousands that select all pods, so the work for a newcomer must
 not be work for each of them: all are matched at once (`term_table`), and those that pick it are one
 thing with one number (`picked_terms`). Which pods hold which terms is one id per pod (its
 `holder`).
@@ -44,7 +44,7 @@ Born: TypeAlias = Callable[[int], None]
 
 
 class HeldTerms:
-    """The distinct terms of placed pods, and who holds them.
+    """The distinct terms of placed pods, and which pods hold them.
 
     A holder is a tuple of terms that some pods have in common; id 0 holds none, and is not
     counted. Ids are used again once their last pod is gone.
@@ -70,7 +70,7 @@ class HeldTerms:
         self._pairs = HolderPairs()
         self._born: Born | None = None
         # The terms that pick newcomers, as of a version: by what these look like, and by places.
-        # And all that anybody has, by their terms.
+        # And all that are in use, by their terms.
         self._looks: dict[_Look, PickedTerms] = {}
         self._by_places: dict[bytes, PickedTerms] = {}
         self._looks_version = 0

@@ -55,7 +55,7 @@ class TermGroups:
             return
         del self._ids[group]
         self._ids = compact(self._ids)
-        # The key is a pod's, and as long as it likes.
+        # A pod names the key, and it may be long.
         self._groups[group_id] = None
         self._seats.leave(group_id)
         size = len(self._seats)

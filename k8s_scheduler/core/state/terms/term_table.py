@@ -1,8 +1,7 @@
 """Held terms as columns: which of them pick a newcomer, and what becomes of those that do.
 
 Each term has a place as long as it is held, and a number that no other term ever has. Places are
-used again, and become others when most of them are empty; who remembers a term remembers its
-number.
+used again, and become others when most of them are empty; a term is remembered by its number.
 """
 
 from array import array
@@ -65,14 +64,14 @@ class TermTable:
         return self._places.get(term)
 
     def put(self, term: PodTerm, number: int) -> int:
-        """Give a place to a term that nobody has held."""
+        """Give a place to a term that was not held so far."""
         for requirement in term.labels or ():
             _count(self.label_keys, requirement.key, 1)
         group = self.groups.acquire((_PURPOSES[term.kind], term.topology_key))
         return self._put(term, number, group)
 
     def drop(self, term: PodTerm) -> None:
-        """Take back the place of a term that nobody holds any more."""
+        """Take back the place of a term that is not held any more."""
         place = self._places.pop(term)
         self._terms[place] = None
         self._free.append(place)

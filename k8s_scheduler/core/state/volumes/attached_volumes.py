@@ -47,7 +47,7 @@ class RowVolumes:
         # By name: the driver, and how many uses there are.
         self._uses: dict[str, tuple[str, int]] = {}
         self.by_driver: dict[str, int] = {}
-        # Whether its pods have to be looked at one by one.
+        # Whether its pods have to be looked at one by one: see the module.
         self.has_trouble = False
 
     def __contains__(self, name: str) -> bool:
