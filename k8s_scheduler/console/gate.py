@@ -30,7 +30,7 @@ from typing import Final, Protocol
 import msgspec
 
 from k8s_scheduler.console.open_paths import OpenPaths
-from k8s_scheduler.console.turns import BusyError, Turns
+from k8s_scheduler.console.turns import BusyError, ReviewTurns
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import Forbidden, KubeError
 from k8s_scheduler.kube.reviews import (
@@ -69,7 +69,7 @@ class Knock:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Denial:
     """Why a page is not shown: an HTTP status, the API's word for it, and a text."""
 
     status: int
@@ -80,7 +80,7 @@ class Refusal:
 class Gate(Protocol):
     """Decides who is let in."""
 
-    async def admit(self, knock: Knock) -> Refusal | None:
+    async def admit(self, knock: Knock) -> Denial | None:
         """Return None for a client that may see the page."""
         ...
 
@@ -102,8 +102,8 @@ class GateTimes:
     denied_seconds: float = DEFAULT_TTL_SECONDS
 
 
-UNAUTHORIZED: Final = Refusal(401, "Unauthorized", "Unauthorized")
-_BUSY: Final = Refusal(429, "TooManyRequests", "too many requests, please try again later")
+UNAUTHORIZED: Final = Denial(401, "Unauthorized", "Unauthorized")
+_BUSY: Final = Denial(429, "TooManyRequests", "too many requests, please try again later")
 
 
 class HealthOnly:
@@ -112,7 +112,7 @@ class HealthOnly:
     def __init__(self, paths: OpenPaths | None = None) -> None:
         self._open = OpenPaths() if paths is None else paths
 
-    async def admit(self, knock: Knock) -> Refusal | None:
+    async def admit(self, knock: Knock) -> Denial | None:
         return None if knock.path in self._open else _forbidden(ANONYMOUS_USER, knock)
 
 
@@ -135,10 +135,10 @@ class ReviewingGate:
             size=CACHE_SIZE, clock=clock
         )
         self._rights: ExpiringCache[bytes, Permission] = ExpiringCache(size=CACHE_SIZE, clock=clock)
-        self._turns = Turns(clock)
+        self._turns = ReviewTurns(clock)
         self._log = BoundedLog(logger, clock)
 
-    async def admit(self, knock: Knock) -> Refusal | None:
+    async def admit(self, knock: Knock) -> Denial | None:
         if knock.path in self._open:
             return None
         try:
@@ -147,7 +147,7 @@ class ReviewingGate:
             self._log.warning("busy", "requests are turned away: too many need a review")
             return _BUSY
 
-    async def _judge(self, knock: Knock) -> Refusal | None:
+    async def _judge(self, knock: Knock) -> Denial | None:
         user, token = knock.certified, b""
         if user is None and knock.token:
             token = self._digest(knock.token.encode("utf-8", "surrogateescape"))
@@ -166,7 +166,7 @@ class ReviewingGate:
         except KubeError as error:
             self._complain(ACCESS_REVIEWS, error)
             text = f'Internal Server Error: "{knock.path}": the right could not be looked up'
-            return Refusal(500, "InternalError", text)
+            return Denial(500, "InternalError", text)
         if not permission.allowed:
             return _forbidden(user, knock, permission.reason)
         self._turns.let_in(token, knock.address)
@@ -207,7 +207,7 @@ class ReviewingGate:
             self._log.warning(resource, text, resource, error)
 
 
-def _forbidden(user: User, knock: Knock, reason: str = "") -> Refusal:
+def _forbidden(user: User, knock: Knock, reason: str = "") -> Denial:
     """Word a refusal as kube-scheduler does."""
     text = f'forbidden: User "{user.name}" cannot {knock.method.lower()} path "{knock.path}"'
-    return Refusal(403, "Forbidden", f"{text}: {reason}" if reason else text)
+    return Denial(403, "Forbidden", f"{text}: {reason}" if reason else text)

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from k8s_scheduler.console.gate import Gate, Knock, Refusal
+from k8s_scheduler.console.gate import Denial, Gate, Knock
 from k8s_scheduler.kube.reviews import AUTHENTICATED, User
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -53,7 +53,7 @@ def certified_user(certificate: Any) -> User | None:
     return User(name, groups=(*groups, AUTHENTICATED))
 
 
-def _answer(refusal: Refusal) -> web.Response:
+def _answer(refusal: Denial) -> web.Response:
     """Write a refusal as kube-scheduler does: a Status, and for 500 a plain text."""
     if refusal.status == 500:
         return web.Response(text=refusal.message + "\n", status=500)

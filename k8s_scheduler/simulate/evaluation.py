@@ -7,7 +7,7 @@ cluster holds an object that cannot be read fails, and so do those after it unti
 replaced or removed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Listed
 from typing import Any
 
@@ -15,13 +15,19 @@ from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.inspection import OverLimitError, PluginError, Tally
 from k8s_scheduler.core.setup import ProfileError
 from k8s_scheduler.obs.metrics import Metrics
-from k8s_scheduler.simulate.answers import Answer, answer, failed_cycle, failed_scenario
+from k8s_scheduler.simulate.answers import Answer, answer, encode, failed_cycle, failed_scenario
 from k8s_scheduler.simulate.cluster import Cluster
-from k8s_scheduler.simulate.files import Scenario, Sequence
+from k8s_scheduler.simulate.files import (
+    Scenario,
+    Sequence,
+    display_name,
+    read_scenarios,
+    read_sequences,
+)
 from k8s_scheduler.simulate.profiles import ProfileProblemError, profile_in_force
 
 
-class Evaluation:
+class ScenarioEvaluation:
     """Answers scenarios and sequences, one after the other."""
 
     def __init__(self, *, keeps_evaluations: bool = True) -> None:
@@ -88,3 +94,43 @@ def _judged(cluster: Cluster, scenario: str, pending: Listed[str]) -> Iterator[A
             yield answer(scenario, name, cluster.judge(pod))
         except (PluginError, QuantityError, OverLimitError) as error:
             yield failed_cycle(scenario, name, str(error))
+
+
+def evaluate_file(
+    path: str,
+    evaluation: ScenarioEvaluation,
+    *,
+    is_sequence: bool,
+    write: Callable[[bytes], object],
+    complain: Callable[[str], object],
+) -> bool:
+    """Write an answer for each pending pod; return whether every scenario could be judged.
+
+    A scenario that could not is answered with its error and complained about by file and line;
+    the others are judged all the same. Raises InputFileError where a line is no scenario at all.
+    """
+    well = True
+    for number, answers in _answers(path, evaluation, is_sequence=is_sequence):
+        reported: set[str] = set()
+        for given in answers:
+            write(encode(given))
+            if given["pod"]:
+                continue
+            well = False
+            problem = given["error"]
+            if problem not in reported:
+                # A mistake in a sequence concerns every step from there on; once is enough.
+                reported.add(problem)
+                complain(f"{display_name(path)}:{number}: {given['id']}: {problem}")
+    return well
+
+
+def _answers(
+    path: str, evaluation: ScenarioEvaluation, *, is_sequence: bool
+) -> Iterator[tuple[int, Iterator[Answer]]]:
+    if is_sequence:
+        for number, sequence in read_sequences(path):
+            yield number, evaluation.sequence(sequence)
+    else:
+        for number, scenario in read_scenarios(path):
+            yield number, evaluation.scenario(scenario)

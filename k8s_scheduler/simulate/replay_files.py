@@ -17,8 +17,8 @@ from k8s_scheduler.core.messages.recording import (
     is_recording,
     read_segment,
 )
+from k8s_scheduler.core.setup import setup_of
 from k8s_scheduler.simulate.files import InputFileError
-from k8s_scheduler.simulate.recorded_setup import setup_of
 
 # More than a header ever takes.
 _HEAD_BYTES: Final = 1 << 22

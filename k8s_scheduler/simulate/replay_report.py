@@ -43,7 +43,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Rebuilding:
+class RebuiltStates:
     """Keeps the states before the decisions that were asked for; of several, the last."""
 
     wanted: tuple[Wanted, ...]
@@ -89,7 +89,7 @@ class Account:
 
 def replay_recording(
     segments: Iterable[SegmentFile],
-    rebuilding: Rebuilding,
+    rebuilding: RebuiltStates,
     *,
     take: Callable[[Decision], object],
     complain: Callable[[str], object],

@@ -27,10 +27,9 @@ from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.framework.shapes import shape_of
 from k8s_scheduler.core.messages.checkpoint import QueueEntry
 from k8s_scheduler.core.plugins.priority_sort import PrioritySort
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.queue.heap import Heap
 from k8s_scheduler.core.queue.peers import preemption_key
-from k8s_scheduler.core.queue.policy import QueuePolicy
 from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueuePlace
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.obs.metrics import Metrics

@@ -19,8 +19,7 @@ from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import PodChanged, Reconfigure
 from k8s_scheduler.core.queue import waking
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
 from tests.builders import PodBuilder
 from tests.inside import inside

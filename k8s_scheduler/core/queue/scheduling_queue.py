@@ -25,11 +25,9 @@ from collections.abc import Callable, Iterable, Iterator
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.shapes import shape_of
-from k8s_scheduler.core.queue.backoff import is_over
-from k8s_scheduler.core.queue.observer import QueueObserver
+from k8s_scheduler.core.queue.backoff import QueuePolicy, is_over
 from k8s_scheduler.core.queue.places import MOST_FLUSHED, Places, SortKey, pop_expired
-from k8s_scheduler.core.queue.policy import QueuePolicy
-from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueuePlace
+from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueueObserver, QueuePlace
 
 BACKOFF_FLUSH_SECONDS = 1.0
 PARKED_FLUSH_SECONDS = 30.0

@@ -37,7 +37,7 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenChange:
     """One change: when it was seen, its place in the order of all, how to tell it and take it back.
 
     `matters` is False of changes that no decision depends on. `binding` is set for a binding by a
@@ -57,7 +57,7 @@ class Seen:
 
 def pod_change(
     old: Pod | None, new: Pod | None, *, at: float, place: int, queued: int | None
-) -> Seen:
+) -> SeenChange:
     """Return the change of a pod; `queued` is set if a scheduler that is followed bound it."""
     known = new if new is not None else old
     if known is None:
@@ -70,7 +70,7 @@ def pod_change(
     binding = None
     if old is not None and new is not None and queued is not None:
         binding = Binding(old, NodeName(new.spec.node_name), queued)
-    return Seen(
+    return SeenChange(
         at=at,
         place=place,
         key=uid,
@@ -83,13 +83,13 @@ def pod_change(
     )
 
 
-def node_change(old: Node | None, new: Node | None, *, at: float, place: int) -> Seen:
+def node_change(old: Node | None, new: Node | None, *, at: float, place: int) -> SeenChange:
     known = new if new is not None else old
     if known is None:
         raise ValueError("a change has a before or an after")
     name = NodeName(known.metadata.name)
     what = "came" if old is None else "went" if new is None else "changed"
-    return Seen(
+    return SeenChange(
         at=at,
         place=place,
         key=f"node/{name}",
@@ -102,13 +102,13 @@ def node_change(old: Node | None, new: Node | None, *, at: float, place: int) ->
 
 def object_change(
     kind: Kind, old: ClusterObject | None, new: ClusterObject | None, *, at: float, place: int
-) -> Seen:
+) -> SeenChange:
     known = new if new is not None else old
     if known is None:
         raise ValueError("a change has a before or an after")
     metadata = known.metadata
     what = "came" if old is None else "went" if new is None else "changed"
-    return Seen(
+    return SeenChange(
         at=at,
         place=place,
         key=f"{kind}/{key_of(metadata)}",

@@ -35,7 +35,7 @@ class _Waiting:
     is_told: bool = False
 
 
-class Unplaced:
+class UnplacedPods:
     """Looks at pods in turn."""
 
     def __init__(self, feasible: Callable[[Pod], int], report: Report) -> None:

@@ -41,7 +41,7 @@ from k8s_scheduler.core.state.amounts.names import NATIVE
 from k8s_scheduler.core.state.amounts.overdrawn import Overdrawn
 from k8s_scheduler.core.state.cache import Sighting
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.protocols import RoomTaken, PlacedPods
+from k8s_scheduler.core.state.protocols import PlacedPods, RoomTaken
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 

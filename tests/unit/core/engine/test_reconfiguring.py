@@ -17,8 +17,7 @@ from k8s_scheduler.core.messages.incoming import (
     Tick,
 )
 from k8s_scheduler.core.messages.outgoing import AskExtender, Bind, Log
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.queue.queued_pod import QueuePlace
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
