@@ -85,7 +85,6 @@ class CertificateFiles:
         client_ca_file: Path | None = None,
         settings: TlsSettings = DEFAULT_TLS,
     ) -> None:
-        """Serve the pair; clients may show certificates of the authorities, if there are any."""
         self._settings = settings
         self._cert_file = cert_file
         self._key_file = key_file

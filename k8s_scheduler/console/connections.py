@@ -81,7 +81,6 @@ class Connections:
         most: int = MOST,
         most_per_address: int = MOST_PER_ADDRESS,
     ) -> None:
-        """Serve each connection with a protocol of the factory and the TLS context of then."""
         listening.setblocking(False)  # noqa: FBT003 - the signature is the socket module's
         self._listening = listening
         self._factory = factory

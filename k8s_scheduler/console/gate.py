@@ -1,4 +1,4 @@
-"""Who may see a page: every client for health, for the rest those that the API server allows.
+"""Which clients see a page: every one for health, for the rest those that the API server allows.
 
 As kube-scheduler does it, for every path there is and will be:
 
@@ -8,7 +8,7 @@ As kube-scheduler does it, for every path there is and will be:
            └─ SubjectAccessReview ─ no ─► 403    no answer ─► 500 and a log line
                 └─ yes ────────────────────────────────────────────► served
 
-Whatever goes wrong on the way keeps the door shut. Answers are kept for a few seconds, so that a
+After any failure on the way the page is not shown. Answers are kept for a few seconds, so that a
 scraper costs the API server next to nothing, in caches of a fixed size: a stream of made-up tokens
 cannot fill the memory. A token is never kept: the caches know it by its HMAC under a key of this
 process. How many reviews are made, and for which client first, is in `turns.py`: a client that can
@@ -52,12 +52,12 @@ MASTERS: Final = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class Knock:
-    """A request, as far as the door is concerned."""
+    """A request, as far as the gate reads it."""
 
     method: str
     path: str
     authorization: str = field(default="", repr=False)
-    # Who the client's certificate names, if there was one and it was verified.
+    # The user that the client's certificate names, if there was one and it was verified.
     certified: User | None = None
     # Where the connection comes from.
     address: str = ""
@@ -78,7 +78,7 @@ class Denial:
 
 
 class Gate(Protocol):
-    """Decides who is let in."""
+    """Decides which requests are served."""
 
     async def admit(self, knock: Knock) -> Denial | None:
         """Return None for a client that may see the page."""
@@ -86,7 +86,7 @@ class Gate(Protocol):
 
 
 class Reviews(Protocol):
-    """Knows people and their rights: `kube.reviews.Reviewer`."""
+    """Asks the API server about users and their rights: `kube.reviews.Reviewer`."""
 
     async def authenticate(self, token: str) -> User | None: ...
 
@@ -117,7 +117,7 @@ class HealthOnly:
 
 
 class ReviewingGate:
-    """Asks the API server about everybody, and remembers for a while."""
+    """Asks the API server about each client, and remembers the answers for a while."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ def guarded_by(gate: Gate) -> Middleware:
 
 
 def certified_user(certificate: Any) -> User | None:
-    """Return who a verified client certificate names, as Kubernetes reads it: CN and every O.
+    """Return the user that a verified client certificate names, by its CN and every O.
 
     Of several CNs the last one counts, as it does for the API server.
     """

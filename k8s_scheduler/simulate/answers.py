@@ -21,11 +21,8 @@ def encode(answer: Answer) -> bytes:
     return msgspec.json.encode(answer) + b"\n"
 
 
-def failed_scenario(scenario: str, problem: str) -> Answer:
-    return {"id": scenario, "pod": "", "error": problem, "feasible": []}
-
-
-def failed_cycle(scenario: str, pod: str, problem: str) -> Answer:
+def failed(scenario: str, problem: str, *, pod: str = "") -> Answer:
+    """Return the answer for a pod whose cycle failed, or where nothing could be judged at all."""
     return {"id": scenario, "pod": pod, "error": problem, "feasible": []}
 
 

@@ -5,7 +5,7 @@ informer's own, where the recording has it, or the newest object the core had be
 another program that watched the API server can rebuild what was decided on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -92,15 +92,11 @@ class SeenVersions:
             if node.node is not None:
                 self._object(NODES.plural, node.node.metadata)
         waiting = (q.pod for q in (*checkpoint.queue, *(f.queued for f in checkpoint.in_flight)))
-        placed = (entry.pod for entry in checkpoint.pods)
-        self._objects(PODS.plural, (pod.metadata for pod in (*placed, *waiting)))
+        for pod in (*(entry.pod for entry in checkpoint.pods), *waiting):
+            self._object(PODS.plural, pod.metadata)
         for entry in checkpoint.objects:
             message = ObjectChanged(0.0, entry.kind, entry.namespace, entry.name, entry.object)
             self.take(message)
-
-    def _objects(self, resource: str, metadata: Iterable[ObjectMeta]) -> None:
-        for each in metadata:
-            self._object(resource, each)
 
     def _object(self, resource: str, metadata: ObjectMeta) -> None:
         self._newest(resource, metadata.resource_version)

@@ -15,7 +15,7 @@ from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.inspection import OverLimitError, PluginError, Tally
 from k8s_scheduler.core.setup import ProfileError
 from k8s_scheduler.obs.metrics import Metrics
-from k8s_scheduler.simulate.answers import Answer, answer, encode, failed_cycle, failed_scenario
+from k8s_scheduler.simulate.answers import Answer, answer, encode, failed
 from k8s_scheduler.simulate.cluster import Cluster
 from k8s_scheduler.simulate.files import (
     Scenario,
@@ -41,7 +41,7 @@ class ScenarioEvaluation:
         """Yield an answer for each pending pod, or one for the scenario if it cannot be judged."""
         cluster = self._cluster(scenario.config)
         if isinstance(cluster, str):
-            yield failed_scenario(scenario.id, cluster)
+            yield failed(scenario.id, cluster)
             return
         cluster.start(scenario.objects)
         yield from _judged(cluster, scenario.id, scenario.pending)
@@ -52,7 +52,7 @@ class ScenarioEvaluation:
         cluster = self._cluster(sequence.config)
         if isinstance(cluster, str):
             for number in range(len(sequence.steps)):
-                yield failed_scenario(f"{sequence.id}/{number}", cluster)
+                yield failed(f"{sequence.id}/{number}", cluster)
             return
         cluster.start(sequence.objects)
         for number, step in enumerate(sequence.steps):
@@ -76,11 +76,11 @@ class ScenarioEvaluation:
 
 def _judged(cluster: Cluster, scenario: str, pending: Listed[str]) -> Iterator[Answer]:
     if cluster.problem:
-        yield failed_scenario(scenario, cluster.problem)
+        yield failed(scenario, cluster.problem)
         return
     missing = [name for name in pending if cluster.pod(name) is None]
     if missing:
-        yield failed_scenario(
+        yield failed(
             scenario,
             f"pending pod {', '.join(missing)} not among the objects; "
             "pending names pods of the scenario as NAMESPACE/NAME",
@@ -93,7 +93,7 @@ def _judged(cluster: Cluster, scenario: str, pending: Listed[str]) -> Iterator[A
         try:
             yield answer(scenario, name, cluster.judge(pod))
         except (PluginError, QuantityError, OverLimitError) as error:
-            yield failed_cycle(scenario, name, str(error))
+            yield failed(scenario, str(error), pod=name)
 
 
 def evaluate_file(

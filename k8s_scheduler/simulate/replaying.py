@@ -139,7 +139,6 @@ class Replay:
         self.decisions += 1
 
     def _settle(self, core: Scheduler) -> None:
-        """Note where the last decision has put its pod, before something else moves it."""
         if self._open:
             last = self._open[-1]
             last.node = core.node_of(last.queued.uid)

@@ -38,7 +38,6 @@ class Heap(Generic[Member]):
         return None
 
     def first(self) -> tuple[tuple[float, ...], int] | None:
-        """Return the sort key and the sequence of the first member."""
         return None if self.peek() is None else self._entries[0][:2]
 
     def pop(self) -> Member | None:

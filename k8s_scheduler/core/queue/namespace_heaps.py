@@ -113,7 +113,6 @@ class NamespaceHeaps(Generic[Member]):
 
     @property
     def has_free(self) -> bool:
-        """Whether `pop` would give a member."""
         while self._firsts:
             order, sequence, name = self._firsts[0]
             heap = self._heaps.get(name)

@@ -67,7 +67,6 @@ class ParkedGroup:
         self._file()
 
     def empty(self) -> list[QueuedPod]:
-        """Let all of them go; return them."""
         found = list(self._pods.values())
         for uid in self._pods:
             self._part(uid)
@@ -130,7 +129,6 @@ class ParkedGroup:
         return [found[key] for key in sorted(found, key=lambda s: (-s.priority, *s[1:]))]
 
     def peers_of(self, queued: QueuedPod) -> Peers:
-        """Return the group that one of them belongs to."""
         return self._peers[self._keys[queued.uid]]
 
     def _join(self, queued: QueuedPod) -> None:

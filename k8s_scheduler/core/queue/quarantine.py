@@ -25,7 +25,6 @@ class QuarantinedPods:
         self._due: dict[PodUid, QueuedPod] = {}
 
     def begin(self, uid: PodUid, *, deaths: int, not_before: float) -> None:
-        """Put a pod into quarantine; `hold` takes it once it could be tried."""
         self._deaths[uid] = deaths
         self._not_before[uid] = not_before
 
@@ -37,7 +36,6 @@ class QuarantinedPods:
         return (self._held.pop(uid, None) or self._due.pop(uid, None)) is not None
 
     def end(self, uid: PodUid) -> None:
-        """Forget a pod that is not held."""
         if self._deaths.pop(uid, None) is not None:
             del self._not_before[uid]
 

@@ -269,7 +269,7 @@ class SchedulingQueue:
         """Take note that other plugins reject a parked pod now; it stays where it is."""
         if rejectors != queued.rejectors:
             self._observer.rejudged(queued, rejectors)
-            self.parked.rejudged(queued, rejectors)
+            self.parked.group_of(queued).rejudged(queued, rejectors)
 
     @property
     def renewals_per_second(self) -> int:
@@ -287,7 +287,6 @@ class SchedulingQueue:
             self._reenter(queued, "ForceActivate", now=now, at_once=True)
 
     def look_again(self, uid: PodUid, *, now: float) -> None:
-        """See whether a gated pod may pass now."""
         queued = self._pods.get(uid)
         if queued is not None and queued.place is QueuePlace.GATED:
             self._reenter(queued, "ForceActivate", now=now)
@@ -301,7 +300,6 @@ class SchedulingQueue:
         self._observer.moved(queued, source=None, target=QueuePlace.ACTIVE)
 
     def bring_back(self, scheduler_name: str) -> None:
-        """Let the pods of a profile that were set aside be popped again."""
         for queued in list(self.places.aside.values()):
             if queued.pod.spec.scheduler_name == scheduler_name:
                 del self.places.aside[queued.uid]

@@ -155,7 +155,6 @@ class Cache(ClusterState):
             forget_sums()
 
     def _shared(self, requests: Requests) -> Requests:
-        """Return equal requests that others have, or these."""
         if len(requests.amounts) > _SHARED_RESOURCES:
             return requests.bounded() if self._bounds_requests else requests
         known = self._requests.get(requests)

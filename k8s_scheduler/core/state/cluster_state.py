@@ -322,6 +322,5 @@ def _promise_facts(pod: Pod) -> tuple[object, ...]:
 
 
 def _shrank(before: Requests, after: Requests) -> bool:
-    """Return whether some resource is asked for less than before."""
     asked = dict(after.amounts)
     return any(asked.get(resource, 0) < amount for resource, amount in before.amounts)

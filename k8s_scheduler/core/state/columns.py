@@ -50,10 +50,6 @@ class Columns:
     def __contains__(self, name: str) -> bool:
         return name in self._columns
 
-    def family(self, prefix: str) -> list[str]:
-        """Return the names of all columns that start with `prefix`, in the order of their birth."""
-        return [name for name in self._columns if name.startswith(prefix)]
-
     def reserve(self, rows: int) -> None:
         if rows <= self.capacity:
             return

@@ -16,14 +16,12 @@ class Interner(Generic[Value]):
     """Counts uses of values and gives each distinct one an id."""
 
     def __init__(self, *, first: Value) -> None:
-        """Give `first` the id 0; it is never forgotten."""
         self._ids: dict[Value, int] = {first: 0}
         self._values: dict[int, Value] = {0: first}
         self._uses: dict[int, int] = {0: 1}
         self._next = 1
 
     def acquire(self, value: Value) -> int:
-        """Return the value's id and count one more use."""
         found = self._ids.get(value)
         if found is None:
             found = self._next

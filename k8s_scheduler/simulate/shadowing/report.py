@@ -133,7 +133,6 @@ class Report:
             self._news.append(self._cases[-1])
 
     def skipped(self, profile: str) -> None:
-        """Count a binding that the sample leaves out."""
         self._tallies[profile].skipped += 1
 
     def behind(self, profile: str) -> None:
@@ -141,11 +140,9 @@ class Report:
         self._tallies[profile].behind += 1
 
     def unseen(self, profile: str) -> None:
-        """Count a binding of a pod that was never seen without a node."""
         self._tallies[profile].unseen += 1
 
     def not_placed(self, profile: str) -> None:
-        """Count a pod that the other scheduler said it could not place."""
         self._tallies[profile].not_placed += 1
 
     def could_be_placed(self, profile: str, pod: str, nodes: int) -> None:

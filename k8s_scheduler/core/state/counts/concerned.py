@@ -88,7 +88,6 @@ class ConcernIndex:
         self._unswept: dict[PodCounter, None] = {}
 
     def meet(self, label_set: int, namespace: str, labels: Mapping[str, str]) -> None:
-        """Find out which counters a new label set concerns."""
         if not self._by_door:
             return
         by_key = self._by_key

@@ -52,7 +52,6 @@ class LabelSets:
         self._gone: Gone | None = None
 
     def listen(self, born: Born, gone: Gone) -> None:
-        """Tell the listeners of sets that come and go from now on."""
         self._born, self._gone = born, gone
 
     def __len__(self) -> int:
@@ -122,7 +121,6 @@ class LabelSets:
         return picked
 
     def weights(self, counted: SelectedPods | WeighedPods) -> npt.NDArray[np.int64]:
-        """Return, for each id, how much a pod counts."""
         if isinstance(counted, SelectedPods):
             return self.picked_by(counted).astype(np.int64)
         found = np.zeros(len(self), dtype=np.int64)

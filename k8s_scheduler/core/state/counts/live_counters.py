@@ -168,7 +168,6 @@ class Counters:
     # Counters
 
     def revive(self, counter: PodCounter) -> None:
-        """Count anew, and keep it up to date from now on."""
         self._make_room(self.LIMIT - 1)
         self._index.sweep_if_dropped(counter)
         counted = counter.counted
@@ -332,7 +331,6 @@ class Counters:
                 heapq.heapreplace(ages, (counter.asked, number, counter))
 
     def retire(self, counter: PodCounter) -> None:
-        """Keep a counter no longer up to date."""
         counted = counter.counted
         del self._live[counted]
         del self._revivals[counter]

@@ -201,7 +201,6 @@ class PodCounter:
 
     @property
     def version(self) -> int:
-        """A number that grows with every change."""
         if not self.is_live or self.asked != self._home.clock:
             self._ask()
         return self._first + len(self._log)
@@ -287,7 +286,6 @@ class PodCounter:
             self._shorten_log()
 
     def meet_key(self, key: str) -> None:
-        """Take note that a node has a key that none had."""
         if key in self._absent:
             del self._absent[key]
             self._home.unfollow(self, (key,))
@@ -303,7 +301,6 @@ class PodCounter:
         return bool(self._few) and self._few.isdisjoint(holders)
 
     def forget_few(self) -> None:
-        """Take note that `times` says something else."""
         self._few = None
 
     def start_over(self) -> None:

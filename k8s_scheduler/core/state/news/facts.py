@@ -153,7 +153,6 @@ class FactLog:
         return self._first + len(self._rows)
 
     def note(self, row: int, facts: int) -> None:
-        """Note that facts of a row, or of no row, changed."""
         rows = self._rows
         rows.append(row)
         self._facts.append(facts)

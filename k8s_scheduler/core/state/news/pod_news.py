@@ -33,7 +33,6 @@ class PodNews:
     __slots__ = ("_doors", "_holders", "_is_any", "_unfiled")
 
     def __init__(self, *, is_any: bool = False) -> None:
-        """Know of no pod; with `is_any`, any may have come or left."""
         self._is_any = is_any
         # Stands for a set.
         self._doors: dict[Door, None] = {}
@@ -68,7 +67,6 @@ class PodNews:
 
     @property
     def hold_terms(self) -> bool:
-        """Whether one of them may hold affinity terms."""
         return self._holders or self._is_any
 
     @property

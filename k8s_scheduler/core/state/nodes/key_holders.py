@@ -58,5 +58,4 @@ class KeyHolders:
             self._rows[key] = tuple(one for one in rows if one != row)
 
     def compact(self) -> None:
-        """Give back the memory of keys that no row has any more."""
         self._counts, self._rows = compact(self._counts), compact(self._rows)

@@ -88,7 +88,6 @@ class LabelColumns:
         self._appeared.append(appeared)
 
     def put(self, row: NodeRow, labels: Labels | None) -> None:
-        """Take a node's labels; None takes them away."""
         known = self._labels.pop(row, _NO_LABELS)
         labels = labels or _NO_LABELS
         if labels:
@@ -148,7 +147,6 @@ class LabelColumns:
         return self._columns[name]
 
     def id_at(self, row: int, key: str) -> int:
-        """Return what the column of a key says of a row."""
         cells = self._cells.get(key)
         # A column that has grown is another one.
         if cells is None or len(cells) != self._columns.capacity:

@@ -105,7 +105,6 @@ class NodeTable:
         return self._present
 
     def __len__(self) -> int:
-        """Return how many nodes there are; ghosts do not count."""
         return len(self._nodes)
 
     # Nodes

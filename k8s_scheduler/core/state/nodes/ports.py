@@ -35,5 +35,4 @@ class PortIndex:
         self._users = compact(self._users)
 
     def users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
-        """Return row -> address -> count for one port."""
         return self._users.get((protocol, port), _NO_USERS)

@@ -66,7 +66,6 @@ class Nominations:
         return self._pods.get(node, _NO_PODS)
 
     def nodes(self) -> tuple[NodeName, ...]:
-        """Return the nodes with nominated pods, sorted."""
         if self._sorted is None:
             self._sorted = tuple(sorted(self._pods))
         return self._sorted

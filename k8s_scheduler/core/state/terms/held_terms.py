@@ -153,13 +153,11 @@ class HeldTerms:
         self._by_spelling, self._spellings = dict(self._by_spelling), dict(self._spellings)
 
     def holders_of(self, term: PodTerm) -> Mapping[int, int]:
-        """Return holder -> how often it has the term, for the holders that have it."""
         place = self._table.place_of(term)
         return {} if place is None else self._pairs.holders_of(place)
 
     @property
     def id_count(self) -> int:
-        """Return how many ids there are, unused ones included."""
         return len(self._holders)
 
     def _lay_out(self, terms: tuple[PodTerm, ...]) -> int:
@@ -199,7 +197,6 @@ class HeldTerms:
     def picked(
         self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
     ) -> PickedTerms:
-        """Return the held terms that pick a pod in a namespace with these labels."""
         if not len(self._table):
             return NOT_PICKED
         if self._looks_version != self.version or len(self._looks) >= _LOOKS:
@@ -236,12 +233,10 @@ class HeldTerms:
         return self._pairs.sums(weights, self.id_count)
 
     def times_of(self, holder: int, picked: PickedTerms, group: Group) -> int:
-        """Return the same of one holder."""
         places, times = self._pairs.of(holder)
         return int((times * self._table.weights(places, picked.terms, group)).sum())
 
     def _interned(self, places: Numbers) -> PickedTerms:
-        """Return the terms in some places as one thing."""
         if not len(places):
             return NOT_PICKED
         numbers = self._table.number_at.take(places)

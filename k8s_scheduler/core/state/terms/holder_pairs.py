@@ -90,7 +90,6 @@ class HolderPairs:
             self._times = np.append(self._times, nothing)
 
     def _make_anew(self) -> None:
-        """Leave out what is of no use."""
         known = {holder: self.of(holder) for holder in self._entries}
         self._entries = {}
         self._lay_out(max(_FIRST_CAPACITY, sum(len(places) for places, _ in known.values())))

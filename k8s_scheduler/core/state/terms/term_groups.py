@@ -22,7 +22,6 @@ class TermGroups:
     """Small ids of groups; an id is used again once its last term is gone."""
 
     def __init__(self, has_key: Callable[[str], bool]) -> None:
-        """Know from `has_key` whether some node has a label with a key."""
         self._has_key = has_key
         self._ids: dict[Group, int] = {}
         # By id; None where there is no group.

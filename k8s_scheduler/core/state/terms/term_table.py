@@ -64,14 +64,12 @@ class TermTable:
         return self._places.get(term)
 
     def put(self, term: PodTerm, number: int) -> int:
-        """Give a place to a term that was not held so far."""
         for requirement in term.labels or ():
             _count(self.label_keys, requirement.key, 1)
         group = self.groups.acquire((_PURPOSES[term.kind], term.topology_key))
         return self._put(term, number, group)
 
     def drop(self, term: PodTerm) -> None:
-        """Take back the place of a term that is not held any more."""
         place = self._places.pop(term)
         self._terms[place] = None
         self._free.append(place)

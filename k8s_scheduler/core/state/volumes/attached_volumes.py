@@ -57,7 +57,6 @@ class RowVolumes:
         return self._uses[name][1] if name in self._uses else 0
 
     def take(self, named: _Named | None, count: int = 1) -> None:
-        """Count uses of a volume; None stands for what no pod can use."""
         if named is None:
             self.has_trouble = True
             return
@@ -263,7 +262,6 @@ class AttachedVolumes:
         self._stand_behind(key, claim, tuple(read))
 
     def _look_at_owner(self, key: _Key, found: RowVolumes, user: VolumeUser) -> None:
-        """See whether a claim that was made for a pod is the pod's."""
         claim: PersistentVolumeClaim | None = self._objects.get(Kind.PERSISTENT_VOLUME_CLAIM, *key)
         if claim is not None and not user.controls(claim.metadata):
             found.has_trouble = True

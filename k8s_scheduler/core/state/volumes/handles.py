@@ -64,7 +64,6 @@ def driver_of_claim(
 def _driver_to_be(
     claim: PersistentVolumeClaim, get: GetObject, *, on_csi_node: bool
 ) -> tuple[str, str]:
-    """Return (driver, handle) of the volume that will be made for a claim."""
     class_name = class_of_claim(claim)
     found: StorageClass | None = None
     if class_name:
