@@ -12,7 +12,7 @@ from k8s_scheduler.core.plugins import node_resources_fit
 from k8s_scheduler.core.plugins.inter_pod_affinity import newcomer
 from k8s_scheduler.core.state import columns
 from k8s_scheduler.core.state.amounts import column_grants
-from k8s_scheduler.core.state.counts import counters
+from k8s_scheduler.core.state.counts import pod_counter
 from k8s_scheduler.core.state.counts.concerned import ConcernIndex
 from k8s_scheduler.core.state.counts.count_log import CountLog
 from k8s_scheduler.core.state.counts.live_counters import Counters
@@ -50,8 +50,8 @@ _PLACES: dict[str, tuple[Any, str]] = {
     "capacity": (columns, "_FIRST_CAPACITY"),
     "verdicts": (VerdictTable, "LIMIT"),
     "remembered": (answers, "_REMEMBERED"),
-    "absent": (counters, "_ABSENT"),
-    "domains": (counters, "_DOMAINS"),
+    "absent": (pod_counter, "_ABSENT"),
+    "domains": (pod_counter, "_DOMAINS"),
     "idle": (PodCounter, "IDLE"),
     "unswept": (ConcernIndex, "UNSWEPT"),
     "held": (CountLog, "LIMIT"),

@@ -5,7 +5,7 @@ come, go, come back, and get other labels; rows are used again. Counters are few
 dropped all the time, and asked so seldom that much happens in between.
 """
 
-from collections import PodCounter as Bag
+from collections import Counter as Bag
 
 import msgspec
 import numpy as np

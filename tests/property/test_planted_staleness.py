@@ -23,7 +23,7 @@ from k8s_scheduler.core.state import cluster_state, objects
 from k8s_scheduler.core.state.amounts import amounts
 from k8s_scheduler.core.state.amounts import names as amount_names
 from k8s_scheduler.core.state.amounts import sparse as sparse_amounts
-from k8s_scheduler.core.state.counts import count_log, counters, live_counters
+from k8s_scheduler.core.state.counts import count_log, live_counters, pod_counter
 from k8s_scheduler.core.state.news import facts
 from k8s_scheduler.core.state.nodes import labels
 from k8s_scheduler.core.state.pods import nominations
@@ -176,7 +176,7 @@ PLANTED: dict[str, Plant] = {
     "features of a node": unnoted(facts.FEATURES),
     "a held term": replaced(held_terms.HeldTerms, "version", frozen(0)),
     # Counts are not kept up to date.
-    "a count, as a pod goes": around(counters.Counter, "change", only_growing),
+    "a count, as a pod goes": around(pod_counter.PodCounter, "change", only_growing),
     "a count, as a pod changes": replaced(live_counters.Counters, "recount", nothing),
     "a count, as a node moves": replaced(live_counters.Counters, "_move", nothing),
     "a count, of new labels": replaced(live_counters.Counters, "meet_set", nothing),

@@ -279,8 +279,8 @@ class QueueMachine(Machine):
     def everybody_is_in_one_place(self) -> None:
         """The structures hold each pod once between them, where the model has it."""
         found: Counter[tuple[str, str]] = Counter()
-        for line in self.queue.places.active._lines.values():
-            found.update((uid, ACTIVE) for uid in _living(line))
+        for heap in self.queue.places.active._heaps.values():
+            found.update((uid, ACTIVE) for uid in _living(heap))
         found.update((uid, "aside") for uid in self.queue.places.aside)
         found.update((uid, BACKOFF) for uid in _living(self.queue.places.backoff))
         found.update((uid, "error") for uid in _living(self.queue.places.error_backoff))

@@ -170,21 +170,32 @@ def test_spreading_is_news_in_its_own_namespace_alone(h, judged):
     assert names(h) == ["p"]
 
 
+def near_x_of_team_red(name):
+    pod = near(make_pod(name), app="x")
+    for terms in pod.raw["spec"]["affinity"]["podAffinity"].values():
+        terms[0]["namespaceSelector"] = {"matchLabels": {"team": "red"}}
+    return pod
+
+
 def test_a_namespace_that_is_picked_later_counts_from_then_on(h, judged):
-    term = {
-        "topologyKey": "zone",
-        "labelSelector": {"matchLabels": {"app": "x"}},
-        "namespaceSelector": {"matchLabels": {"team": "red"}},
-    }
-    p = make_pod("p")
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    p.raw["spec"]["affinity"] = {"podAffinity": {required: [term]}}
-    park(h, judged, p)
+    park(h, judged, near_x_of_team_red("p"))
     h.object(Kind.NAMESPACE, "elsewhere", metadata={"labels": {"team": "red"}})
     h.settle()
     h.pod(make_pod("friend").namespace("elsewhere").label(app="x").on("n2").obj())
     h.settle()
     assert names(h) == ["p"]
+
+
+def test_a_namespace_that_is_picked_no_more_is_no_news_from_then_on(h, judged):
+    h.object(Kind.NAMESPACE, "elsewhere", metadata={"labels": {"team": "red"}})
+    park(h, judged, near_x_of_team_red("p"))
+    h.object(Kind.NAMESPACE, "elsewhere", metadata={"labels": {"team": "blue"}})
+    h.settle()
+    assert judged == [2]
+    judged.clear()
+    h.pod(make_pod("stranger").namespace("elsewhere").label(app="x").on("n2").obj())
+    h.settle()
+    assert judged == []
 
 
 def test_room_on_a_node_is_news_whoever_leaves(h, judged):
