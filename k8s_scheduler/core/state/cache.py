@@ -147,7 +147,8 @@ class Cache(ClusterState):
         return self._assumed_count
 
     def age(self, *, now: float) -> None:
-        """Forget, now and then, amounts and names that may be of no pod any more."""
+        """Forget, now and then, what may be of no pod any more: counters, amounts, names."""
+        self.pods.counters.age(now=now)
         if now >= self._next_forgotten:
             self._next_forgotten = now + _SHARED_SECONDS
             self._requests = {}

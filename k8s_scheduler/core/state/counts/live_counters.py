@@ -35,6 +35,11 @@ from k8s_scheduler.lib.hollow import compact
 
 # So many ticks without a question, and a counter that is not told of pods is dropped.
 _QUIET_TICKS: Final = 16
+# A counter that was not asked for two or three of these is dropped, some at a tick: the shape that
+# asked it is forgotten by then.
+_PERIOD_SECONDS: Final = 300.0
+_PERIODS: Final = 2
+_RETIRED_PER_TICK: Final = 64
 # In place of an id where none is new.
 _NO_BIRTH: Final = -1
 # So many places of counters that were dropped may stand among the ages of the others.
@@ -94,6 +99,9 @@ class Counters:
         self.readers = 0
         # The clock at the last ticks.
         self._clocks: deque[int] = deque(maxlen=_QUIET_TICKS)
+        # The clock at the beginning of this period and those before, and when the next one begins.
+        self._periods: deque[int] = deque(maxlen=_PERIODS + 1)
+        self._next_period = 0.0
         labels.listen(self._move, self._meet_key, self._start_over)
         labels.on_new_key(held_terms.meet_key)
         label_sets.listen(self.meet_set, self.forget_set)
@@ -214,6 +222,21 @@ class Counters:
             for counter in list(self._live.values()):
                 if counter.notes is self.set_log and counter.asked < before:
                     self.retire(counter)
+
+    def age(self, *, now: float) -> None:
+        """Drop those that were not asked for long, some at each tick."""
+        if now >= self._next_period:
+            self._next_period = now + _PERIOD_SECONDS
+            # The counter that was asked last says so anew when it is asked again.
+            self.clock += 1
+            self._periods.append(self.clock)
+        if len(self._periods) < _PERIODS + 1:
+            return
+        for _ in range(min(len(self._live), _RETIRED_PER_TICK)):
+            oldest = self._oldest()
+            if oldest.asked >= self._periods[0]:
+                return
+            self.retire(oldest)
 
     def _make_room(self, count: int) -> None:
         """Drop those that were not asked for longest, until so many are left and memory will do."""

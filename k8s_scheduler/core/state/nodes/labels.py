@@ -51,6 +51,8 @@ class LabelColumns:
     MAX_BYTES: Final = 128 * 1024 * 1024
     # So many ids may mean values that no node has, besides an eighth of those that are in use.
     SPARE: Final = 256
+    # So many columns may be of keys that no node has any more, besides an eighth of the others.
+    SPARE_COLUMNS: Final = 64
 
     def __init__(self, columns: Columns, *, forgets: bool = False) -> None:
         """Keep labels in columns; with `forgets`, none for longer than some row has it.
@@ -67,6 +69,8 @@ class LabelColumns:
         self._keys: list[str] = []
         self._labels: dict[NodeRow, Labels] = {}
         self._holders = KeyHolders()
+        # Keys with a column that no node has any more; a dict stands for an ordered set.
+        self._idle: dict[str, None] = {}
         self._ids: dict[str, int] = {}
         self._values: dict[int, str] = {}
         # How many ids were given.
@@ -115,11 +119,14 @@ class LabelColumns:
         holders = self._holders
         for key in labels:
             if key not in known and holders.add(key, row):
+                self._idle.pop(key, None)
                 for appeared in self._appeared:
                     appeared(key)
         for key in known:
             if key not in labels:
                 holders.remove(key, row)
+                if key not in holders and self.has_column(key):
+                    self._idle[key] = None
         holders.compact()
 
     def column(self, key: str) -> AnyColumn:
@@ -237,8 +244,11 @@ class LabelColumns:
 
     def _give_back(self) -> None:
         """Begin another epoch, if much is kept that no node has, or too much in all."""
-        used = len(self._uses)
-        too_many = self.value_count - used > self.SPARE + used // 8
+        used, idle = len(self._uses), len(self._idle)
+        too_many = (
+            self.value_count - used > self.SPARE + used // 8
+            or idle > self.SPARE_COLUMNS + (len(self._keys) - idle) // 8
+        )
         if too_many or 8 * len(self._keys) * self.capacity > self.MAX_BYTES:
             self._renumber()
 
@@ -280,6 +290,7 @@ class LabelColumns:
             if not self._uses[value_id]:
                 del self._uses[value_id]
         self._keys.remove(key)
+        self._idle.pop(key, None)
         self._cells.pop(key, None)
         self._cells = compact(self._cells)
         self._in_use.pop(key, None)
