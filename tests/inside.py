@@ -9,6 +9,10 @@ this file changes. Ask `core.holdings`, `core.tally` or what comes out first; th
 from typing import Any
 
 
+def _part(name: str) -> Any:
+    return property(lambda self: getattr(self._core, name))
+
+
 class Inside:
     """The parts of one core as they are now."""
 
@@ -17,29 +21,24 @@ class Inside:
     def __init__(self, core: Any) -> None:
         self._core = core
 
-    @property
-    def cache(self) -> Any:
-        return self._core._cache
-
-    @property
-    def queue(self) -> Any:
-        return self._core._queue
-
-    @property
-    def shapes(self) -> Any:
-        return self._core._shapes
-
-    @property
-    def flights(self) -> Any:
-        return self._core._flights
-
-    @property
-    def out(self) -> Any:
-        return self._core._out
-
-    @property
-    def evictions(self) -> Any:
-        return self._core._evictions
+    attempts = _part("_attempts")
+    cache = _part("_cache")
+    cycle = _part("_cycle")
+    departure = _part("_departure")
+    evictions = _part("_evictions")
+    flights = _part("_flights")
+    judge = _part("_judge")
+    making_room = _part("_making_room")
+    meter = _part("_meter")
+    out = _part("_out")
+    parked = _part("_parked")
+    parts = _part("_parts")
+    profiles = _part("_profiles")
+    queue = _part("_queue")
+    shapes = _part("_shapes")
+    suspensions = _part("_suspensions")
+    timed = _part("_timed")
+    unconfirmed = _part("_unconfirmed")
 
 
 def inside(core: Any) -> Inside:

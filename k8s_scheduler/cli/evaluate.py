@@ -40,8 +40,10 @@ def evaluate(file: str, *, is_sequence: bool, evaluation: str, show_cache: bool)
     A scenario that cannot be judged gives one line with an error, and exit code 2 in the end.
     """
     # The engine is loaded only now: --help and the other commands stay quick.
-    from k8s_scheduler.simulate.evaluating import evaluate_file  # noqa: PLC0415
-    from k8s_scheduler.simulate.evaluation import Evaluation as Engine  # noqa: PLC0415
+    from k8s_scheduler.simulate.evaluation import (  # noqa: PLC0415
+        ScenarioEvaluation,
+        evaluate_file,
+    )
     from k8s_scheduler.simulate.files import InputFileError  # noqa: PLC0415
 
     output = sys.stdout.buffer
@@ -51,7 +53,7 @@ def evaluate(file: str, *, is_sequence: bool, evaluation: str, show_cache: bool)
             output.write(line)
             output.flush()
 
-    engine = Engine(keeps_evaluations=evaluation == Evaluation.INCREMENTAL)
+    engine = ScenarioEvaluation(keeps_evaluations=evaluation == Evaluation.INCREMENTAL)
     try:
         well = evaluate_file(file, engine, is_sequence=is_sequence, write=write, complain=_complain)
     except InputFileError as error:

@@ -14,7 +14,7 @@ from k8s_scheduler.cli.output_files import OutputFile, check_apart, printing
 
 if TYPE_CHECKING:
     from k8s_scheduler.simulate.decision_records import Decision
-    from k8s_scheduler.simulate.replay_report import Account, Rebuilding
+    from k8s_scheduler.simulate.replay_report import Account, RebuiltStates
 
 
 @click.command("replay")
@@ -57,7 +57,7 @@ def replay(
     it. docs/replay.md has the form of decision records and what scenarios hold.
     """
     # The engine is loaded only now: --help and the other commands stay quick.
-    from k8s_scheduler.simulate.replay_report import Rebuilding, Wanted  # noqa: PLC0415
+    from k8s_scheduler.simulate.replay_report import RebuiltStates, Wanted  # noqa: PLC0415
 
     try:
         asked = [(Wanted.parse(which), out) for which, out in scenarios]
@@ -65,7 +65,7 @@ def replay(
         raise click.BadParameter(str(error), param_hint="--scenario") from error
     outputs = [] if decisions is None else [("--decisions", decisions)]
     _check_outputs(file, [*outputs, *((f"--scenario {which}", out) for which, out in scenarios)])
-    rebuilding = Rebuilding(tuple(dict.fromkeys(wanted for wanted, _ in asked)))
+    rebuilding = RebuiltStates(tuple(dict.fromkeys(wanted for wanted, _ in asked)))
     account = _replayed(file, rebuilding, decisions=decisions, alone=alone, quiet=quiet)
     _say(account.summary())
     for wanted, out in asked:
@@ -87,7 +87,7 @@ def _check_outputs(file: Path, outputs: list[tuple[str, Path]]) -> None:
 
 
 def _replayed(
-    file: Path, rebuilding: "Rebuilding", *, decisions: Path | None, alone: bool, quiet: bool
+    file: Path, rebuilding: "RebuiltStates", *, decisions: Path | None, alone: bool, quiet: bool
 ) -> "Account":
     """Replay, and tell of each decision; ends the command where that can't be done."""
     from k8s_scheduler.simulate.files import InputFileError  # noqa: PLC0415

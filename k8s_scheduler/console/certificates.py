@@ -85,7 +85,6 @@ class CertificateFiles:
         client_ca_file: Path | None = None,
         settings: TlsSettings = DEFAULT_TLS,
     ) -> None:
-        """Serve the pair; clients may show certificates of the authorities, if there are any."""
         self._settings = settings
         self._cert_file = cert_file
         self._key_file = key_file
@@ -94,13 +93,11 @@ class CertificateFiles:
         self.context = self._load()
 
     async def keep_current(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        """Look at the files again and again, for as long as the server runs."""
         while True:
             await sleep(_LOOK_SECONDS)
             await asyncio.to_thread(self.refresh)
 
     def refresh(self) -> bool:
-        """Take a changed pair into use; return whether it did."""
         try:
             signature = self._look()
             if signature == self._signature:

@@ -81,7 +81,6 @@ class Connections:
         most: int = MOST,
         most_per_address: int = MOST_PER_ADDRESS,
     ) -> None:
-        """Serve each connection with a protocol of the factory and the TLS context of then."""
         listening.setblocking(False)  # noqa: FBT003 - the signature is the socket module's
         self._listening = listening
         self._factory = factory
@@ -97,7 +96,6 @@ class Connections:
         return self._count
 
     async def run(self) -> None:
-        """Accept connections until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -113,7 +111,6 @@ class Connections:
                 connection.task = loop.create_task(self._serve(connection, accepted))
 
     async def close(self) -> None:
-        """End every connection that is still open."""
         tasks = [
             connection.task
             for connections in self._by_address.values()

@@ -1,4 +1,4 @@
-"""Who may see a page: every client for health, for the rest those that the API server allows.
+"""Which clients see a page: every one for health, for the rest those that the API server allows.
 
 As kube-scheduler does it, for every path there is and will be:
 
@@ -8,7 +8,7 @@ As kube-scheduler does it, for every path there is and will be:
            └─ SubjectAccessReview ─ no ─► 403    no answer ─► 500 and a log line
                 └─ yes ────────────────────────────────────────────► served
 
-Whatever goes wrong on the way keeps the door shut. Answers are kept for a few seconds, so that a
+After any failure on the way the page is not shown. Answers are kept for a few seconds, so that a
 scraper costs the API server next to nothing, in caches of a fixed size: a stream of made-up tokens
 cannot fill the memory. A token is never kept: the caches know it by its HMAC under a key of this
 process. How many reviews are made, and for which client first, is in `turns.py`: a client that can
@@ -30,7 +30,7 @@ from typing import Final, Protocol
 import msgspec
 
 from k8s_scheduler.console.open_paths import OpenPaths
-from k8s_scheduler.console.turns import BusyError, Turns
+from k8s_scheduler.console.turns import BusyError, ReviewTurns
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import Forbidden, KubeError
 from k8s_scheduler.kube.reviews import (
@@ -52,25 +52,24 @@ MASTERS: Final = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class Knock:
-    """A request, as far as the door is concerned."""
+    """A request, as far as the gate reads it."""
 
     method: str
     path: str
     authorization: str = field(default="", repr=False)
-    # Who the client's certificate names, if there was one and it was verified.
+    # The user that the client's certificate names, if there was one and it was verified.
     certified: User | None = None
     # Where the connection comes from.
     address: str = ""
 
     @property
     def token(self) -> str:
-        """The bearer token; empty if there is none."""
         scheme, _, rest = self.authorization.strip().partition(" ")
         return rest.partition(" ")[0] if scheme.lower() == "bearer" else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Denial:
     """Why a page is not shown: an HTTP status, the API's word for it, and a text."""
 
     status: int
@@ -79,23 +78,19 @@ class Refusal:
 
 
 class Gate(Protocol):
-    """Decides who is let in."""
+    """Decides which requests are served."""
 
-    async def admit(self, knock: Knock) -> Refusal | None:
+    async def admit(self, knock: Knock) -> Denial | None:
         """Return None for a client that may see the page."""
         ...
 
 
 class Reviews(Protocol):
-    """Knows people and their rights: `kube.reviews.Reviewer`."""
+    """Asks the API server about users and their rights: `kube.reviews.Reviewer`."""
 
-    async def authenticate(self, token: str) -> User | None:
-        """Return whose token it is, or None."""
-        ...
+    async def authenticate(self, token: str) -> User | None: ...
 
-    async def authorize(self, user: User, *, verb: str, path: str) -> Permission:
-        """Return whether the user may do this with the path."""
-        ...
+    async def authorize(self, user: User, *, verb: str, path: str) -> Permission: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +102,8 @@ class GateTimes:
     denied_seconds: float = DEFAULT_TTL_SECONDS
 
 
-UNAUTHORIZED: Final = Refusal(401, "Unauthorized", "Unauthorized")
-_BUSY: Final = Refusal(429, "TooManyRequests", "too many requests, please try again later")
+UNAUTHORIZED: Final = Denial(401, "Unauthorized", "Unauthorized")
+_BUSY: Final = Denial(429, "TooManyRequests", "too many requests, please try again later")
 
 
 class HealthOnly:
@@ -117,13 +112,12 @@ class HealthOnly:
     def __init__(self, paths: OpenPaths | None = None) -> None:
         self._open = OpenPaths() if paths is None else paths
 
-    async def admit(self, knock: Knock) -> Refusal | None:
-        """Let in for open paths."""
+    async def admit(self, knock: Knock) -> Denial | None:
         return None if knock.path in self._open else _forbidden(ANONYMOUS_USER, knock)
 
 
 class ReviewingGate:
-    """Asks the API server about everybody, and remembers for a while."""
+    """Asks the API server about each client, and remembers the answers for a while."""
 
     def __init__(
         self,
@@ -141,11 +135,10 @@ class ReviewingGate:
             size=CACHE_SIZE, clock=clock
         )
         self._rights: ExpiringCache[bytes, Permission] = ExpiringCache(size=CACHE_SIZE, clock=clock)
-        self._turns = Turns(clock)
+        self._turns = ReviewTurns(clock)
         self._log = BoundedLog(logger, clock)
 
-    async def admit(self, knock: Knock) -> Refusal | None:
-        """Return None for a client that may see the page."""
+    async def admit(self, knock: Knock) -> Denial | None:
         if knock.path in self._open:
             return None
         try:
@@ -154,7 +147,7 @@ class ReviewingGate:
             self._log.warning("busy", "requests are turned away: too many need a review")
             return _BUSY
 
-    async def _judge(self, knock: Knock) -> Refusal | None:
+    async def _judge(self, knock: Knock) -> Denial | None:
         user, token = knock.certified, b""
         if user is None and knock.token:
             token = self._digest(knock.token.encode("utf-8", "surrogateescape"))
@@ -173,7 +166,7 @@ class ReviewingGate:
         except KubeError as error:
             self._complain(ACCESS_REVIEWS, error)
             text = f'Internal Server Error: "{knock.path}": the right could not be looked up'
-            return Refusal(500, "InternalError", text)
+            return Denial(500, "InternalError", text)
         if not permission.allowed:
             return _forbidden(user, knock, permission.reason)
         self._turns.let_in(token, knock.address)
@@ -214,7 +207,7 @@ class ReviewingGate:
             self._log.warning(resource, text, resource, error)
 
 
-def _forbidden(user: User, knock: Knock, reason: str = "") -> Refusal:
+def _forbidden(user: User, knock: Knock, reason: str = "") -> Denial:
     """Word a refusal as kube-scheduler does."""
     text = f'forbidden: User "{user.name}" cannot {knock.method.lower()} path "{knock.path}"'
-    return Refusal(403, "Forbidden", f"{text}: {reason}" if reason else text)
+    return Denial(403, "Forbidden", f"{text}: {reason}" if reason else text)

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from k8s_scheduler.console.gate import Gate, Knock, Refusal
+from k8s_scheduler.console.gate import Denial, Gate, Knock
 from k8s_scheduler.kube.reviews import AUTHENTICATED, User
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -20,8 +20,6 @@ _HEADERS: Final = {
 
 
 def guarded_by(gate: Gate) -> Middleware:
-    """Return the middleware that asks the gate about each request."""
-
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         # The path as it is routed: what is asked for is what is shown. One that is no text leads
@@ -42,7 +40,7 @@ def guarded_by(gate: Gate) -> Middleware:
 
 
 def certified_user(certificate: Any) -> User | None:
-    """Return who a verified client certificate names, as Kubernetes reads it: CN and every O.
+    """Return the user that a verified client certificate names, by its CN and every O.
 
     Of several CNs the last one counts, as it does for the API server.
     """
@@ -55,7 +53,7 @@ def certified_user(certificate: Any) -> User | None:
     return User(name, groups=(*groups, AUTHENTICATED))
 
 
-def _answer(refusal: Refusal) -> web.Response:
+def _answer(refusal: Denial) -> web.Response:
     """Write a refusal as kube-scheduler does: a Status, and for 500 a plain text."""
     if refusal.status == 500:
         return web.Response(text=refusal.message + "\n", status=500)

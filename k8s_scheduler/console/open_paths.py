@@ -1,4 +1,4 @@
-"""Paths that are served to everybody: kube-scheduler's `--authorization-always-allow-paths`."""
+"""Paths that are served to every client: kube-scheduler's `--authorization-always-allow-paths`."""
 
 from collections.abc import Iterable
 from typing import Final

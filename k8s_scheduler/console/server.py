@@ -8,7 +8,7 @@
     /configz   the configuration in force, since when, and what was refused
     /metrics/resources   what each pod asks for and is limited to; of the leader alone
 
-`?verbose` lists all checks. Health is for everybody; for every other path the gate is asked, also
+`?verbose` lists all checks. Health is for every client; for all other paths the gate is asked, also
 for those that are added later and those that do not exist (`gate.py`).
 
 The server shares the event loop with everything else, so it must never hold it: checks only look
@@ -19,11 +19,12 @@ one scrape of each at a time.
 """
 
 import asyncio
+import functools
 import logging
 import os
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -49,13 +50,13 @@ _CLOSE_SECONDS: Final = 2.0
 _IDLE_SECONDS: Final = 90.0
 # How long a page may take that is sent in pieces: a reader who stops reading holds up the next.
 _SEND_SECONDS: Final = 60.0
+_METRICS: Final = {"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
 
 
 class _OwnFaults(logging.Filter):
     """Leaves out requests that are not HTTP: a client could fill the log, and with tokens."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the record is about more than a bad request."""
         return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
@@ -66,46 +67,31 @@ class Certificate(Protocol):
     """Where the TLS context comes from: `certificates.SelfSigned` or `.CertificateFiles`."""
 
     @property
-    def context(self) -> ssl.SSLContext:
-        """Return the context for connections that come now."""
-        ...
+    def context(self) -> ssl.SSLContext: ...
 
-    async def keep_current(self) -> None:
-        """Watch for a newer certificate, for as long as the server runs."""
-        ...
+    async def keep_current(self) -> None: ...
 
 
-def no_role() -> str | None:
-    """Answer for a process without leader election."""
+def _no_role() -> str | None:
     return None
-
-
-def no_configuration() -> Mapping[str, Any]:
-    """Answer for a process that has none to show."""
-    return {}
-
-
-def no_pods() -> Collection[Pod]:
-    """Answer for a process that has none to show."""
-    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoints:
     """What is shown.
 
-    `role` answers "leader" or "standby", or None without leader election. `pods` answers the pods
-    whose resources are to be shown at this moment, in a collection that stays as it is.
-    `configuration` answers the configuration in force, without secrets.
+    `role` returns "leader" or "standby", or None without leader election. `pods` returns the pods
+    whose resources are to be shown at this moment, in a collection that does not change.
+    `configuration` returns the configuration in force, without secrets.
     """
 
     registry: CollectorRegistry
     livez: Sequence[Check] = ()
     healthz: Sequence[Check] = ()
     readyz: Sequence[Check] = ()
-    role: Callable[[], str | None] = no_role
-    pods: Callable[[], Collection[Pod]] = no_pods
-    configuration: Callable[[], Mapping[str, Any]] = no_configuration
+    role: Callable[[], str | None] = _no_role
+    pods: Callable[[], Collection[Pod]] = tuple
+    configuration: Callable[[], Mapping[str, Any]] = dict
     meter: SliceMeter = field(default_factory=silent_meter)
 
 
@@ -183,65 +169,59 @@ def _reason(error: OSError) -> str:
 
 def _application(endpoints: Endpoints, gate: Gate) -> web.Application:
     application = web.Application(middlewares=[guarded_by(gate)])
-    scrape = asyncio.Lock()
+    pages, slis, get = _Pages(endpoints), HealthSlis(), application.router.add_get
+    for name, checks, role in (
+        ("livez", endpoints.livez, _no_role),
+        ("healthz", endpoints.healthz, _no_role),
+        ("readyz", endpoints.readyz, endpoints.role),
+    ):
+        get(f"/{name}", functools.partial(_health, name, slis.watch(name, checks), role))
+    get("/configz", pages.configuration)
+    get("/metrics", functools.partial(pages.metrics, endpoints.registry))
+    get("/metrics/slis", functools.partial(pages.metrics, slis.registry))
+    get("/metrics/resources", pages.resources, allow_head=False)
+    return application
 
-    def health(
-        name: str, checks: Sequence[Check], role: Callable[[], str | None]
-    ) -> Callable[[web.Request], Awaitable[web.Response]]:
-        async def handle(request: web.Request) -> web.Response:
-            page = health_page(name, checks, verbose="verbose" in request.query, role=role())
-            return web.Response(
-                text=page.text,
-                status=page.status,
-                headers={"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"},
-            )
 
-        return handle
+async def _health(
+    name: str, checks: Sequence[Check], role: Callable[[], str | None], request: web.Request
+) -> web.Response:
+    page = health_page(name, checks, verbose="verbose" in request.query, role=role())
+    return web.Response(
+        text=page.text,
+        status=page.status,
+        headers={"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"},
+    )
 
-    def metrics(
-        registry: CollectorRegistry,
-    ) -> Callable[[web.Request], Awaitable[web.Response]]:
-        async def handle(_request: web.Request) -> web.Response:
-            async with scrape:
-                body = await asyncio.to_thread(generate_latest, registry)
-            return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
-        return handle
+class _Pages:
+    """Every page but health; of metrics, one scrape of each kind at a time."""
 
-    resources = asyncio.Lock()
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+        self._scrape = asyncio.Lock()
+        self._resources = asyncio.Lock()
 
-    async def pod_resources(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
-        async with resources:
+    async def configuration(self, _request: web.Request) -> web.Response:
+        found = self._endpoints.configuration()
+        return web.json_response(found, headers={"Cache-Control": "no-store"})
+
+    async def metrics(self, registry: CollectorRegistry, _request: web.Request) -> web.Response:
+        async with self._scrape:
+            body = await asyncio.to_thread(generate_latest, registry)
+        return web.Response(body=body, headers=_METRICS)
+
+    async def resources(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers=_METRICS)
+        async with self._resources:
             try:
                 async with asyncio.timeout(_SEND_SECONDS):
                     await response.prepare(request)
-                    async for piece in resource_page(endpoints.pods(), endpoints.meter):
+                    pods = self._endpoints.pods()
+                    async for piece in resource_page(pods, self._endpoints.meter):
                         await response.write(piece)
             except (ConnectionError, TimeoutError):
                 # The reader left or stopped reading. A page that ends here must not look whole.
                 if request.transport is not None:
                     request.transport.abort()
         return response
-
-    slis = HealthSlis()
-    for name, checks, role in (
-        ("livez", endpoints.livez, no_role),
-        ("healthz", endpoints.healthz, no_role),
-        ("readyz", endpoints.readyz, endpoints.role),
-    ):
-        application.router.add_get(f"/{name}", health(name, slis.watch(name, checks), role))
-    application.router.add_get("/configz", _configz(endpoints.configuration))
-    application.router.add_get("/metrics", metrics(endpoints.registry))
-    application.router.add_get("/metrics/slis", metrics(slis.registry))
-    application.router.add_get("/metrics/resources", pod_resources, allow_head=False)
-    return application
-
-
-def _configz(
-    configuration: Callable[[], Mapping[str, Any]],
-) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def handle(_request: web.Request) -> web.Response:
-        return web.json_response(configuration(), headers={"Cache-Control": "no-store"})
-
-    return handle

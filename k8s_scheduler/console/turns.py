@@ -1,4 +1,4 @@
-"""Who may have the API server asked about them, how often, and in what order.
+"""How often, and in what order, the API server is asked about clients.
 
 Every pod of a cluster can reach the port and show a token, made up or its own. Each token that is
 not known yet costs the API server a review, in the share of requests that the daemon itself needs.
@@ -54,7 +54,7 @@ class _Lane:
             self._waiting -= 1
 
 
-class Turns:
+class ReviewTurns:
     """Lets reviews be made one lane at a time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -18,22 +18,15 @@ _RESOLVABLE: Final = {True: "Unschedulable", False: "UnschedulableAndUnresolvabl
 
 
 def encode(answer: Answer) -> bytes:
-    """Return the line of an answer, with its end."""
     return msgspec.json.encode(answer) + b"\n"
 
 
-def failed_scenario(scenario: str, problem: str) -> Answer:
-    """Return the answer where nothing could be judged at all."""
-    return {"id": scenario, "pod": "", "error": problem, "feasible": []}
-
-
-def failed_cycle(scenario: str, pod: str, problem: str) -> Answer:
-    """Return the answer for a pod whose cycle failed."""
+def failed(scenario: str, problem: str, *, pod: str = "") -> Answer:
+    """Return the answer for a pod whose cycle failed, or where nothing could be judged at all."""
     return {"id": scenario, "pod": pod, "error": problem, "feasible": []}
 
 
 def answer(scenario: str, pod: str, judgement: Judgement) -> Answer:
-    """Return the answer for a pod that was judged."""
     said: Answer = {"id": scenario, "pod": pod}
     if judgement.pre_filter is not None:
         # What was said of the pod is said of every node; there is no verdict node by node.

@@ -71,12 +71,10 @@ class Cluster:
 
     @property
     def tally(self) -> Tally:
-        """How often what was known of a shape of pods could be used again."""
         return self._scheduler.tally
 
     @property
     def problem(self) -> str:
-        """What is wrong with the objects, empty if nothing is."""
         return "; ".join(self._problems.values())
 
     def start(self, objects: Iterable[dict[str, Any]]) -> None:
@@ -128,12 +126,10 @@ class Cluster:
             self._send(key, [ObjectChanged(_NOW, _KINDS[kind], key[1], name, None)])
 
     def pod(self, namespaced_name: str) -> Pod | None:
-        """Return the pod `namespace/name`, if it is there."""
         namespace, _, name = namespaced_name.rpartition("/")
         return self._pods.get(_key(POD, namespace, name))
 
     def judge(self, pod: Pod) -> Judgement:
-        """Return what the scheduler thinks of a pod now; raises as `Scheduler.judge` does."""
         return self._scheduler.judge(pod)
 
     def _messages(self, key: ObjectKey, raw: dict[str, Any]) -> list[Message]:

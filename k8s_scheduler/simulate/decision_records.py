@@ -5,7 +5,7 @@ informer's own, where the recording has it, or the newest object the core had be
 another program that watched the API server can rebuild what was decided on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -44,7 +44,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     seen: Mapping[str, int]
 
     def line(self) -> str:
-        """Return the decision as a line for people."""
         outcome = self.node if self.node is not None else f"no node: {self.failure}"
         pod = f"{self.namespace}/{self.name}"
         return f"{self.number}  {time_text(self.now)}  {pod}  attempt {self.attempt}  {outcome}"
@@ -60,14 +59,13 @@ def time_text(seconds: float) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Seen:
+class SeenVersions:
     """The newest version of each resource, as a recording is gone through."""
 
     def __init__(self) -> None:
         self._versions: dict[str, str] = {}
 
     def take(self, message: Message) -> None:
-        """Take note of what a message says."""
         match message:
             case PodChanged(pod=pod) if pod is not None:
                 self._object(PODS.plural, pod.metadata)
@@ -83,12 +81,10 @@ class Seen:
                 self._all(checkpoint)
 
     def reach(self, versions: Mapping[str, str]) -> None:
-        """Take note of how far informers had come."""
         for resource, version in versions.items():
             self._newest(resource, version)
 
     def now(self) -> dict[str, int]:
-        """Return the versions, by resource in order."""
         return {name: int(self._versions[name]) for name in sorted(self._versions)}
 
     def _all(self, checkpoint: Checkpoint) -> None:
@@ -96,15 +92,11 @@ class Seen:
             if node.node is not None:
                 self._object(NODES.plural, node.node.metadata)
         waiting = (q.pod for q in (*checkpoint.queue, *(f.queued for f in checkpoint.in_flight)))
-        placed = (entry.pod for entry in checkpoint.pods)
-        self._objects(PODS.plural, (pod.metadata for pod in (*placed, *waiting)))
+        for pod in (*(entry.pod for entry in checkpoint.pods), *waiting):
+            self._object(PODS.plural, pod.metadata)
         for entry in checkpoint.objects:
             message = ObjectChanged(0.0, entry.kind, entry.namespace, entry.name, entry.object)
             self.take(message)
-
-    def _objects(self, resource: str, metadata: Iterable[ObjectMeta]) -> None:
-        for each in metadata:
-            self._object(resource, each)
 
     def _object(self, resource: str, metadata: ObjectMeta) -> None:
         self._newest(resource, metadata.resource_version)

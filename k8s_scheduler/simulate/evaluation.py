@@ -7,7 +7,7 @@ cluster holds an object that cannot be read fails, and so do those after it unti
 replaced or removed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Listed
 from typing import Any
 
@@ -15,13 +15,19 @@ from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.inspection import OverLimitError, PluginError, Tally
 from k8s_scheduler.core.setup import ProfileError
 from k8s_scheduler.obs.metrics import Metrics
-from k8s_scheduler.simulate.answers import Answer, answer, failed_cycle, failed_scenario
+from k8s_scheduler.simulate.answers import Answer, answer, encode, failed
 from k8s_scheduler.simulate.cluster import Cluster
-from k8s_scheduler.simulate.files import Scenario, Sequence
+from k8s_scheduler.simulate.files import (
+    Scenario,
+    Sequence,
+    display_name,
+    read_scenarios,
+    read_sequences,
+)
 from k8s_scheduler.simulate.profiles import ProfileProblemError, profile_in_force
 
 
-class Evaluation:
+class ScenarioEvaluation:
     """Answers scenarios and sequences, one after the other."""
 
     def __init__(self, *, keeps_evaluations: bool = True) -> None:
@@ -35,7 +41,7 @@ class Evaluation:
         """Yield an answer for each pending pod, or one for the scenario if it cannot be judged."""
         cluster = self._cluster(scenario.config)
         if isinstance(cluster, str):
-            yield failed_scenario(scenario.id, cluster)
+            yield failed(scenario.id, cluster)
             return
         cluster.start(scenario.objects)
         yield from _judged(cluster, scenario.id, scenario.pending)
@@ -46,7 +52,7 @@ class Evaluation:
         cluster = self._cluster(sequence.config)
         if isinstance(cluster, str):
             for number in range(len(sequence.steps)):
-                yield failed_scenario(f"{sequence.id}/{number}", cluster)
+                yield failed(f"{sequence.id}/{number}", cluster)
             return
         cluster.start(sequence.objects)
         for number, step in enumerate(sequence.steps):
@@ -58,7 +64,6 @@ class Evaluation:
         self.tally.add(cluster.tally)
 
     def _cluster(self, config: dict[str, Any] | None) -> Cluster | str:
-        """Return an empty cluster, or why there can be none."""
         try:
             return Cluster(
                 profile_in_force(config),
@@ -71,11 +76,11 @@ class Evaluation:
 
 def _judged(cluster: Cluster, scenario: str, pending: Listed[str]) -> Iterator[Answer]:
     if cluster.problem:
-        yield failed_scenario(scenario, cluster.problem)
+        yield failed(scenario, cluster.problem)
         return
     missing = [name for name in pending if cluster.pod(name) is None]
     if missing:
-        yield failed_scenario(
+        yield failed(
             scenario,
             f"pending pod {', '.join(missing)} not among the objects; "
             "pending names pods of the scenario as NAMESPACE/NAME",
@@ -88,4 +93,44 @@ def _judged(cluster: Cluster, scenario: str, pending: Listed[str]) -> Iterator[A
         try:
             yield answer(scenario, name, cluster.judge(pod))
         except (PluginError, QuantityError, OverLimitError) as error:
-            yield failed_cycle(scenario, name, str(error))
+            yield failed(scenario, str(error), pod=name)
+
+
+def evaluate_file(
+    path: str,
+    evaluation: ScenarioEvaluation,
+    *,
+    is_sequence: bool,
+    write: Callable[[bytes], object],
+    complain: Callable[[str], object],
+) -> bool:
+    """Write an answer for each pending pod; return whether every scenario could be judged.
+
+    A scenario that could not is answered with its error and complained about by file and line;
+    the others are judged all the same. Raises InputFileError where a line is no scenario at all.
+    """
+    well = True
+    for number, answers in _answers(path, evaluation, is_sequence=is_sequence):
+        reported: set[str] = set()
+        for given in answers:
+            write(encode(given))
+            if given["pod"]:
+                continue
+            well = False
+            problem = given["error"]
+            if problem not in reported:
+                # A mistake in a sequence concerns every step from there on; once is enough.
+                reported.add(problem)
+                complain(f"{display_name(path)}:{number}: {given['id']}: {problem}")
+    return well
+
+
+def _answers(
+    path: str, evaluation: ScenarioEvaluation, *, is_sequence: bool
+) -> Iterator[tuple[int, Iterator[Answer]]]:
+    if is_sequence:
+        for number, sequence in read_sequences(path):
+            yield number, evaluation.sequence(sequence)
+    else:
+        for number, scenario in read_scenarios(path):
+            yield number, evaluation.scenario(scenario)

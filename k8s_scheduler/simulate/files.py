@@ -2,8 +2,8 @@
 
 Each line is a whole scenario or sequence. A line that is none ends the reading with an
 `InputFileError` that names file and line: what follows a broken line cannot be trusted to be what
-its author meant. What is wrong *inside* a scenario (an object, the configuration) is no business
-of this module; one scenario's trouble is not the next one's.
+its author meant. What is wrong *inside* a scenario (an object, the configuration) is not looked at
+here: what is wrong with one scenario leaves the others alone.
 """
 
 import gzip
@@ -51,7 +51,7 @@ class Removal(msgspec.Struct, frozen=True):
     namespace: str = ""
 
 
-class Step(msgspec.Struct, frozen=True):
+class SequenceStep(msgspec.Struct, frozen=True):
     """What changes in the cluster, and the pods to judge afterwards."""
 
     pending: list[str]
@@ -64,7 +64,7 @@ class Sequence(msgspec.Struct, frozen=True):
 
     id: str
     objects: list[dict[str, Any]]
-    steps: list[Step]
+    steps: list[SequenceStep]
     config: dict[str, Any] | None = None
 
 
@@ -72,35 +72,30 @@ _Line = TypeVar("_Line", Scenario, Sequence)
 
 
 def read_scenarios(path: str) -> Iterator[tuple[int, Scenario]]:
-    """Yield (line number, scenario) of a file; raises InputFileError."""
     return _read(path, Scenario, _SCENARIO_FORM)
 
 
 def read_sequences(path: str) -> Iterator[tuple[int, Sequence]]:
-    """Yield (line number, sequence) of a file; raises InputFileError."""
     return _read(path, Sequence, _SEQUENCE_FORM)
 
 
 def display_name(path: str) -> str:
-    """Return what messages call the file."""
     return "standard input" if path == STANDARD_INPUT else path
 
 
 def _read(path: str, kind: type[_Line], form: str) -> Iterator[tuple[int, _Line]]:
     decode = msgspec.json.Decoder(kind).decode
     for number, line in _lines(path):
+        where = f"{display_name(path)}:{number}"
         try:
             decoded = decode(line)
         except msgspec.ValidationError as error:
-            where = f"{display_name(path)}:{number}"
             raise InputFileError(f"{where}: {error}{_other_kind(line, kind)}; {form}") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            where = f"{display_name(path)}:{number}"
             raise InputFileError(
                 f"{where}: not JSON: {error}; every line must be one whole JSON object"
             ) from error
         except RecursionError as error:
-            where = f"{display_name(path)}:{number}"
             raise InputFileError(f"{where}: nested too deeply to be read; {form}") from error
         yield number, decoded
 

@@ -64,7 +64,6 @@ def _placed(pod: Pod, node: str) -> Pod:
 
 
 def _assumed(entry: ObjectEntry) -> Any:
-    """Return an object as decisions see it."""
     known = entry.object if entry.assumed is None else entry.assumed
     return msgspec.convert(msgspec.to_builtins(known), entry.kind.type)
 

@@ -17,8 +17,8 @@ from k8s_scheduler.core.messages.recording import (
     is_recording,
     read_segment,
 )
+from k8s_scheduler.core.setup import setup_of
 from k8s_scheduler.simulate.files import InputFileError
-from k8s_scheduler.simulate.recorded_setup import setup_of
 
 # More than a header ever takes.
 _HEAD_BYTES: Final = 1 << 22
@@ -41,14 +41,12 @@ class SegmentFile:
             raise self.trouble(error) from error
 
     def read(self) -> Segment:
-        """Read the segment; raises InputFileError."""
         try:
             return read_segment(self.path.read_bytes())
         except (OSError, RecordingError) as error:
             raise self.trouble(error) from error
 
     def trouble(self, error: OSError | RecordingError) -> InputFileError:
-        """Return an error that names the file."""
         if isinstance(error, OSError):
             return InputFileError(f"{self.path}: cannot be read: {error.strerror or error}")
         return InputFileError(f"{self.path}: {error}")

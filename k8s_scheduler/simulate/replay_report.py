@@ -35,7 +35,6 @@ class Wanted:
         return cls(text, pod=pod, attempt=int(attempt) if attempt else None)
 
     def matches(self, moment: Moment) -> bool:
-        """Return whether a decision is the one that is meant."""
         if self.number is not None:
             return moment.number == self.number
         metadata = moment.queued.pod.metadata
@@ -44,14 +43,13 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Rebuilding:
+class RebuiltStates:
     """Keeps the states before the decisions that were asked for; of several, the last."""
 
     wanted: tuple[Wanted, ...]
     found: dict[Wanted, Scenario] = field(default_factory=dict)
 
     def look(self, moment: Moment) -> None:
-        """Be told of a decision before it is made."""
         for wanted in self.wanted:
             if wanted.matches(moment):
                 pod = moment.queued.pod
@@ -72,7 +70,6 @@ class Account:
     last: float = 0.0
 
     def summary(self) -> str:
-        """Return a line for people."""
         replay = self.replay
         span = ""
         if self.first is not None:
@@ -84,7 +81,6 @@ class Account:
         )
 
     def verdict(self) -> str:
-        """Return whether it was decided as it was recorded."""
         if not self.replay.differences:
             answered = _count(self.replay.answers, "message")
             return f"decided as recorded: {answered} with instructions, all the same"
@@ -93,7 +89,7 @@ class Account:
 
 def replay_recording(
     segments: Iterable[SegmentFile],
-    rebuilding: Rebuilding,
+    rebuilding: RebuiltStates,
     *,
     take: Callable[[Decision], object],
     complain: Callable[[str], object],

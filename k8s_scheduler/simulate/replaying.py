@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from k8s_scheduler import __version__
 from k8s_scheduler.api.config.types import ResolvedProfile
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.inspection import QueuedPod
@@ -19,11 +20,11 @@ from k8s_scheduler.core.messages.answers import InstructionSummary, summaries_of
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import Message
 from k8s_scheduler.core.messages.outgoing import EventType, Instruction, RecordEvent
-from k8s_scheduler.core.messages.recording import Entry, Segment
+from k8s_scheduler.core.messages.recording import Entry, Header, RecordingError, Segment
 from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import ProfileError, setup_of
 from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
-from k8s_scheduler.simulate.decision_records import Decision, Seen
-from k8s_scheduler.simulate.recorded_setup import core_of
+from k8s_scheduler.simulate.decision_records import Decision, SeenVersions
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReplayDifference:
     """A message on which something else was decided than when it was recorded."""
 
     segment: str
@@ -47,7 +48,6 @@ class Difference:
     replayed: tuple[InstructionSummary, ...]
 
     def text(self) -> str:
-        """Return what differs, for people."""
         lines = [
             f"message {self.message} of {self.segment} ({self.kind}) is decided otherwise:",
             *(
@@ -93,7 +93,7 @@ class Replay:
     decisions: int = 0
     messages: int = 0
     answers: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[ReplayDifference] = field(default_factory=list)
     _open: list[_Open] = field(default_factory=list)
     # They are not read here.
     _metrics: SchedulerMetrics = field(default_factory=lambda: Metrics().scheduler)
@@ -105,7 +105,7 @@ class Replay:
             metrics=self._metrics,
             witness=lambda queued: self._witness(core, queued),
         )
-        seen = Seen()
+        seen = SeenVersions()
         for index, entry in enumerate(segment.entries()):
             seen.take(entry.message)
             seen.reach(entry.versions)
@@ -139,7 +139,6 @@ class Replay:
         self.decisions += 1
 
     def _settle(self, core: Scheduler) -> None:
-        """Note where the last decision has put its pod, before something else moves it."""
         if self._open:
             last = self._open[-1]
             last.node = core.node_of(last.queued.uid)
@@ -149,7 +148,7 @@ class Replay:
         core: Scheduler,
         instructions: Iterable[Instruction],
         *,
-        seen: Seen,
+        seen: SeenVersions,
         segment: str,
         index: int,
         now: float,
@@ -191,6 +190,20 @@ class Replay:
         summaries = summaries_of(instructions)
         if summaries != entry.summaries:
             kind = type(entry.message).__name__
-            self.differences.append(Difference(name, index, kind, entry.summaries, summaries))
+            self.differences.append(ReplayDifference(name, index, kind, entry.summaries, summaries))
         elif summaries:
             self.answers += 1
+
+
+def core_of(
+    header: Header, *, metrics: SchedulerMetrics, witness: Callable[[QueuedPod], None]
+) -> Scheduler:
+    """Return a core as the recorded one was when the segment began; raises RecordingError."""
+    setup = setup_of(header)
+    try:
+        return Scheduler(setup, metrics=metrics, witness=witness)
+    except ProfileError as error:
+        raise RecordingError(
+            f"its profiles can't be run: {error}; it was written by version {header.version}, "
+            f"and this is {__version__}"
+        ) from error

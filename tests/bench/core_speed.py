@@ -67,11 +67,15 @@ class Course:
         self.come = 0
         self._core = Scheduler(Setup(profiles=default_configuration(known_plugins()).profiles))
         self._now = 1000.0
-        self._profile = next(iter(self._core._profiles.values()))
+        parts = inside(self._core)
+        self._profile = next(iter(parts.profiles.values()))
+        # Taken once: looking them up is no part of a decision.
+        self._cache, self._cycle, self._shapes = parts.cache, parts.cycle, parts.shapes
+        self._making_room, self._out = parts.making_room, parts.out
         # The same state without anything kept: for what is decided again from scratch.
         verdicts = VerdictTable()
-        runtime = Runtime(self._core._cache, verdicts)
-        self._plain = Cycle(self._core._cache, runtime, verdicts)
+        runtime = Runtime(self._cache, verdicts)
+        self._plain = Cycle(self._cache, runtime, verdicts)
         self._gone = 0
         self._late = LateBinding(self._core, nodes=nodes, claims=self.pods)
         self._fill()
@@ -131,15 +135,15 @@ class Course:
                 spent += self._let_go()
             row = self._again(queued) if number % SAMPLED == SAMPLED - 1 else None
             start = time.process_time_ns()
-            found = self._core._cycle.decide(self._profile, queued)
+            found = self._cycle.decide(self._profile, queued)
             if isinstance(found, NoNode):
                 found.diagnosis.message()
-                self._core._making_room.begin_message()
-                self._core._making_room.make(self._profile, queued, found, now=0.0)
-                inside(self._core).out.drain()
+                self._making_room.begin_message()
+                self._making_room.make(self._profile, queued, found, now=0.0)
+                self._out.drain()
             elif not self.workload.claims:
-                self._core._cache.assume(queued.pod, found.row, queued.view.requests)
-                self._core._cache.announce(queued.uid)
+                self._cache.assume(queued.pod, found.row, queued.view.requests)
+                self._cache.announce(queued.uid)
             spent += time.process_time_ns() - start
             if self.workload.claims and isinstance(found, Placement):
                 spent += self._late.set_out(queued, found, now=self._now)
@@ -161,7 +165,7 @@ class Course:
         uid = PodUid(f"placed-{self._gone * 7919 % there}")
         self._gone += 1
         start = time.process_time_ns()
-        self._core._cache.remove_pod(uid)
+        self._cache.remove_pod(uid)
         return time.process_time_ns() - start
 
     def _again(self, queued: QueuedPod) -> int | None:
@@ -172,7 +176,7 @@ class Course:
 
     def result(self) -> dict[str, Any]:
         """Return the line for the file."""
-        tally = self._core._shapes.tally
+        tally = self._shapes.tally
         return {
             "workload": self.name,
             "nodes": self.nodes,
@@ -181,8 +185,8 @@ class Course:
             "plain_us_per_decision": round(statistics.median(self.plain_microseconds), 1),
             "hit_share": round(tally.answered / max(1, self.come), 3),
             "placed": self.placed,
-            "shapes": len(self._core._shapes),
-            "bytes_per_shape": self._core._shapes.nbytes // max(1, len(self._core._shapes)),
+            "shapes": len(self._shapes),
+            "bytes_per_shape": self._shapes.nbytes // max(1, len(self._shapes)),
         }
 
 

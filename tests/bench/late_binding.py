@@ -65,7 +65,7 @@ class LateBinding:
         node = inside(self._core).cache.nodes.name_of(found.row)
         flight = Flight(queued, node, started=now, state=found.state)
         start = time.process_time_ns()
-        self._core._departure.begin(flight, now=now)
+        inside(self._core).departure.begin(flight, now=now)
         instructions = inside(self._core).out.drain()
         self._nanoseconds += time.process_time_ns() - start
         self._carry_out(instructions, now=now)

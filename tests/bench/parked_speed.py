@@ -22,6 +22,7 @@ from k8s_scheduler.core.setup import Setup
 from tests.as_made import as_made
 from tests.bench.plain_decisions import CALIBRATED_MILLISECONDS, calibration_milliseconds
 from tests.bench.workloads import HOST, Raw, make_node, make_pod, owned, plain, related
+from tests.inside import inside
 
 PARKED = 5000
 _BATCH = 500
@@ -83,7 +84,7 @@ class Waiting:
             self.core.handle(PodChanged(self._now, PodUid(name), pod))
         while self.core.has_work:
             self.core.handle(Schedule(self._now, _BATCH))
-        if len(self.core._queue.parked) != parked:
+        if len(inside(self.core).queue.parked) != parked:
             raise AssertionError("the pods were to be parked, all of them")
 
     def update(self) -> None:
@@ -115,7 +116,7 @@ def parked_lines(nodes: int, parked: int = PARKED) -> Iterator[str]:
     for owner in OWNERS:
         waiting = Waiting(owner, nodes=nodes, parked=parked)
         spent = milliseconds(waiting)
-        groups = len(waiting.core._queue.parked.groups())
+        groups = len(inside(waiting.core).queue.parked.groups())
         yield (
             f"{parked} parked of one {owner}, {nodes} nodes: {groups} group(s), "
             f"one node update {spent:.2f} ms"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from k8s_scheduler.api.meta import NodeName
 from tests.bench.core_speed import Course, run
 from tests.bench.workloads import make_pod
+from tests.inside import inside
 
 WORKLOADS = ("basic", "spread", "anti")
 CROWD = 2000
@@ -29,7 +30,7 @@ def promise(course: Course, count: int, app: str | None = None) -> None:
             raw["metadata"]["labels"] = {**raw["metadata"]["labels"], "app": app}
         raw["spec"]["priority"] = _IMPORTANT
         node = NodeName(f"node-{2 * number % course.nodes}")
-        course._core._cache.nominations.put(make_pod(raw, name), node)
+        inside(course._core).cache.nominations.put(make_pod(raw, name), node)
 
 
 def promised_lines(nodes: int, pods: int = PODS) -> Iterator[str]:

@@ -12,12 +12,12 @@ from k8s_scheduler.core.plugins import node_resources_fit
 from k8s_scheduler.core.plugins.inter_pod_affinity import newcomer
 from k8s_scheduler.core.state import columns
 from k8s_scheduler.core.state.amounts import column_grants
-from k8s_scheduler.core.state.counts import counters
+from k8s_scheduler.core.state.counts import pod_counter
 from k8s_scheduler.core.state.counts.concerned import ConcernIndex
 from k8s_scheduler.core.state.counts.count_log import CountLog
-from k8s_scheduler.core.state.counts.counters import Counter
 from k8s_scheduler.core.state.counts.live_counters import Counters
-from k8s_scheduler.core.state.news.fact_log import FactLog
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
+from k8s_scheduler.core.state.news.facts import FactLog
 from k8s_scheduler.core.state.nodes.key_holders import KeyHolders
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
 
@@ -44,15 +44,15 @@ TUNINGS: tuple[dict[str, int], ...] = (
 _PLACES: dict[str, tuple[Any, str]] = {
     "few_domains": (groups.LIMITS, "few_domains"),
     "groups": (groups.LIMITS, "groups"),
-    "logged": (Counter, "LOGGED"),
+    "logged": (PodCounter, "LOGGED"),
     "counters": (Counters, "LIMIT"),
     "facts": (FactLog, "LIMIT"),
     "capacity": (columns, "_FIRST_CAPACITY"),
     "verdicts": (VerdictTable, "LIMIT"),
     "remembered": (answers, "_REMEMBERED"),
-    "absent": (counters, "_ABSENT"),
-    "domains": (counters, "_DOMAINS"),
-    "idle": (Counter, "IDLE"),
+    "absent": (pod_counter, "_ABSENT"),
+    "domains": (pod_counter, "_DOMAINS"),
+    "idle": (PodCounter, "IDLE"),
     "unswept": (ConcernIndex, "UNSWEPT"),
     "held": (CountLog, "LIMIT"),
     "told": (ConcernIndex, "TOLD"),

@@ -11,8 +11,7 @@ from k8s_scheduler.core.framework.dependencies import Object
 from k8s_scheduler.core.framework.plugin import ObjectPatch, PreBinding, Rejection, Wait
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.registry import Registration
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.setup import Setup
 
 

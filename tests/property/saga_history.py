@@ -114,7 +114,7 @@ class History(abc.ABC):
 
     def before(self, message: Message) -> None:
         if isinstance(message, PodRead):
-            waiting = self.core._unconfirmed.of(message)
+            waiting = inside(self.core).unconfirmed.of(message)
             if waiting is None:
                 return
             found = "gone" if message.pod is None else "there"
@@ -375,7 +375,7 @@ class History(abc.ABC):
         """Whoever has something to become true before its Bind, it is not true yet."""
         if not isinstance(message, ObjectChanged | Tick):
             return
-        departure = self.core._departure
+        departure = inside(self.core).departure
         for flight in inside(self.core).flights.in_phase(Phase.PRE_BINDING):
             if flight.requests:
                 continue
@@ -467,7 +467,7 @@ class History(abc.ABC):
         while server.reads:
             moved = True
             server.read(0)
-        if not moved and (len(inside(self.core).flights) or len(self.core._unconfirmed)):
+        if not moved and (len(inside(self.core).flights) or len(inside(self.core).unconfirmed)):
             self.now += 700.0
             self.tell(Tick(self.now))
             return True
@@ -490,7 +490,7 @@ class History(abc.ABC):
 
     def nothing_is_parked_in_vain(self) -> None:
         for queued in inside(self.core).queue.parked:
-            names = self.core._profiles[queued.pod.spec.scheduler_name].filter_names
+            names = inside(self.core).profiles[queued.pod.spec.scheduler_name].filter_names
             if set(queued.rejectors) <= set(names):
                 feasible = self.core.judge(queued.pod).feasible
                 assert feasible == (), f"{queued.uid} rejected by {queued.rejectors}"

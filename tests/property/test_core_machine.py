@@ -331,7 +331,7 @@ class CoreMachine(Machine):
             inside(self.core).cache,
         )
         for uid, pod in self.seen.items():
-            suspended = self.core._suspensions._by_uid(PodUid(uid)) is not None
+            suspended = inside(self.core).suspensions._by_uid(PodUid(uid)) is not None
             held = (queue.get(PodUid(uid)) is not None) + (PodUid(uid) in flights) + suspended
             if pod.spec.node_name:
                 flight = flights.get(PodUid(uid))
@@ -376,7 +376,7 @@ class CoreMachine(Machine):
             pytest.fail("it never comes to rest")
         self.told = 0
         assert not len(inside(self.core).flights)
-        assert not len(self.core._suspensions)
+        assert not len(inside(self.core).suspensions)
         for queued in inside(self.core).queue.parked:
             if queued.rejectors != (USHER,):
                 unasked = self.takers(queued.pod) - self.refused.get(queued.uid, frozenset())

@@ -15,8 +15,9 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.selectors.labels import requirements_of
 from k8s_scheduler.api.selectors.types import LabelSelector
 from k8s_scheduler.core.state.counts.concerned import ConcernIndex
-from k8s_scheduler.core.state.counts.counters import Counter, Holding, Matching, Weighing
 from k8s_scheduler.core.state.counts.live_counters import Counters
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
+from k8s_scheduler.core.state.counts.questions import SelectedPods, TermHolders, WeighedPods
 from k8s_scheduler.core.state.terms.held_terms import terms_of
 from tests.property.test_state import NODES, WEIGHTS, History, group_of
 from tests.unit.core.state import random_pods
@@ -36,13 +37,13 @@ def random_question(rng):
         wanted = requirements_of(None if raw is None else msgspec.convert(raw, LabelSelector))
         selections.append((rng.choice([None, (), ("a",), ("a", "b"), ("b", "nowhere")]), wanted))
     if rng.random() < 0.3:
-        return Weighing(tuple((selection, rng.randint(1, 100)) for selection in selections))
-    return Matching(tuple(selections), with_terminating=rng.random() < 0.5)
+        return WeighedPods(tuple((selection, rng.randint(1, 100)) for selection in selections))
+    return SelectedPods(tuple(selections), with_terminating=rng.random() < 0.5)
 
 
 def times(question, pod, cache):
     """Return how often a pod counts."""
-    if isinstance(question, Holding):
+    if isinstance(question, TermHolders):
         terms = cache.pods.held_terms
         return sum(
             term.weight or 1
@@ -51,11 +52,11 @@ def times(question, pod, cache):
             # A term that is held again is another one.
             and terms._table.number_at[terms._table.place_of(term)] in question.picked.terms
         )
-    if isinstance(question, Weighing):
+    if isinstance(question, WeighedPods):
         return sum(
             weight
             for selection, weight in question.selections
-            if Matching((selection,), with_terminating=True).picks(
+            if SelectedPods((selection,), with_terminating=True).picks(
                 pod.metadata.namespace, pod.metadata.labels or {}
             )
         )
@@ -124,7 +125,7 @@ class CountedHistory(History):
         picked = self.cache.pods.held_terms.picked(*newcomer)
         groups = [(purpose, key) for purpose, keys in picked.keys.items() for key in keys]
         if groups:
-            question = Holding(picked, *rng.choice(groups))
+            question = TermHolders(picked, *rng.choice(groups))
             if question not in self.questions:
                 self.replace_question(question)
 
@@ -234,7 +235,7 @@ def test_counters_equal_a_recount(first, monkeypatch):
     for seed in range(first, first + 40):
         # Few counters at a time, and short memories, for every other history.
         monkeypatch.setattr(Counters, "LIMIT", 3 if seed % 2 else 1024)
-        monkeypatch.setattr(Counter, "LOGGED", 3 if seed % 3 else 1024)
+        monkeypatch.setattr(PodCounter, "LOGGED", 3 if seed % 3 else 1024)
         # Told of pods are all, some or none.
         monkeypatch.setattr(ConcernIndex, "TOLD", (32, 2, 0)[seed % 5 % 3])
         try:

@@ -89,11 +89,11 @@ class Trying(History):
 
     def remembering(self, pod: Pod) -> Stuck:
         core = self.core
-        profile = core._profiles[pod.spec.scheduler_name]
+        profile = inside(core).profiles[pod.spec.scheduler_name]
         kind = kind_of(profile, QueuedPod(pod, timestamp=0.0))
-        search = Counting(core._making_room.searches.memory.of(kind), Work(PLENTY))
+        search = Counting(inside(core).making_room.searches.memory.of(kind), Work(PLENTY))
         search.met = self.met
-        return stuck_of(inside(core).cache, core._judge, profile, pod, search)
+        return stuck_of(inside(core).cache, inside(core).judge, profile, pod, search)
 
 
 MORE_STEPS: dict[Any, float] = {

@@ -23,8 +23,8 @@ from k8s_scheduler.core.state import cluster_state, objects
 from k8s_scheduler.core.state.amounts import amounts
 from k8s_scheduler.core.state.amounts import names as amount_names
 from k8s_scheduler.core.state.amounts import sparse as sparse_amounts
-from k8s_scheduler.core.state.counts import count_log, counters, live_counters
-from k8s_scheduler.core.state.news import fact_log, facts
+from k8s_scheduler.core.state.counts import count_log, live_counters, pod_counter
+from k8s_scheduler.core.state.news import facts
 from k8s_scheduler.core.state.nodes import labels
 from k8s_scheduler.core.state.pods import nominations
 from k8s_scheduler.core.state.terms import held_terms
@@ -48,7 +48,7 @@ def silent(owner: type, method: str) -> Plant:
 
         @functools.wraps(original)
         def silently(*args: Any, **options: Any) -> Any:
-            with patch.object(fact_log.FactLog, "note", nothing):
+            with patch.object(facts.FactLog, "note", nothing):
                 return original(*args, **options)
 
         monkeypatch.setattr(owner, method, silently)
@@ -60,13 +60,13 @@ def unnoted(fact: int) -> Plant:
     """Let one fact of a node change without a note."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        note, put_node = fact_log.FactLog.note, cluster_state.ClusterState.put_node
+        note, put_node = facts.FactLog.note, cluster_state.ClusterState.put_node
 
         def masked(self: Any, row: int, found: int) -> None:
             note(self, row, found if found & facts.NODE else found & ~fact)
 
         def put(self: Any, node: Any) -> None:
-            with patch.object(fact_log.FactLog, "note", masked):
+            with patch.object(facts.FactLog, "note", masked):
                 put_node(self, node)
 
         monkeypatch.setattr(cluster_state.ClusterState, "put_node", put)
@@ -176,7 +176,7 @@ PLANTED: dict[str, Plant] = {
     "features of a node": unnoted(facts.FEATURES),
     "a held term": replaced(held_terms.HeldTerms, "version", frozen(0)),
     # Counts are not kept up to date.
-    "a count, as a pod goes": around(counters.Counter, "change", only_growing),
+    "a count, as a pod goes": around(pod_counter.PodCounter, "change", only_growing),
     "a count, as a pod changes": replaced(live_counters.Counters, "recount", nothing),
     "a count, as a node moves": replaced(live_counters.Counters, "_move", nothing),
     "a count, of new labels": replaced(live_counters.Counters, "meet_set", nothing),

@@ -186,15 +186,15 @@ def test_candidates_victims_and_the_pick_equal_the_reference(drawn, pod):
 
 
 def stuck_of(core, pod, seed, at_once=1):
-    profile = core._profiles[pod.spec.scheduler_name]
-    cache, runtime = inside(core).cache, core._judge._runtime
+    profile = inside(core).profiles[pod.spec.scheduler_name]
+    cache, runtime = inside(core).cache, inside(core).judge._runtime
     rows = cache.nodes.present_rows()
     nominated = nominated_for(cache, pod)
     (step,) = (step for step in profile.post_filters if step.name == "DefaultPreemption")
     return step.plugin, Stuck(
         state=cache,
         runtime=runtime,
-        verdicts=core._judge._verdicts,
+        verdicts=inside(core).judge._verdicts,
         profile=profile,
         step=step,
         pod=pod,

@@ -27,10 +27,9 @@ from k8s_scheduler.core.engine.metering.meter import Meter
 from k8s_scheduler.core.framework.shapes import shape_of
 from k8s_scheduler.core.messages.checkpoint import QueueEntry
 from k8s_scheduler.core.plugins.priority_sort import PrioritySort
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.queue.heap import Heap
 from k8s_scheduler.core.queue.peers import preemption_key
-from k8s_scheduler.core.queue.policy import QueuePolicy
 from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueuePlace
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.obs.metrics import Metrics
@@ -280,8 +279,8 @@ class QueueMachine(Machine):
     def everybody_is_in_one_place(self) -> None:
         """The structures hold each pod once between them, where the model has it."""
         found: Counter[tuple[str, str]] = Counter()
-        for line in self.queue.places.active._lines.values():
-            found.update((uid, ACTIVE) for uid in _living(line))
+        for heap in self.queue.places.active._heaps.values():
+            found.update((uid, ACTIVE) for uid in _living(heap))
         found.update((uid, "aside") for uid in self.queue.places.aside)
         found.update((uid, BACKOFF) for uid in _living(self.queue.places.backoff))
         found.update((uid, "error") for uid in _living(self.queue.places.error_backoff))

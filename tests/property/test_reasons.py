@@ -25,8 +25,7 @@ from k8s_scheduler.core.messages.outgoing import (
     RecordEvent,
 )
 from k8s_scheduler.core.queue import waking
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup

@@ -19,8 +19,7 @@ from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import PodChanged, Reconfigure
 from k8s_scheduler.core.queue import waking
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
 from tests.builders import PodBuilder
 from tests.inside import inside
@@ -116,8 +115,9 @@ class Unsettled(History):
 
     def everybody_is_in_one_place(self) -> None:
         super().everybody_is_in_one_place()
-        in_use = {f.generation for f in inside(self.core).flights} - {self.core._timed.generation}
-        assert set(self.core._timed._earlier) >= in_use
+        timed = inside(self.core).timed
+        in_use = {f.generation for f in inside(self.core).flights} - {timed.generation}
+        assert set(timed._earlier) >= in_use
         self.met["configurations in use"] = max(self.met["configurations in use"], 1 + len(in_use))
 
     def is_as_if_new(self) -> None:
@@ -128,7 +128,7 @@ class Unsettled(History):
         for queued in inside(self.core).queue:
             mine, other = (c.judge(queued.pod) for c in (self.core, fresh))
             assert mine == other, queued.uid
-        assert self.core._timed.earlier() == {} or self.core.kinds == fresh.kinds
+        assert inside(self.core).timed.earlier() == {} or self.core.kinds == fresh.kinds
 
     def story_of_now(self) -> list[Any]:
         server = type(self.server)(self.rng)

@@ -16,7 +16,7 @@ from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.plugins import node_resources_fit
 from k8s_scheduler.core.state.amounts import column_grants
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.deltas import Deltas
+from k8s_scheduler.core.state.delta import Deltas
 from tests.builders import make_node, make_pod
 from tests.reference import resource_scores
 from tests.unit.core.plugins.plugin_bench import made

@@ -18,7 +18,7 @@ from k8s_scheduler.core.engine.parked import renewals
 from k8s_scheduler.core.messages.incoming import PodChanged
 from k8s_scheduler.core.queue import waking
 from k8s_scheduler.core.state.counts.live_counters import Counters
-from k8s_scheduler.core.state.news.fact_log import FactLog
+from k8s_scheduler.core.state.news.facts import FactLog
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
 from tests.builders import make_pod
 from tests.inside import inside

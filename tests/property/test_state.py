@@ -22,7 +22,7 @@ from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.state.cache import Cache, CacheError
-from k8s_scheduler.core.state.counts.counters import Holding, Matching
+from k8s_scheduler.core.state.counts.questions import SelectedPods, TermHolders
 from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.terms.held_terms import TermKind, terms_of
 from k8s_scheduler.core.state.terms.picked_terms import Purpose
@@ -277,7 +277,7 @@ def selectors_count(cache, nodes, pods, rng):
         ]
         listed = None if namespaces is None else tuple(sorted(namespaces))
         for with_terminating in (True, False):
-            selection = Matching(((listed, requirements),), with_terminating)
+            selection = SelectedPods(((listed, requirements),), with_terminating)
             counter = view.counter(selection)
             counts = Counter(
                 p.node
@@ -315,7 +315,7 @@ def terms_are_held(cache, nodes, pods, rng):
     assert groups <= set(map(group_of, picking))
     assert groups >= {(p, key) for p, key in map(group_of, picking) if key in known}
     for purpose, key in sorted(groups):
-        counter = view.counter(Holding(picked, purpose, key))
+        counter = view.counter(TermHolders(picked, purpose, key))
         holders = Counter()
         for node, term in held:
             if term in picking and group_of(term) == (purpose, key):

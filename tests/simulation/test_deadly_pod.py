@@ -11,6 +11,7 @@ import random
 from unittest.mock import patch
 
 from k8s_scheduler.app.driver.marks import Marks
+from tests.inside import inside
 from tests.simulation import documents as doc
 from tests.simulation.cluster import Cluster
 from tests.simulation.history import History
@@ -29,7 +30,7 @@ class Mortal(Replica):
     deaths = 0
 
     def wired(self, graph):
-        attempts = graph.pump._core._attempts
+        attempts = inside(graph.pump._core).attempts
         begin = attempts._witness
 
         def witness(queued):

@@ -30,8 +30,7 @@ from k8s_scheduler.core.messages.incoming import (
     Tick,
 )
 from k8s_scheduler.core.messages.outgoing import Bind, ClearNomination, Evict, Instruction
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from tests.as_made import Raw, as_made

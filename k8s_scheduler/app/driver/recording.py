@@ -31,10 +31,9 @@ from k8s_scheduler.core.messages.recording import (
     checkpoint_frames,
     frame,
 )
-from k8s_scheduler.core.setup import Setup
+from k8s_scheduler.core.setup import Setup, header_of
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import RecordingMetrics
-from k8s_scheduler.simulate.recorded_setup import header_of
 
 logger = logging.getLogger(__name__)
 

@@ -30,7 +30,6 @@ from k8s_scheduler.app.process.watchdog import watch_loop
 from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.shadow.ending import hand_over
 from k8s_scheduler.app.shadow.options import ShadowOptions
-from k8s_scheduler.console.server import no_configuration
 from k8s_scheduler.core.messages.outgoing import Log
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import DEFAULT_BYTES, Setup
@@ -76,7 +75,7 @@ class ShadowGraph:
 
     def configuration_page(self) -> Mapping[str, Any]:
         """Return nothing: its configuration is read once, and is the file's."""
-        return no_configuration()
+        return {}
 
 
 def run(options: ShadowOptions) -> int:

@@ -21,8 +21,7 @@ from typing import TypeVar
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.framework.views.reads import Reads
-from k8s_scheduler.core.state.news.fact_log import FactLog
-from k8s_scheduler.core.state.news.facts import NODE
+from k8s_scheduler.core.state.news.facts import NODE, FactLog
 from k8s_scheduler.core.state.objects import ObjectStore
 from k8s_scheduler.core.state.rows import NodeRow
 

@@ -31,8 +31,7 @@ from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.messages.checkpoint import Checkpoint, EarlierEntry
 from k8s_scheduler.core.messages.incoming import QueueSettings, Reconfigure
 from k8s_scheduler.core.messages.outgoing import Log, Severity
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.protocols import Assuming
 

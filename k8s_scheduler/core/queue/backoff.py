@@ -1,4 +1,4 @@
-"""How long a pod waits after a failed attempt: kube-scheduler's arithmetic.
+"""How long pods wait: what the configuration says of it, and kube-scheduler's backoff.
 
 1, 2, 4, 8, 10, 10 ... seconds. Expiry is cut to whole seconds, so pods that fail together
 return together; a pod that waited elsewhere for longer than its backoff does not wait again.
@@ -6,6 +6,8 @@ return together; a pod that waited elsewhere for longer than its backoff does no
 
 import math
 from dataclasses import dataclass
+
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,5 +29,24 @@ class BackoffPolicy:
 
 
 def is_over(expiry: float, now: float) -> bool:
-    """Return whether a wait has ended by `now`."""
     return expiry < math.floor(now)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePolicy:
+    """The settings of a queue."""
+
+    backoff: BackoffPolicy
+    parked_limit_seconds: float = 300.0
+    # After as many attempts an error is no reason to try again; None: it always is.
+    max_attempts: int | None = None
+    # So many parked pods are told each second, at most, what holds them back now; 0: none is.
+    # Recordings that say nothing of it are from before there was such a thing.
+    renewals_per_second: int = 0
+
+    def expiry_of(self, queued: QueuedPod) -> float:
+        return self.backoff.expiry(
+            timestamp=queued.timestamp,
+            unschedulable_count=queued.unschedulable_count,
+            errors=queued.consecutive_errors,
+        )

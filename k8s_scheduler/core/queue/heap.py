@@ -19,7 +19,6 @@ class Heap(Generic[Member]):
         self._members: dict[str, tuple[int, Member]] = {}
 
     def push(self, key: str, member: Member, *, order: tuple[float, ...], sequence: int) -> None:
-        """Add a member; an older one under the same key is replaced."""
         self._members[key] = (sequence, member)
         heapq.heappush(self._entries, (order, sequence, key))
         if len(self._entries) > max(_SWEEP_FROM, 2 * len(self._members)):
@@ -31,7 +30,6 @@ class Heap(Generic[Member]):
         return None if found is None else found[1]
 
     def peek(self) -> tuple[tuple[float, ...], Member] | None:
-        """Return the first member with its sort key."""
         while self._entries:
             entry = self._entries[0]
             if self._is_live(entry):
@@ -40,7 +38,6 @@ class Heap(Generic[Member]):
         return None
 
     def first(self) -> tuple[tuple[float, ...], int] | None:
-        """Return the sort key and the sequence of the first member."""
         return None if self.peek() is None else self._entries[0][:2]
 
     def pop(self) -> Member | None:

@@ -78,7 +78,6 @@ def _help_for_any(plugins: Iterable[str], profile: Profile, *, is_met: bool) -> 
 
 
 def _helpful(rows: Mapping[NodeRow, Change], helpful: Change) -> dict[NodeRow, Change]:
-    """Return what of the events is helpful."""
     # Many rows, few ways in which they changed; and flags are slow to combine.
     bits, known = helpful.value, dict[int, Change]()
     found: dict[NodeRow, Change] = {}

@@ -12,7 +12,8 @@ from typing import Final
 
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.state.counts.concerned import doors_of
-from k8s_scheduler.core.state.counts.counters import Counter, Holding, Matching
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
+from k8s_scheduler.core.state.counts.questions import SelectedPods, TermHolders
 from k8s_scheduler.core.state.news.pod_news import Door, PodNews
 
 # A group that counts more than this is judged whenever a pod comes or leaves.
@@ -44,7 +45,7 @@ def interest_of(reads: Reads) -> Interest | None:
         (*(reads.obtained or ()), *reads.counters, *(counter for counter, _ in reads.presences))
     )
     doors = tuple(door for counter in counters for door in _doors(counter))
-    terms = any(isinstance(counter.counted, Holding) for counter in counters)
+    terms = any(isinstance(counter.counted, TermHolders) for counter in counters)
     return _bounded(doors, terms=terms)
 
 
@@ -53,10 +54,10 @@ def _bounded(doors: tuple[Door, ...], *, terms: bool) -> Interest | None:
     return None if len(distinct) > _MOST else Interest(distinct, terms)
 
 
-def _doors(counter: Counter) -> Iterator[Door]:
+def _doors(counter: PodCounter) -> Iterator[Door]:
     counted = counter.counted
-    if isinstance(counted, Matching):
+    if isinstance(counted, SelectedPods):
         yield from doors_of(counted)
-    elif not isinstance(counted, Holding):
+    elif not isinstance(counted, TermHolders):
         for selection, _ in counted.selections:
-            yield from doors_of(Matching((selection,), with_terminating=True))
+            yield from doors_of(SelectedPods((selection,), with_terminating=True))

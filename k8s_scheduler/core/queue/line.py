@@ -19,13 +19,11 @@ class Line:
         self._kinds: dict[PodUid, _Like] = {}
 
     def add(self, queued: QueuedPod, *, order: tuple[float, ...]) -> None:
-        """Let a pod stand where its order says."""
         self._heap.push(queued.uid, queued, order=order, sequence=queued.sequence)
         like = self._kinds[queued.uid] = _like(queued)
         self._alike.setdefault(like, {})[queued.uid] = queued
 
     def remove(self, queued: QueuedPod) -> None:
-        """Let a pod leave, if it is there."""
         like = self._kinds.pop(queued.uid, None)
         if like is None:
             return
@@ -36,13 +34,11 @@ class Line:
             del self._alike[like]
 
     def find_like(self, queued: QueuedPod) -> QueuedPod | None:
-        """Return a pod of the same kind that is there."""
         found = self._alike.get(_like(queued)) if self._alike else None
         return None if found is None else next(iter(found.values()))
 
     @property
     def first(self) -> QueuedPod | None:
-        """The pod whose turn is next."""
         found = self._heap.peek()
         return None if found is None else found[1]
 

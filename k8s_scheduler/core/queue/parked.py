@@ -3,7 +3,7 @@
 A group (`parked_group`) is judged once for all its pods; `parked_spec` says which pods are in one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from operator import attrgetter
 
 from k8s_scheduler.api.meta import PodUid
@@ -44,16 +44,7 @@ class Parked:
         return queued
 
     def replaced(self, queued: QueuedPod) -> None:
-        """Take note that a parked pod is a newer version of the same shape now."""
         self.arrivals += self.group_of(queued).replaced(queued)
-
-    def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
-        """Take note that other plugins reject a parked pod now."""
-        self.group_of(queued).rejudged(queued, rejectors)
-
-    def blame(self, queued: QueuedPod, plugins: Iterable[str]) -> None:
-        """Remember that plugins reject the group of a parked pod on some node."""
-        self.group_of(queued).blame(plugins)
 
     def peers(self) -> list[Peers]:
         """Return all peers, those of the longest parked group first."""
@@ -73,7 +64,6 @@ class Parked:
         return self._specs[queued.shape.spec].group_of(queued)
 
     def groups(self) -> list[ParkedGroup]:
-        """Return all groups, longest parked first."""
         found: list[ParkedGroup] = []
         for siblings in self._specs.values():
             found += siblings.groups()

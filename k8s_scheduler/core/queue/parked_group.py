@@ -67,7 +67,6 @@ class ParkedGroup:
         self._file()
 
     def empty(self) -> list[QueuedPod]:
-        """Let all of them go; return them."""
         found = list(self._pods.values())
         for uid in self._pods:
             self._part(uid)
@@ -84,7 +83,6 @@ class ParkedGroup:
         return True
 
     def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
-        """Take note that other plugins reject one of them now."""
         self._without_rejectors += (not rejectors) - (not queued.rejectors)
         queued.rejectors = rejectors
         self.blame(rejectors)
@@ -96,7 +94,6 @@ class ParkedGroup:
             self._file()
 
     def take_interest(self, interest: Interest | None) -> None:
-        """Take note of which pods may be news to it."""
         # One that found no node is woken by the first, whatever plugins counted.
         self.interest = None if self.found_no_node else interest
         self._file()
@@ -132,7 +129,6 @@ class ParkedGroup:
         return [found[key] for key in sorted(found, key=lambda s: (-s.priority, *s[1:]))]
 
     def peers_of(self, queued: QueuedPod) -> Peers:
-        """Return the group that one of them belongs to."""
         return self._peers[self._keys[queued.uid]]
 
     def _join(self, queued: QueuedPod) -> None:

@@ -153,7 +153,6 @@ class ParkedSpec:
         return found
 
     def _sort_in(self, state: Tables, marked: _Marked) -> None:
-        """Put pods that were not asked yet where they belong."""
         answers = self._inquiry.answers(state, marked.pod, marked.labels)
         group = self._groups.setdefault(answers, marked.group)
         if group is marked.group:

@@ -23,7 +23,6 @@ class PreemptionKey(NamedTuple):
 
 
 def preemption_key(pod: Pod) -> PreemptionKey:
-    """Return what preemption reads of a pod besides its shape."""
     spec = pod.spec
     return PreemptionKey(
         spec.priority or 0, spec.preemption_policy or "", pod.status.nominated_node_name or ""
@@ -65,7 +64,6 @@ class Peers:
     def found(
         self, message: str, digest: int, rejectors: tuple[str, ...], state: tuple[int, int]
     ) -> None:
-        """Take what a judgement on a state of the cluster has shown."""
         self.judged_on = state
         self.rejectors = rejectors
         if digest != self.digest:

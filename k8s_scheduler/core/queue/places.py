@@ -12,7 +12,7 @@ from k8s_scheduler.core.queue.backoff import is_over
 from k8s_scheduler.core.queue.giving_way import GivingWay
 from k8s_scheduler.core.queue.heap import Heap
 from k8s_scheduler.core.queue.line import Line
-from k8s_scheduler.core.queue.lines import Lines
+from k8s_scheduler.core.queue.namespace_heaps import NamespaceHeaps
 from k8s_scheduler.core.queue.parked import Parked
 from k8s_scheduler.core.queue.quarantine import QuarantinedPods
 from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueuePlace
@@ -29,8 +29,7 @@ class Places:
     def __init__(self, sort_key: SortKey) -> None:
         self.sort_key = sort_key
         self.giving_way = GivingWay()
-        # By namespace.
-        self.active: Lines[QueuedPod] = Lines(giving_way=self.giving_way)
+        self.active: NamespaceHeaps[QueuedPod] = NamespaceHeaps(giving_way=self.giving_way)
         # Rejected pods may be tried early when there is nothing else to do; errors may not.
         self.backoff: Heap[QueuedPod] = Heap()
         self.error_backoff: Heap[QueuedPod] = Heap()
@@ -45,7 +44,7 @@ class Places:
     def sort_by(self, sort_key: SortKey) -> None:
         """Go by another order. The caller puts all active pods and those in backoff in again."""
         self.sort_key = sort_key
-        self.active = Lines(self.active.held, giving_way=self.giving_way)
+        self.active = NamespaceHeaps(self.active.held, giving_way=self.giving_way)
         self.backoff, self.error_backoff = Heap(), Heap()
 
     @property
@@ -64,8 +63,10 @@ class Places:
             return
         order = self.sort_key(queued.pod, queued.timestamp)
         if place is QueuePlace.ACTIVE:
-            line = queued.pod.metadata.namespace
-            self.active.push(queued.uid, queued, line=line, order=order, sequence=sequence)
+            namespace = queued.pod.metadata.namespace
+            self.active.push(
+                queued.uid, queued, namespace=namespace, order=order, sequence=sequence
+            )
         elif place is QueuePlace.BACKOFF:
             heap = self.error_backoff if queued.consecutive_errors else self.backoff
             heap.push(queued.uid, queued, order=(queued.backoff_expiry, *order), sequence=sequence)

@@ -25,12 +25,10 @@ class QuarantinedPods:
         self._due: dict[PodUid, QueuedPod] = {}
 
     def begin(self, uid: PodUid, *, deaths: int, not_before: float) -> None:
-        """Put a pod into quarantine; `hold` takes it once it could be tried."""
         self._deaths[uid] = deaths
         self._not_before[uid] = not_before
 
     def hold(self, queued: QueuedPod) -> None:
-        """Keep a pod of the quarantine that could be tried."""
         self._held[queued.uid] = queued
 
     def take(self, uid: PodUid) -> bool:
@@ -38,12 +36,10 @@ class QuarantinedPods:
         return (self._held.pop(uid, None) or self._due.pop(uid, None)) is not None
 
     def end(self, uid: PodUid) -> None:
-        """Forget a pod that is not held."""
         if self._deaths.pop(uid, None) is not None:
             del self._not_before[uid]
 
     def tick(self, now: float) -> None:
-        """See whose time has come."""
         for uid in [uid for uid in self._held if self._not_before[uid] <= now]:
             self._due[uid] = self._held.pop(uid)
 

@@ -1,4 +1,4 @@
-"""A pending pod, and what the queue knows about it."""
+"""A pending pod, what the queue knows about it, and what it reports of it."""
 
 import enum
 from dataclasses import dataclass, field
@@ -94,3 +94,18 @@ class QueuedPod:
     @staticmethod
     def from_entry(entry: QueueEntry) -> "QueuedPod":
         return QueuedPod(**msgspec.structs.asdict(entry) | {"place": QueuePlace(entry.place)})
+
+
+class QueueObserver:
+    """Is told of every move, so that the queue knows no metrics: the engine makes these of it."""
+
+    def moved(
+        self, queued: QueuedPod, *, source: QueuePlace | None, target: QueuePlace | None
+    ) -> None:
+        """Take note of a pod that left `source` (None: it is new) for `target` (None: it left)."""
+
+    def entered(self, place: QueuePlace, event: str) -> None:
+        """Take note of why a pod entered a place."""
+
+    def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
+        """Take note that other plugins are about to be what rejects a parked pod."""

@@ -25,11 +25,9 @@ from collections.abc import Callable, Iterable, Iterator
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.shapes import shape_of
-from k8s_scheduler.core.queue.backoff import is_over
-from k8s_scheduler.core.queue.observer import QueueObserver
+from k8s_scheduler.core.queue.backoff import QueuePolicy, is_over
 from k8s_scheduler.core.queue.places import MOST_FLUSHED, Places, SortKey, pop_expired
-from k8s_scheduler.core.queue.policy import QueuePolicy
-from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueuePlace
+from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueueObserver, QueuePlace
 
 BACKOFF_FLUSH_SECONDS = 1.0
 PARKED_FLUSH_SECONDS = 30.0
@@ -69,7 +67,6 @@ class SchedulingQueue:
     # From the watch
 
     def add(self, pod: Pod, *, now: float) -> None:
-        """Take a pod that is not in the queue."""
         queued = QueuedPod(pod, timestamp=now)
         if self._is_gated(pod):
             self._enter(queued, QueuePlace.GATED, "UnscheduledPodAdd")
@@ -78,7 +75,6 @@ class SchedulingQueue:
             self._enter(queued, QueuePlace.ACTIVE, "UnscheduledPodAdd")
 
     def update(self, pod: Pod, *, now: float) -> None:
-        """Take a newer version of a pod in the queue."""
         queued = self._pods[PodUid(pod.metadata.uid)]
         place = queued.place
         if place is QueuePlace.PARKED and shape_of(pod) == (shape := queued.shape):
@@ -273,14 +269,13 @@ class SchedulingQueue:
         """Take note that other plugins reject a parked pod now; it stays where it is."""
         if rejectors != queued.rejectors:
             self._observer.rejudged(queued, rejectors)
-            self.parked.rejudged(queued, rejectors)
+            self.parked.group_of(queued).rejudged(queued, rejectors)
 
     @property
     def renewals_per_second(self) -> int:
         return self._policy.renewals_per_second
 
     def wake(self, queued: QueuedPod, event: str, *, now: float) -> None:
-        """Give a parked pod another try: at once, or when its backoff is over."""
         self.places.take(queued)
         self._reenter(queued, event, now=now)
 
@@ -292,7 +287,6 @@ class SchedulingQueue:
             self._reenter(queued, "ForceActivate", now=now, at_once=True)
 
     def look_again(self, uid: PodUid, *, now: float) -> None:
-        """See whether a gated pod may pass now."""
         queued = self._pods.get(uid)
         if queued is not None and queued.place is QueuePlace.GATED:
             self._reenter(queued, "ForceActivate", now=now)
@@ -306,7 +300,6 @@ class SchedulingQueue:
         self._observer.moved(queued, source=None, target=QueuePlace.ACTIVE)
 
     def bring_back(self, scheduler_name: str) -> None:
-        """Let the pods of a profile that were set aside be popped again."""
         for queued in list(self.places.aside.values()):
             if queued.pod.spec.scheduler_name == scheduler_name:
                 del self.places.aside[queued.uid]

@@ -104,7 +104,6 @@ class Waker:
         self._sampled = 0
 
     def wake(self, *, now: float) -> None:
-        """Do one step: judge some groups, wake some pods."""
         self._begin()
         if self._round is not None:
             if not self._step(self._round, now=now, most=WORK_PER_STEP):

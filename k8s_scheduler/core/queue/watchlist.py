@@ -92,7 +92,6 @@ class Watchlist(Generic[_Group]):
         self._places: dict[_Group, tuple[Rejected, Interest | None]] = {}
 
     def file(self, group: _Group, scheduler_name: str, *, is_dear: bool) -> None:
-        """Take a group, or what is new about it."""
         place = self._places.get(group)
         if place is not None:
             known, interest = place
@@ -104,7 +103,6 @@ class Watchlist(Generic[_Group]):
         self._filed.setdefault(rejected, _Filed()).add(group, group.interest)
 
     def drop(self, group: _Group) -> None:
-        """Let a group go, if it is here."""
         place = self._places.pop(group, None)
         if place is None:
             return

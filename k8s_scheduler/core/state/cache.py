@@ -25,7 +25,7 @@ from k8s_scheduler.api.resources import Requests, forget_sums, pod_requests
 from k8s_scheduler.core.state.cluster_state import ClusterState
 from k8s_scheduler.core.state.news.changes import Change
 from k8s_scheduler.core.state.pods.pod_index import Placed
-from k8s_scheduler.core.state.protocols import Place
+from k8s_scheduler.core.state.protocols import RoomTaken
 from k8s_scheduler.core.state.rows import NodeRow
 
 
@@ -42,12 +42,12 @@ class CacheError(Exception):
     """The cache was asked for a move that its state machine does not have."""
 
 
-# Read once: an enum's members are slow to come by, and every pod is told of.
+# Read once: looking up an enum's member is slow, and this is done for every pod.
 _ADDED: Final = Change.ASSIGNED_POD_ADD
 # So many distinct requests are remembered, of so many resources at most: replicas ask for few.
 _SHARED: Final = 4096
 _SHARED_RESOURCES: Final = 16
-# So often amounts are forgotten: thousands of pods that are gone may each have asked for another.
+# How often amounts are forgotten: thousands of pods that are gone may each have had its own.
 _SHARED_SECONDS: Final = 600.0
 
 
@@ -76,12 +76,12 @@ class Cache(ClusterState):
         self._place(uid, Placed(pod, row, requests, host_ports(pod), assumed=True))
 
     def announce(self, uid: PodUid) -> None:
-        """Let others know of an assumed pod, once it is clear that it keeps its room."""
+        """Note an assumed pod as a change for others, once it is clear that it keeps its room."""
         placed = self._pods[uid]
         self.changes.note(placed.row, _ADDED, placed.pod)
 
     def forget(self, uid: PodUid, *, quietly: bool = False) -> None:
-        """Take an assumed pod's room back; quietly, if nobody was told that it had some."""
+        """Take an assumed pod's room back; quietly, if it was not announced."""
         placed = self._pods.get(uid)
         if placed is None or not placed.assumed:
             raise CacheError(f"pod {uid} is not assumed")
@@ -118,41 +118,37 @@ class Cache(ClusterState):
     # Reading
 
     def is_assumed(self, uid: PodUid) -> bool:
-        """Return whether the pod takes room that the API server does not know of yet."""
         placed = self._pods.get(uid)
         return placed is not None and placed.assumed
 
     def node_of(self, uid: PodUid) -> NodeName | None:
-        """Return the node on which the pod takes room, if it does."""
         placed = self._pods.get(uid)
         return None if placed is None else self.nodes.name_of(placed.row)
 
-    def place_of(self, uid: PodUid) -> Place | None:
-        """Return where the pod takes room, and how much, if it does."""
+    def place_of(self, uid: PodUid) -> RoomTaken | None:
         placed = self._pods.get(uid)
-        return None if placed is None else Place(self.nodes.name_of(placed.row), placed.requests)
+        return (
+            None if placed is None else RoomTaken(self.nodes.name_of(placed.row), placed.requests)
+        )
 
     def pod(self, uid: PodUid) -> Pod | None:
-        """Return a pod that takes room, as it was last seen."""
         placed = self._pods.get(uid)
         return None if placed is None else placed.pod
 
     def placed_pods(self) -> list[tuple[NodeRow, Pod, bool]]:
-        """Return (row, pod, assumed) of every pod that takes room."""
         return [(p.row, p.pod, p.assumed) for p in self._pods.values()]
 
     @property
     def pod_count(self) -> int:
-        """Return how many pods take room, assumed ones included."""
         return len(self._pods)
 
     @property
     def assumed_count(self) -> int:
-        """Return how many pods are assumed."""
         return self._assumed_count
 
     def age(self, *, now: float) -> None:
-        """Forget, now and then, amounts and names of which no pod may know any more."""
+        """Forget, now and then, what may be of no pod any more: counters, amounts, names."""
+        self.pods.counters.age(now=now)
         if now >= self._next_forgotten:
             self._next_forgotten = now + _SHARED_SECONDS
             self._requests = {}
@@ -160,7 +156,6 @@ class Cache(ClusterState):
             forget_sums()
 
     def _shared(self, requests: Requests) -> Requests:
-        """Return equal requests that others have, or these."""
         if len(requests.amounts) > _SHARED_RESOURCES:
             return requests.bounded() if self._bounds_requests else requests
         known = self._requests.get(requests)

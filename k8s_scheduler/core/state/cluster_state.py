@@ -23,26 +23,25 @@ from k8s_scheduler.core.state.amounts.overdrawn import Overdrawn
 from k8s_scheduler.core.state.counts.crowd import Crowd
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
 from k8s_scheduler.core.state.news.changes import Change, ChangeLog
-from k8s_scheduler.core.state.news.fact_log import FactLog
 from k8s_scheduler.core.state.news.facts import (
     ALL_OF_A_NODE,
     PODS,
     PORTS,
     ROOM,
     VOLUMES,
+    FactLog,
     node_change,
 )
 from k8s_scheduler.core.state.nodes.node_table import NodeTable
 from k8s_scheduler.core.state.objects import ObjectStore
 from k8s_scheduler.core.state.pods.nominations import Nominations
 from k8s_scheduler.core.state.pods.pod_index import Placed, PodIndex
-from k8s_scheduler.core.state.row_versions import RowVersions
-from k8s_scheduler.core.state.rows import NodeRow
+from k8s_scheduler.core.state.rows import NodeRow, RowVersions
 from k8s_scheduler.core.state.volumes.by_class import OffersByClass
-from k8s_scheduler.core.state.volumes.users import VolumeUsers
+from k8s_scheduler.core.state.volumes.users_by_row import VolumeUsers
 from k8s_scheduler.lib.hollow import compact
 
-# Read once: an enum's members are slow to come by, and every pod is told of.
+# Read once: looking up an enum's member is slow, and this is done for every pod.
 _DELETED: Final = Change.ASSIGNED_POD_DELETE
 
 
@@ -97,11 +96,10 @@ class ClusterState:
     # Promises
 
     def nominate(self, pod: Pod, node: NodeName) -> None:
-        """Promise a pod room on a node."""
         uid = PodUid(pod.metadata.uid)
         known = self.nominations.on(node).get(uid)
         if known is None or _promise_facts(known) != _promise_facts(pod):
-            # Taking back and giving anew is news to others.
+            # Others learn of it as a promise that was taken back and given anew.
             self.end_nomination(uid)
         self.nominations.put(pod, node)
 
@@ -125,7 +123,6 @@ class ClusterState:
         return [PlacedPod(p.pod, p.requests, p.ports) for p in found.values()]
 
     def crowd(self, pods: Iterable[PlacedPod]) -> Crowd:
-        """Return pods that take room as counters see them."""
         return self.pods.crowd([self._pods[placed.uid] for placed in pods])
 
     def namespaces_on(self, row: NodeRow) -> dict[str, None]:
@@ -142,7 +139,7 @@ class ClusterState:
         return known[1]
 
     def pods_version(self, row: NodeRow) -> int:
-        """Return a number that is another one when a pod on a row has changed in whatever way."""
+        """Return a number that changes whenever a pod on the row has changed in any way."""
         return self._pods_versions.at(row)
 
     def rows_with_lesser(self, priority: int) -> npt.NDArray[np.bool_]:
@@ -188,11 +185,10 @@ class ClusterState:
         return found
 
     def delta(self, row: NodeRow) -> Delta:
-        """Return a row to try changes on."""
         return Delta(row, ports=self.nodes.ports, volumes=self.volumes)
 
     def forget_attached(self) -> None:
-        """Let go of what is known of attached volumes, which only saves looking at claims again.
+        """Forget what is known of attached volumes, which only saves looking at claims again.
 
         Changes of claims are not noted where nothing is known: evaluations have to look again.
         """
@@ -201,13 +197,13 @@ class ClusterState:
 
     @property
     def moment(self) -> tuple[int, int]:
-        """Return a number for everything that judgements depend on: it never comes again."""
+        """A version of everything that judgements depend on; none is ever used twice."""
         return self.facts.position, self.nominations.version
 
     def shorten(self) -> bool:
         """Give back free rows at the end of the table, if they are many; return whether it did.
 
-        Nothing that was kept by row goes on: what is here is dropped, and who follows facts has to
+        Nothing that is kept by row survives: what is here is dropped, and readers of facts have to
         start over. Notes of changes stay; they may name rows that are gone, which hold no node.
         """
         if not self.nodes.shorten():
@@ -326,6 +322,5 @@ def _promise_facts(pod: Pod) -> tuple[object, ...]:
 
 
 def _shrank(before: Requests, after: Requests) -> bool:
-    """Return whether some resource is asked for less than before."""
     asked = dict(after.amounts)
     return any(asked.get(resource, 0) < amount for resource, amount in before.amounts)

@@ -1,7 +1,7 @@
 """Growable numpy columns of one common length.
 
-A column may be replaced when the table grows or shrinks, so nobody keeps one across a change of the
-table: fetch it by name when you need it.
+A column may be replaced when the table grows or shrinks, so none is kept across a change of the
+table: it is fetched by name when it is needed.
 """
 
 from typing import Any
@@ -20,7 +20,6 @@ _ROOMY = 4
 
 
 def doubled(capacity: int, rows: int) -> int:
-    """Return a capacity, doubled until there is room for so many rows."""
     while capacity < rows:
         capacity *= 2
     return capacity
@@ -42,7 +41,6 @@ class Columns:
         return self._columns[name]
 
     def drop(self, name: str) -> None:
-        """Take a column away, and what it held."""
         del self._columns[name], self._fills[name]
         self._columns, self._fills = compact(self._columns), compact(self._fills)
 
@@ -52,12 +50,7 @@ class Columns:
     def __contains__(self, name: str) -> bool:
         return name in self._columns
 
-    def family(self, prefix: str) -> list[str]:
-        """Return the names of all columns that start with `prefix`, in the order of their birth."""
-        return [name for name in self._columns if name.startswith(prefix)]
-
     def reserve(self, rows: int) -> None:
-        """Make room for at least `rows` rows."""
         if rows <= self.capacity:
             return
         capacity = doubled(self.capacity, rows)

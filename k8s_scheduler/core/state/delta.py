@@ -1,4 +1,4 @@
-"""One row as it would be with some pods more or some pods less.
+"""One row, or several, as they would be with some pods more or some pods less.
 
 Dry runs of preemption and nominated pods are judged on it. Nothing of the state is changed or
 copied: only the differences are kept, and views add them up.
@@ -7,7 +7,7 @@ Host ports are a set, as kube-scheduler has them in its dry runs: a port that on
 free, also where another pod on the node has the same one (which no scheduler lets happen).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -29,7 +29,7 @@ from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.nodes.ports import PortIndex
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.volumes.user import VolumeUser, volume_user
-from k8s_scheduler.core.state.volumes.users import VolumeUsers
+from k8s_scheduler.core.state.volumes.users_by_row import VolumeUsers
 
 Differences: TypeAlias = npt.NDArray[np.int64]
 _NO_ADDRESS: Final[Mapping[str, bool]] = {}
@@ -45,12 +45,10 @@ class PlacedPod:
 
     @property
     def uid(self) -> PodUid:
-        """Who the pod is."""
         return PodUid(self.pod.metadata.uid)
 
     @property
     def priority(self) -> int:
-        """How important it is."""
         return self.pod.spec.priority or 0
 
 
@@ -68,14 +66,12 @@ class Delta:
         self._users: dict[PodUid, VolumeUser] | None = None
 
     def add(self, placed: PlacedPod) -> None:
-        """Let a pod be there."""
         self._count(placed, 1)
         user = volume_user(placed.pod)
         if user is not None:
             self._own_users()[user.uid] = user
 
     def remove(self, placed: PlacedPod) -> None:
-        """Let a pod be gone."""
         self._count(placed, -1)
         if placed.pod.spec.volumes:
             self._own_users().pop(placed.uid, None)
@@ -98,7 +94,6 @@ class Delta:
             self._sum(requests, -count)
 
     def copy(self) -> "Delta":
-        """Return the same differences, to be changed on their own."""
         twin = Delta(self.row, ports=self._ports, volumes=self._volumes)
         twin.sums = dict(self.sums)
         twin._ports_held = {port: dict(held) for port, held in self._ports_held.items()}
@@ -108,11 +103,9 @@ class Delta:
     # Reading
 
     def difference(self, column: str) -> int:
-        """Return what to add to a column's value."""
         return self.sums.get(column, 0)
 
     def shifted(self, name: str, column: AnyColumn) -> AnyColumn:
-        """Return a column of this row with the difference added."""
         difference = self.difference(name)
         return column + difference if difference else column
 
@@ -182,3 +175,62 @@ class Delta:
         if self._users is None:
             self._users = dict(self._volumes.on(self.row))
         return self._users
+
+
+class Deltas:
+    """The differences of several rows, in the order of the rows in view.
+
+    Reads like a `Delta`. The same columns are read again and again: each is put together once, so
+    the deltas must not change afterwards.
+    """
+
+    __slots__ = ("_by_row", "_columns", "_deltas", "_sums")
+
+    def __init__(self, deltas: Sequence[Delta]) -> None:
+        self._deltas = deltas
+        self._sums = [delta.sums for delta in deltas]
+        self._columns: dict[str, Differences | None] = {}
+        self._by_row: dict[NodeRow, Delta] | None = None
+
+    def shifted(self, name: str, column: AnyColumn) -> AnyColumn:
+        found = self._column(name)
+        return column if found is None else column + found
+
+    def differences(self, families: Families, resources: tuple[str, ...]) -> Differences:
+        """Return what to add to the numbers of a block: [family][resource][row]."""
+        names = families.columns(resources)
+        found = np.zeros((len(names), len(self._deltas)), dtype=np.int64)
+        for number, name in enumerate(names):
+            column = self._column(name)
+            if column is not None:
+                found[number] = column
+        return found.reshape(2, len(resources), len(self._deltas))
+
+    def _column(self, name: str) -> Differences | None:
+        """Return what to add to each row; None if that is nothing."""
+        if name not in self._columns:
+            found = [wrapped(sums[name]) if name in sums else 0 for sums in self._sums]
+            self._columns[name] = np.array(found, dtype=np.int64) if any(found) else None
+        return self._columns[name]
+
+    def port_users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
+        """Return row -> address -> count of the pods that use a host port, for these rows."""
+        found: dict[NodeRow, Mapping[str, int]] = {}
+        for delta in self._deltas:
+            found.update(delta.port_users(protocol, port))
+        return found
+
+    def users_on(self, row: NodeRow) -> Mapping[PodUid, VolumeUser] | None:
+        """Return the pods with volumes on a row; None if it is none of these."""
+        delta = self._delta_of(row)
+        return None if delta is None else delta.users_on(row)
+
+    def taken(self, row: NodeRow) -> Mapping[str, int]:
+        """Return what is taken more on a row, by resource; cpu and memory included."""
+        delta = self._delta_of(row)
+        return {} if delta is None else delta.taken(row)
+
+    def _delta_of(self, row: NodeRow) -> Delta | None:
+        if self._by_row is None:
+            self._by_row = {delta.row: delta for delta in self._deltas}
+        return self._by_row.get(row)

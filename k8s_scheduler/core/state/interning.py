@@ -1,7 +1,7 @@
 """Interning: equal values share one small id, so columns can hold ids instead of objects.
 
-Ids are never given to another value, also after the last use is released: whoever remembers an
-id can't be fooled by a newcomer.
+Ids are never given to another value, also after the last use is released: an id that
+is remembered never means another value.
 """
 
 from collections.abc import Hashable, ItemsView
@@ -16,14 +16,12 @@ class Interner(Generic[Value]):
     """Counts uses of values and gives each distinct one an id."""
 
     def __init__(self, *, first: Value) -> None:
-        """Give `first` the id 0; it is never forgotten."""
         self._ids: dict[Value, int] = {first: 0}
         self._values: dict[int, Value] = {0: first}
         self._uses: dict[int, int] = {0: 1}
         self._next = 1
 
     def acquire(self, value: Value) -> int:
-        """Return the value's id and count one more use."""
         found = self._ids.get(value)
         if found is None:
             found = self._next
@@ -46,12 +44,10 @@ class Interner(Generic[Value]):
             self._uses = compact(self._uses)
 
     def id_of(self, value: Value) -> int | None:
-        """Return the id of a value that is in use."""
         return self._ids.get(value)
 
     def __getitem__(self, value_id: int) -> Value:
         return self._values[value_id]
 
     def items(self) -> ItemsView[int, Value]:
-        """Return the live (id, value) pairs."""
         return self._values.items()

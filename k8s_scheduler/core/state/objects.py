@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.core.state.news.changes import ChangeLog, ObjectChange
-from k8s_scheduler.core.state.news.fact_log import FactLog
-from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS
+from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS, FactLog
 
 _Objects = dict[str, ClusterObject]
 _Key = tuple[Kind, str, str]
@@ -43,11 +42,9 @@ class ObjectStore:
         self._listeners: tuple[Listener, ...] = ()
 
     def listen(self, listener: Listener) -> None:
-        """Tell somebody of changes from now on."""
         self._listeners = (*self._listeners, listener)
 
     def put(self, kind: Kind, namespace: str, name: str, found: ClusterObject) -> None:
-        """Add an object or take its new version."""
         original = self._originals.get((kind, namespace, name))
         if original is not None:
             if _version(original) == _version(found) and original == found:
@@ -99,11 +96,9 @@ class ObjectStore:
 
     # The caller knows which type belongs to the kind; a table of overloads would say no more.
     def get(self, kind: Kind, namespace: str, name: str) -> Any:
-        """Return an object; None if there is none."""
         return self._objects[kind].get(namespace, {}).get(name)
 
     def list(self, kind: Kind, namespace: str) -> tuple[Any, ...]:
-        """Return the objects of one namespace, by name."""
         listed = self._lists.get((kind, namespace))
         if listed is None:
             objects = self._objects[kind].get(namespace)

@@ -19,17 +19,17 @@ from k8s_scheduler.core.state.amounts.overdrawn import Overdrawn
 from k8s_scheduler.core.state.counts.crowd import Crowd
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
 from k8s_scheduler.core.state.news.changes import ChangeLog
-from k8s_scheduler.core.state.news.fact_log import FactLog
+from k8s_scheduler.core.state.news.facts import FactLog
 from k8s_scheduler.core.state.nodes.node_table import NodeTable
 from k8s_scheduler.core.state.objects import ObjectStore
 from k8s_scheduler.core.state.pods.nominations import Nominations
 from k8s_scheduler.core.state.pods.pod_index import PodIndex
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.volumes.by_class import OffersByClass
-from k8s_scheduler.core.state.volumes.users import VolumeUsers
+from k8s_scheduler.core.state.volumes.users_by_row import VolumeUsers
 
 
-class Place(NamedTuple):
+class RoomTaken(NamedTuple):
     """Where a pod takes room, and how much."""
 
     node: NodeName
@@ -69,7 +69,7 @@ class PlacedPods(Tables, Protocol):
 
     def node_of(self, uid: PodUid) -> NodeName | None: ...
 
-    def place_of(self, uid: PodUid) -> Place | None: ...
+    def place_of(self, uid: PodUid) -> RoomTaken | None: ...
 
     def pod(self, uid: PodUid) -> Pod | None: ...
 

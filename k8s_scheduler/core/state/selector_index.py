@@ -3,7 +3,7 @@
 Asking thousands of selectors one by one takes milliseconds, and one tenant's selectors may pick the
 pods of all others. So requirements are counted instead: each selector has a number of requirements
 that labels without any pair leave unmet, and a pair changes the numbers of those selectors alone
-that name its key or value. Whoever has no unmet requirement left picks the labels.
+that name its key or value. A selector with no unmet requirement left picks the labels.
 """
 
 from collections.abc import Hashable, Mapping
@@ -26,7 +26,7 @@ _MANY_VALUES: Final = 64
 
 
 class Differences:
-    """By place: a difference; as arrays, once somebody wants to add them up."""
+    """By place: a difference; as arrays, once they are to be added up."""
 
     __slots__ = ("_arrays", "_by_place")
 
@@ -38,12 +38,10 @@ class Differences:
         return bool(self._by_place)
 
     def add(self, place: int, difference: int) -> None:
-        """Add to the difference at a place."""
         self._by_place[place] = self._by_place.get(place, 0) + difference
         self._arrays = None
 
     def drop(self, place: int) -> None:
-        """Forget a place, if it is known."""
         if self._by_place.pop(place, None) is not None:
             self._by_place = compact(self._by_place)
             self._arrays = None
@@ -54,7 +52,6 @@ class Differences:
         return self._as_arrays()[0]
 
     def apply_to(self, numbers: Numbers) -> None:
-        """Add all differences to an array by place."""
         places, differences = self._as_arrays()
         numbers[places] += differences
 
@@ -117,7 +114,7 @@ class SelectorIndex:
                 by_key.apply_to(found)
             if by_pair is not None:
                 by_pair.apply_to(found)
-            for place, requirements in self._long.get(key, _NOBODY).items():
+            for place, requirements in self._long.get(key, _NO_SELECTORS).items():
                 for requirement in requirements:
                     if value in requirement.values:
                         found[place] += -1 if requirement.operator == IN else 1
@@ -137,7 +134,7 @@ class SelectorIndex:
                 self._by_pair.setdefault((key, value), Differences()).add(place, difference)
 
 
-_NOBODY: Final[Mapping[int, list[Requirement]]] = {}
+_NO_SELECTORS: Final[Mapping[int, list[Requirement]]] = {}
 
 
 def _drop(where: dict[_Key, Differences], key: _Key, place: int) -> None:

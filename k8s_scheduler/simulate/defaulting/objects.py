@@ -100,7 +100,6 @@ def _csi_driver(raw: RawObject) -> RawObject:
 
 
 def _filled(raw: RawObject, part: str, defaults: Mapping[str, Any]) -> RawObject:
-    """Return the object with defaults for what is missing, null or empty in one of its parts."""
     given = raw.get(part)
     given = {} if given is None else given
     if not isinstance(given, dict):

@@ -16,7 +16,6 @@ _STATUS_LISTS: Final = ("containerStatuses", "initContainerStatuses")
 
 
 def defaulted_pod(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod with the API server's defaults."""
     spec = raw.get("spec")
     if not isinstance(spec, dict):
         return raw
@@ -75,7 +74,6 @@ def _status(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _given(holder: Any) -> Any:
-    """Return a status with its amounts rounded."""
     if not isinstance(holder, dict):
         return holder
     if holder.get("allocatedResources"):

@@ -70,7 +70,6 @@ def with_pod_level_requests(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _aggregated(spec: dict[str, Any], part: str) -> dict[str, int]:
-    """Return nano-units of what all containers need at the moment they need most."""
     total: dict[str, int] = {}
     for _, amounts in _amounts(spec.get("containers"), part):
         _add(total, amounts)

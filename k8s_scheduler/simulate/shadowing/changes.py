@@ -6,6 +6,7 @@ left again, without a second kind of state.
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
@@ -14,6 +15,8 @@ from k8s_scheduler.api.meta import ClusterObject, NodeName, PodUid, key_of
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.core.messages.incoming import Message, NodeChanged, ObjectChanged, PodChanged
+
+_Object = TypeVar("_Object")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +32,15 @@ class Binding:
 
     @property
     def uid(self) -> PodUid:
-        """Return which pod it is."""
         return PodUid(self.pod.metadata.uid)
 
     @property
     def priority(self) -> int:
-        """Return how important it is."""
         return self.pod.spec.priority or 0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenChange:
     """One change: when it was seen, its place in the order of all, how to tell it and take it back.
 
     `matters` is False of changes that no decision depends on. `binding` is set for a binding by a
@@ -59,11 +60,9 @@ class Seen:
 
 def pod_change(
     old: Pod | None, new: Pod | None, *, at: float, place: int, queued: int | None
-) -> Seen:
+) -> SeenChange:
     """Return the change of a pod; `queued` is set if a scheduler that is followed bound it."""
-    known = new if new is not None else old
-    if known is None:
-        raise ValueError("a change has a before or an after")
+    known = _newest(old, new)
     uid = PodUid(known.metadata.uid)
     back: tuple[Message, ...] = (PodChanged(at, uid, old),)
     if old is not None and not old.spec.node_name:
@@ -72,7 +71,7 @@ def pod_change(
     binding = None
     if old is not None and new is not None and queued is not None:
         binding = Binding(old, NodeName(new.spec.node_name), queued)
-    return Seen(
+    return SeenChange(
         at=at,
         place=place,
         key=uid,
@@ -85,18 +84,13 @@ def pod_change(
     )
 
 
-def node_change(old: Node | None, new: Node | None, *, at: float, place: int) -> Seen:
-    """Return the change of a node."""
-    known = new if new is not None else old
-    if known is None:
-        raise ValueError("a change has a before or an after")
-    name = NodeName(known.metadata.name)
-    what = "came" if old is None else "went" if new is None else "changed"
-    return Seen(
+def node_change(old: Node | None, new: Node | None, *, at: float, place: int) -> SeenChange:
+    name = NodeName(_newest(old, new).metadata.name)
+    return SeenChange(
         at=at,
         place=place,
         key=f"node/{name}",
-        text=f"node {name} {what}",
+        text=f"node {name} {_what_happened(old, new)}",
         forward=NodeChanged(at, name, new),
         back=(NodeChanged(at, name, old),),
         matters=old is None or new is None or not same_but_version(old, new),
@@ -105,18 +99,13 @@ def node_change(old: Node | None, new: Node | None, *, at: float, place: int) ->
 
 def object_change(
     kind: Kind, old: ClusterObject | None, new: ClusterObject | None, *, at: float, place: int
-) -> Seen:
-    """Return the change of an object of another kind."""
-    known = new if new is not None else old
-    if known is None:
-        raise ValueError("a change has a before or an after")
-    metadata = known.metadata
-    what = "came" if old is None else "went" if new is None else "changed"
-    return Seen(
+) -> SeenChange:
+    metadata = _newest(old, new).metadata
+    return SeenChange(
         at=at,
         place=place,
         key=f"{kind}/{key_of(metadata)}",
-        text=f"{kind.name} {key_of(metadata)} {what}",
+        text=f"{kind.name} {key_of(metadata)} {_what_happened(old, new)}",
         forward=ObjectChanged(at, kind, metadata.namespace, metadata.name, new),
         back=(ObjectChanged(at, kind, metadata.namespace, metadata.name, old),),
         matters=True,
@@ -133,12 +122,18 @@ def same_but_version(old: Node, new: Node) -> bool:
     return msgspec.structs.replace(old, metadata=metadata) == new
 
 
-def _what_happened(old: Pod | None, new: Pod | None) -> str:
-    if new is None:
-        return "went"
-    if new.spec.node_name and (old is None or not old.spec.node_name):
+def _newest(old: _Object | None, new: _Object | None) -> _Object:
+    known = new if new is not None else old
+    if known is None:
+        raise ValueError("a change has a before or an after")
+    return known
+
+
+def _what_happened(old: object, new: object) -> str:
+    was_bound = isinstance(old, Pod) and old.spec.node_name
+    if isinstance(new, Pod) and new.spec.node_name and not was_bound:
         return f"was bound to {new.spec.node_name}"
-    return "came" if old is None else "changed"
+    return "went" if new is None else "came" if old is None else "changed"
 
 
 def _place_facts(pod: Pod | None) -> tuple[object, ...] | None:

@@ -49,12 +49,10 @@ class Standing:
 
     @property
     def regret(self) -> int:
-        """Return what the best node has more than the chosen one."""
         return self.best - self.total
 
     @property
     def is_best(self) -> bool:
-        """Return whether no node is better."""
         return self.feasible and not self.better
 
 
@@ -79,7 +77,6 @@ class Finding:
 
 
 def standing_of(judgement: Judgement, node: NodeName) -> Standing:
-    """Return how a node stands among all."""
     count = len(judgement.feasible) + len(judgement.rejected)
     if node not in judgement.totals:
         return Standing(
@@ -118,7 +115,6 @@ def adaptive_percentage(node_count: int) -> int:
 
 
 def reason_text(verdict: Verdict | None) -> str:
-    """Return why a node was rejected, for the report."""
     if verdict is None:
         return "the node is not known"
     texts = ", ".join(reason.text for reason in verdict.reasons)

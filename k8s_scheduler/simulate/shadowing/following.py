@@ -24,7 +24,7 @@ from k8s_scheduler.core.messages.outgoing import Log
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.simulate.shadowing.changes import (
     Binding,
-    Seen,
+    SeenChange,
     node_change,
     object_change,
     pod_change,
@@ -38,7 +38,7 @@ from k8s_scheduler.simulate.shadowing.findings import (
 )
 from k8s_scheduler.simulate.shadowing.orders import Variant, variants
 from k8s_scheduler.simulate.shadowing.report import Report
-from k8s_scheduler.simulate.shadowing.unplaced import Unplaced, failed_to_place
+from k8s_scheduler.simulate.shadowing.unplaced import UnplacedPods, failed_to_place
 
 _WHOLE = 1 << 32
 _MOST_TEXTS = 8
@@ -83,9 +83,9 @@ class Follower:
         self._place = 0
         # When pods came to wait, or failed to be placed: whichever was last.
         self._queued: dict[PodUid, int] = {}
-        self._ahead: deque[Seen] = deque()
-        self._recent: deque[Seen] = deque()
-        self._unplaced = Unplaced(self._feasible, report)
+        self._ahead: deque[SeenChange] = deque()
+        self._recent: deque[SeenChange] = deque()
+        self._unplaced = UnplacedPods(self._feasible, report)
 
     # What happens in the cluster
 
@@ -94,17 +94,14 @@ class Follower:
         self._live = True
 
     def pod_changed(self, old: Pod | None, new: Pod | None, *, now: float) -> None:
-        """Take a change from the pod informer."""
         self._take(pod_change(old, new, at=now, place=self._next(), queued=self._wait(old, new)))
 
     def node_changed(self, old: Node | None, new: Node | None, *, now: float) -> None:
-        """Take a change from the node informer."""
         self._take(node_change(old, new, at=now, place=self._next()))
 
     def object_changed(
         self, kind: Kind, old: ClusterObject | None, new: ClusterObject | None, *, now: float
     ) -> None:
-        """Take a change from the informer of another kind."""
         self._take(object_change(kind, old, new, at=now, place=self._next()))
 
     def _next(self) -> int:
@@ -129,7 +126,7 @@ class Follower:
             self._queued[uid] = self._place
         return None
 
-    def _take(self, seen: Seen) -> None:
+    def _take(self, seen: SeenChange) -> None:
         if self._live:
             self._ahead.append(seen)
         else:
@@ -151,14 +148,13 @@ class Follower:
             self._apply(self._ahead.popleft())
 
     def limit_caches(self, max_bytes: int, *, now: float) -> None:
-        """Let the core take no more memory than this for what only saves work."""
         self._tell(LimitCaches(now, max_bytes))
 
     def look_at_unplaced(self, now: float) -> None:
         """Ask again about some pods that are not placed so far."""
         self._unplaced.look(now)
 
-    def _apply(self, seen: Seen) -> None:
+    def _apply(self, seen: SeenChange) -> None:
         while self._recent and self._recent[0].at < seen.at - self._options.latency_seconds:
             self._recent.popleft()
         if seen.binding is not None:
@@ -167,7 +163,7 @@ class Follower:
         self._recent.append(seen)
         self._note_unplaced(seen)
 
-    def _note_unplaced(self, seen: Seen) -> None:
+    def _note_unplaced(self, seen: SeenChange) -> None:
         pod = seen.pod
         if pod is not None and pod.spec.scheduler_name in self._profiles and failed_to_place(pod):
             self._unplaced.put(pod)
@@ -181,7 +177,7 @@ class Follower:
 
     # Judging
 
-    def _judge(self, seen: Seen, binding: Binding) -> None:
+    def _judge(self, seen: SeenChange, binding: Binding) -> None:
         if not self._is_sampled(binding.uid):
             self._report.skipped(binding.pod.spec.scheduler_name)
             return
@@ -196,7 +192,7 @@ class Follower:
             finding = self._finding(seen, binding, Result.FAILED, error=str(error))
         self._report.add(finding)
 
-    def _find(self, seen: Seen, binding: Binding, near: list[Seen]) -> Finding:
+    def _find(self, seen: SeenChange, binding: Binding, near: list[SeenChange]) -> Finding:
         standing = standing_of(self._core.judge(binding.pod, makes_room=False), binding.node)
         if standing.is_best:
             return self._finding(seen, binding, Result.BEST, standing)
@@ -253,7 +249,7 @@ class Follower:
 
     def _finding(
         self,
-        seen: Seen,
+        seen: SeenChange,
         binding: Binding,
         result: Result,
         standing: Standing | None = None,
@@ -279,7 +275,6 @@ class Follower:
         )
 
     def _feasible(self, pod: Pod) -> int:
-        """Return on how many nodes a pod would fit now."""
         try:
             return len(self._core.judge(pod, makes_room=False).feasible)
         except (PluginError, QuantityError, OverLimitError):

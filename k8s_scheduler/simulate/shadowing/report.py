@@ -25,7 +25,7 @@ class Regret(msgspec.Struct, frozen=True, rename="camel"):
     max: int
 
 
-class Unplaced(msgspec.Struct, frozen=True, rename="camel"):
+class UnplacedReport(msgspec.Struct, frozen=True, rename="camel"):
     """Pods the other scheduler said it could not place, and those for which we know a node."""
 
     seen: int
@@ -50,7 +50,7 @@ class ProfileReport(msgspec.Struct, frozen=True, rename="camel"):
     unseen: int
     regret: Regret
     regret_counts: dict[str, int]
-    unplaced: Unplaced
+    unplaced: UnplacedReport
 
 
 class Case(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -111,7 +111,6 @@ class Report:
     # What is found
 
     def add(self, finding: Finding) -> None:
-        """Count a binding."""
         tally = self._tallies[finding.profile]
         tally.results[finding.result] += 1
         tally.with_claims += finding.has_claims
@@ -134,7 +133,6 @@ class Report:
             self._news.append(self._cases[-1])
 
     def skipped(self, profile: str) -> None:
-        """Count a binding that the sample leaves out."""
         self._tallies[profile].skipped += 1
 
     def behind(self, profile: str) -> None:
@@ -142,11 +140,9 @@ class Report:
         self._tallies[profile].behind += 1
 
     def unseen(self, profile: str) -> None:
-        """Count a binding of a pod that was never seen without a node."""
         self._tallies[profile].unseen += 1
 
     def not_placed(self, profile: str) -> None:
-        """Count a pod that the other scheduler said it could not place."""
         self._tallies[profile].not_placed += 1
 
     def could_be_placed(self, profile: str, pod: str, nodes: int) -> None:
@@ -163,22 +159,18 @@ class Report:
 
     @property
     def judged(self) -> int:
-        """Return how many bindings were judged."""
         return sum(tally.results.total() for tally in self._tallies.values())
 
     def take_news(self) -> list[Case]:
-        """Return the cases since the last call."""
         news, self._news = self._news, []
         return news
 
     def profiles(self) -> dict[str, ProfileReport]:
-        """Return the figures of each profile."""
         return {name: _profile_report(tally) for name, tally in self._tallies.items()}
 
     def whole(
         self, *, version: str, started_at: float, seconds: float, latency_seconds: float
     ) -> ShadowReport:
-        """Return everything."""
         return ShadowReport(
             version=version,
             started_at=started_at,
@@ -190,7 +182,6 @@ class Report:
 
 
 def case_of(finding: Finding) -> Case:
-    """Return a finding as it is reported."""
     standing = finding.standing
     if standing is None:
         reason = finding.error
@@ -231,7 +222,9 @@ def _profile_report(tally: _Tally) -> ProfileReport:
         unseen=tally.unseen,
         regret=_regret(tally.regrets),
         regret_counts={str(regret): n for regret, n in sorted(tally.regrets.items())},
-        unplaced=Unplaced(tally.not_placed, tally.could_be_placed, tuple(tally.unplaced_pods)),
+        unplaced=UnplacedReport(
+            tally.not_placed, tally.could_be_placed, tuple(tally.unplaced_pods)
+        ),
     )
 
 
@@ -281,7 +274,6 @@ _ROWS = (
 
 
 def table(report: ShadowReport) -> Iterator[str]:
-    """Yield the lines of the final table."""
     names = list(report.profiles)
     width = max(len(label) for label, _ in _ROWS)
     columns = {name: max(len(name), 12) for name in names}

@@ -19,7 +19,6 @@ _AT_A_TIME = 4
 
 
 def failed_to_place(pod: Pod) -> bool:
-    """Return whether a pod's status says that it could not be placed."""
     if pod.spec.node_name or is_terminating(pod):
         return False
     return any(
@@ -36,7 +35,7 @@ class _Waiting:
     is_told: bool = False
 
 
-class Unplaced:
+class UnplacedPods:
     """Looks at pods in turn."""
 
     def __init__(self, feasible: Callable[[Pod], int], report: Report) -> None:
@@ -45,7 +44,6 @@ class Unplaced:
         self._waiting: dict[str, _Waiting] = {}
 
     def put(self, pod: Pod) -> None:
-        """Take a pod that could not be placed, or its new version."""
         known = self._waiting.get(pod.metadata.uid)
         if known is None:
             self._waiting[pod.metadata.uid] = _Waiting(pod)
@@ -54,11 +52,9 @@ class Unplaced:
             known.pod = pod
 
     def remove(self, uid: str) -> None:
-        """Forget a pod that waits no longer, if it did."""
         self._waiting.pop(uid, None)
 
     def look(self, now: float) -> None:
-        """Look at the next pods."""
         for uid in list(self._waiting)[:_AT_A_TIME]:
             waiting = self._waiting.pop(uid)
             # To the end of the line.

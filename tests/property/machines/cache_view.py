@@ -42,7 +42,7 @@ def _nodes(cache: Cache) -> dict[str, Any]:
 def _columns(cache: Cache) -> dict[tuple[str, str], Any]:
     """Return what is not nothing: a column that nobody has used yet is as good as one of zeros."""
     table = cache.nodes
-    names = [n for n in table._columns.family("") if not n.startswith(PREFIX) and n not in IDS]
+    names = [n for n in table._columns._columns if not n.startswith(PREFIX) and n not in IDS]
     return {
         (column, name): value
         for column in names
@@ -149,7 +149,7 @@ def left_over(cache: Cache) -> dict[tuple[str, int], Any]:
     free = [row for row in range(table._columns.capacity) if row not in used]
     found = {
         (column, row): values[row].item()
-        for column in table._columns.family("")
+        for column in table._columns._columns
         for values in (table._columns[column],)
         for row in free
         if values[row].item() != table._columns._fills[column]

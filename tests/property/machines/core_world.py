@@ -15,8 +15,7 @@ from k8s_scheduler.core.framework.dependencies import Dependency
 from k8s_scheduler.core.framework.plugin import Wait, WaitingPods
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.registry import Registration
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.fakes.extender import FakeExtender

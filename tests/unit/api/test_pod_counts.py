@@ -10,16 +10,16 @@ from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import RowsView, UndeclaredReadError
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.counts.counters import Holding, Matching
+from k8s_scheduler.core.state.counts.questions import SelectedPods, TermHolders
 from k8s_scheduler.core.state.news.facts import LABELS, PODS
 from k8s_scheduler.core.state.terms.picked_terms import NOT_PICKED, Purpose
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import away
 
 WEB = (("default",), pairs_of({"app": "web"}))
-LIVELY = Matching((WEB,), with_terminating=False)
-ALL = Matching((WEB,), with_terminating=True)
-HELD_BY_NOBODY = Holding(NOT_PICKED, Purpose.REFUSING, "zone")
+LIVELY = SelectedPods((WEB,), with_terminating=False)
+ALL = SelectedPods((WEB,), with_terminating=True)
+HELD_BY_NOBODY = TermHolders(NOT_PICKED, Purpose.REFUSING, "zone")
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_counts_of_the_rows_in_view(cache, rows):
     newcomer = PodView(make_pod("new").label(app="web").obj())
     picked = seen.terms_picking(newcomer, {})
     (key,) = picked.keys[Purpose.REFUSING]
-    held = seen.counter(Holding(picked, Purpose.REFUSING, key))
+    held = seen.counter(TermHolders(picked, Purpose.REFUSING, key))
     assert seen.count_here(held).tolist() == [[0, 0, 1, 0][row] for row in rows]
     assert seen.has_label("zone").tolist() == [row != 3 for row in rows]
 

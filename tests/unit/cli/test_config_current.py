@@ -44,7 +44,7 @@ class Doorman:
         self.shown.append(knock.token)
         if knock.token == self.token:
             return None
-        return gate.UNAUTHORIZED if knock.token == "unknown" else gate.Refusal(403, "Forbidden", "")
+        return gate.UNAUTHORIZED if knock.token == "unknown" else gate.Denial(403, "Forbidden", "")
 
 
 @pytest.fixture(autouse=True)

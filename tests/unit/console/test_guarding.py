@@ -18,7 +18,7 @@ from k8s_scheduler.console.certificates import (
     SelfSigned,
     trust_clients,
 )
-from k8s_scheduler.console.gate import GateTimes, Refusal, ReviewingGate
+from k8s_scheduler.console.gate import Denial, GateTimes, ReviewingGate
 from k8s_scheduler.console.guarding import certified_user
 from k8s_scheduler.console.open_paths import OpenPaths
 from k8s_scheduler.console.server import Endpoints, serve
@@ -105,14 +105,14 @@ async def test_without_a_gate_nothing_but_health_is_shown():
     ("refusal", "body"),
     [
         (
-            Refusal(401, "Unauthorized", "Unauthorized"),
+            Denial(401, "Unauthorized", "Unauthorized"),
             (
                 '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
                 '"message":"Unauthorized","reason":"Unauthorized","code":401}\n'
             ),
         ),
         (
-            Refusal(403, "Forbidden", 'forbidden: User "a" cannot get path "/metrics"'),
+            Denial(403, "Forbidden", 'forbidden: User "a" cannot get path "/metrics"'),
             (
                 '{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
                 '"message":"forbidden: User \\"a\\" cannot get path \\"/metrics\\"",'
@@ -130,9 +130,9 @@ async def test_refusals_are_kube_schedulers_to_the_letter(refusal, body):
 
 
 async def test_other_refusals_have_their_form_too():
-    async with serving(Doorbook(Refusal(500, "InternalError", "no"))) as get:
+    async with serving(Doorbook(Denial(500, "InternalError", "no"))) as get:
         assert (await get("/metrics"))[:2] == (500, "no\n")
-    async with serving(Doorbook(Refusal(429, "TooManyRequests", "later"))) as get:
+    async with serving(Doorbook(Denial(429, "TooManyRequests", "later"))) as get:
         status, text, headers = await get("/metrics")
     assert (status, headers["Retry-After"]) == (429, "1")
     assert json.loads(text)["message"] == "later"

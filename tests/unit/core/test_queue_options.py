@@ -1,8 +1,7 @@
 """PodMaxAttempts: a pod whose attempts fail too often is parked."""
 
 from k8s_scheduler.core.messages.outgoing import Bind, RecordEvent
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.setup import LIBRARY_MAX_ATTEMPTS, Setup
 from tests.builders import make_node, make_pod
 from tests.unit.core.harness import Harness, only, profile

@@ -15,16 +15,14 @@ from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import ObjectChanged, PodChanged, Reconfigure
 from k8s_scheduler.core.messages.recording import RecordingError, read_segment
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
-from k8s_scheduler.core.setup import Setup
+from k8s_scheduler.core.setup import Setup, header_of, setup_of
 from k8s_scheduler.simulate.decision_records import time_text
-from k8s_scheduler.simulate.evaluation import Evaluation
+from k8s_scheduler.simulate.evaluation import ScenarioEvaluation
 from k8s_scheduler.simulate.profiles import profile_in_force
 from k8s_scheduler.simulate.rebuilding import scenario_of
-from k8s_scheduler.simulate.recorded_setup import core_of, header_of, setup_of
-from k8s_scheduler.simulate.replaying import CoreFailedError, Replay
+from k8s_scheduler.simulate.replaying import CoreFailedError, Replay, core_of
 from tests.builders import make_node, make_pod
 from tests.conformance.oracle.gen import FAMILIES, scenarios
 from tests.fakes.extender import FakeExtender
@@ -32,7 +30,7 @@ from tests.fakes.tape import METRICS, Tape, recorded
 
 PROFILES = default_configuration(known_plugins()).profiles
 FULL = Setup(profiles=PROFILES)
-EVALUATION = Evaluation()
+EVALUATION = ScenarioEvaluation()
 
 
 def small(path: Path, *, nodes: int = 3, pods: int = 6, cpu: str = "1") -> Tape:

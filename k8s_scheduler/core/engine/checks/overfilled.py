@@ -41,7 +41,7 @@ from k8s_scheduler.core.state.amounts.names import NATIVE
 from k8s_scheduler.core.state.amounts.overdrawn import Overdrawn
 from k8s_scheduler.core.state.cache import Sighting
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.protocols import Place, PlacedPods
+from k8s_scheduler.core.state.protocols import PlacedPods, RoomTaken
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
@@ -81,7 +81,7 @@ class Overfilled:
 
     # What happens
 
-    def pod_seen(self, pod: Pod, sighting: Sighting, before: Place | None) -> None:
+    def pod_seen(self, pod: Pod, sighting: Sighting, before: RoomTaken | None) -> None:
         """Look at the node of a pod that the watch has shown there; `before` is where it was.
 
         Only what this pod takes, or took, can have become too much or be enough again.
@@ -110,7 +110,7 @@ class Overfilled:
         if fresh:
             self._tell(name, fresh, Cause.FOUND if before is None else Cause.ALLOCATABLE)
 
-    def pod_left(self, place: Place | None) -> None:
+    def pod_left(self, place: RoomTaken | None) -> None:
         """Look again at a node that a pod has left."""
         if place is not None and place.node in self._now:
             self._look(place.node, _resources(place))
@@ -261,7 +261,7 @@ def _have_filled(pods: list[PlacedPod], fresh: tuple[Overdrawn, ...]) -> bool:
     return any(each.requested - taken.get(each.resource, 0) <= each.allocatable for each in fresh)
 
 
-def _resources(*places: Place | None) -> tuple[str, ...]:
+def _resources(*places: RoomTaken | None) -> tuple[str, ...]:
     """Return the resources of which a pod takes any."""
     found = {name: None for place in places if place for name, _ in place.requests.amounts}
     return tuple(found)

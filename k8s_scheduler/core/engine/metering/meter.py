@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from k8s_scheduler.core.engine.metering.entities import Entities
 from k8s_scheduler.core.engine.metering.point_meter import PointMeter
 from k8s_scheduler.core.framework.status import AttemptResult
-from k8s_scheduler.core.queue.observer import QueueObserver
-from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueuePlace
+from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueueObserver, QueuePlace
 from k8s_scheduler.core.state.protocols import PlacedPods
 from k8s_scheduler.obs.counters import Count, Level
 from k8s_scheduler.obs.histograms import Observations

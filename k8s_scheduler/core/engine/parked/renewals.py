@@ -263,7 +263,7 @@ class Renewals:
             message = rejection(found, room)
             rejectors = found.diagnosis.rejectors
             peers.found(message, digest_of(message), rejectors, self._cache.moment)
-            self._queue.parked.blame(queued, rejectors)
+            self._queue.parked.group_of(queued).blame(rejectors)
         return price + cost
 
     def _wake(self, pods: tuple[QueuedPod, ...], *, now: float) -> None:

@@ -22,7 +22,7 @@ from k8s_scheduler.core.framework.preemption import DryRunError, Victims
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.shapes import ShapeKey
 from k8s_scheduler.core.framework.views.reads import Reads
-from k8s_scheduler.core.state.counts.counters import Counter
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
 from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.news.facts import LABELS, NODE
 from k8s_scheduler.core.state.protocols import PlacedPods
@@ -71,7 +71,7 @@ class Outcomes:
         self._label_epoch = self._state.nodes.labels.epoch
         self._surroundings = Surroundings(self._state)
         self._reads = Reads()
-        self._versions: dict[Counter, int] = {}
+        self._versions: dict[PodCounter, int] = {}
         # By row: the number of a verdict, 0 for none.
         self._codes: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
         self._verdicts: list[Verdict] = []
@@ -81,7 +81,7 @@ class Outcomes:
         # By row, of those that have any: the pods that were promised room there.
         self._promised: dict[NodeRow, tuple[Pod, ...]] = {}
         # By counter and topology key: what it said near each row.
-        self._counts: dict[tuple[Counter, str | None], npt.NDArray[np.int64]] = {}
+        self._counts: dict[tuple[PodCounter, str | None], npt.NDArray[np.int64]] = {}
 
     @property
     def nbytes(self) -> int:
@@ -249,7 +249,7 @@ class Outcomes:
                 self._counts[read] = np.full(len(self._codes), _UNREAD, dtype=np.int64)
 
     def _counts_near(
-        self, counter: Counter, key: str | None, rows: npt.NDArray[np.int64]
+        self, counter: PodCounter, key: str | None, rows: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
         if key is None:
             return counter.by_row[rows]

@@ -28,8 +28,7 @@ from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.plugin_errors import blaming
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.views.reads import Reads
-from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.deltas import Deltas
+from k8s_scheduler.core.state.delta import Deltas, PlacedPod
 from k8s_scheduler.core.state.news.facts import PORTS, ROOM, VOLUMES
 
 # How much more pods may take of resources on a row.

@@ -24,7 +24,7 @@ from k8s_scheduler.core.framework.views.base import Mask
 from k8s_scheduler.core.framework.views.pod_view import Questions
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.counts.counters import Counter
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
 from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.news.facts import NODE, SHIFTED
 from k8s_scheduler.core.state.protocols import Tables
@@ -63,7 +63,7 @@ class CountedIn:
         self._codes: dict[int, int] = {}
         self._reads = Reads()
         self._surroundings = Surroundings(self._state)
-        self._counters: list[Counter] = []
+        self._counters: list[PodCounter] = []
         self._versions: list[int] = []
 
     # Catching up

@@ -22,7 +22,7 @@ from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.views.reads import NodeCount, Reads
-from k8s_scheduler.core.state.counts.counters import Counter
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
 from k8s_scheduler.core.state.news.facts import NODE, SHIFTED
 from k8s_scheduler.core.state.protocols import Tables
 
@@ -43,7 +43,7 @@ class _Prepared:
     each: list[int]
     total: int
     # Counters of which more was read than what groups are made of, and their versions.
-    counters: list[Counter]
+    counters: list[PodCounter]
     versions: list[int]
 
     def is_valid(self, asked: Asked) -> bool:
@@ -103,8 +103,8 @@ class GroupPart:
         # All that was read; the facts of all rows and the presences in it.
         self._every_reads: tuple[Reads, ...] = ()
         self._wide_facts = 0
-        self._presences: list[tuple[Counter, str, bool]] = []
-        self._counters: list[Counter] = []
+        self._presences: list[tuple[PodCounter, str, bool]] = []
+        self._counters: list[PodCounter] = []
         self._counts_nodes: NodeCount | None = None
 
     def start(self, profile: Profile, pod: PodView, terms: dict[str, Term], base: Column) -> None:
@@ -233,7 +233,7 @@ class GroupPart:
         )
         return term
 
-    def _not_told_apart(self, reads: Reads) -> list[Counter]:
+    def _not_told_apart(self, reads: Reads) -> list[PodCounter]:
         """Return the counters of which more was read than what groups are made of."""
         found = dict(reads.wide_counters)
         for read in reads.narrow:
@@ -385,5 +385,5 @@ def _looks(reads: Reads) -> bool:
     return bool(reads.counters or reads.presences or reads.wide_facts or reads.looked_at_rows)
 
 
-def _versions(counters: list[Counter]) -> list[int]:
+def _versions(counters: list[PodCounter]) -> list[int]:
     return list(map(_version, counters))

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.engine.shapes.tally import NotKeptError
 from k8s_scheduler.core.framework.views.reads import NarrowRead
-from k8s_scheduler.core.state.counts.counters import Counter
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
 from k8s_scheduler.core.state.news.facts import fact_of
 from k8s_scheduler.core.state.protocols import Tables
 
@@ -47,7 +47,7 @@ class Key:
     def __init__(self, read: NarrowRead, state: Tables) -> None:
         self._read = read
         self._state = state
-        self.counter: Counter | None = None
+        self.counter: PodCounter | None = None
         self.topology: str | None = None
         self.goes_by_count = False
         self.cursor = 0

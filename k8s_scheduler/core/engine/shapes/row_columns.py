@@ -22,8 +22,7 @@ from k8s_scheduler.core.framework.points import Watch
 from k8s_scheduler.core.framework.profile import Profile, ScoreStep
 from k8s_scheduler.core.framework.views.reads import NarrowRead, Reads
 from k8s_scheduler.core.state.amounts.names import is_amount, resources_of
-from k8s_scheduler.core.state.news.fact_log import FactLog
-from k8s_scheduler.core.state.news.facts import LIVELY, NODE, OBJECTS
+from k8s_scheduler.core.state.news.facts import LIVELY, NODE, OBJECTS, FactLog
 from k8s_scheduler.core.state.protocols import Tables
 from k8s_scheduler.core.state.rows import NodeRow
 

@@ -17,8 +17,8 @@ from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import Questions
-from k8s_scheduler.core.state.counts.counters import Counter
-from k8s_scheduler.core.state.news.fact_log import FactLog
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
+from k8s_scheduler.core.state.news.facts import FactLog
 from k8s_scheduler.core.state.terms.held_terms import PodTerm
 from k8s_scheduler.core.state.volumes.user import VolumeUser
 from k8s_scheduler.lib.sizes import Sizer
@@ -26,7 +26,7 @@ from k8s_scheduler.lib.sizes import Sizer
 # Modules whose objects are the state of the cluster, or metrics.
 _STATE: Final = ("k8s_scheduler.core.state.", "k8s_scheduler.obs.")
 # Counters live as long as an evaluation goes by them.
-_COUNTERS: Final = Counter.__module__
+_COUNTERS: Final = PodCounter.__module__
 # What is defined there, and may belong to evaluations alone.
 _OWNED: Final = (FactLog, PodTerm, VolumeUser)
 _SHARED: Final = (

@@ -16,7 +16,7 @@ from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
 from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.views.reads import ObjectRead, Reads
-from k8s_scheduler.core.state.counts.counters import Counter
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
 from k8s_scheduler.core.state.news.facts import NODE, OBJECTS, PODS
 from k8s_scheduler.core.state.protocols import Tables
 
@@ -65,7 +65,7 @@ class Inputs:
         self._questions = questions
         self._prepared: list[_Prepared] = []
         self._wide_facts = 0
-        self._presences: dict[tuple[Counter, str], bool] = {}
+        self._presences: dict[tuple[PodCounter, str], bool] = {}
         self._stamp = _stamp_of(state)
         # Whether, when last asked, anything had changed that is not of a row.
         self.moved = True
@@ -185,7 +185,7 @@ def _stamp_of(state: Tables) -> tuple[int, int, int]:
     )
 
 
-def are_present(presences: Mapping[tuple[Counter, str], bool]) -> bool:
+def are_present(presences: Mapping[tuple[PodCounter, str], bool]) -> bool:
     """Return whether the same counters count anybody as before."""
     if not presences:
         return True

@@ -11,8 +11,7 @@ from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.views.base import Codes
 from k8s_scheduler.core.framework.views.reads import Reads
-from k8s_scheduler.core.state.delta import Delta
-from k8s_scheduler.core.state.deltas import Deltas
+from k8s_scheduler.core.state.delta import Delta, Deltas
 from k8s_scheduler.core.state.nodes.node_table import Rows
 
 if TYPE_CHECKING:

@@ -40,8 +40,7 @@ from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView, Scores
-from k8s_scheduler.core.state.delta import Delta
-from k8s_scheduler.core.state.deltas import Deltas
+from k8s_scheduler.core.state.delta import Delta, Deltas
 from k8s_scheduler.core.state.nodes.node_table import Rows
 from k8s_scheduler.core.state.protocols import Tables
 from k8s_scheduler.core.state.rows import NodeRow

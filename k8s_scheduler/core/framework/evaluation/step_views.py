@@ -7,8 +7,7 @@ from k8s_scheduler.core.framework.profile import FilterStep, ScoreStep, Step
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import RowsView, Scores
-from k8s_scheduler.core.state.delta import Delta
-from k8s_scheduler.core.state.deltas import Deltas
+from k8s_scheduler.core.state.delta import Delta, Deltas
 from k8s_scheduler.core.state.nodes.node_table import Rows
 from k8s_scheduler.core.state.protocols import Tables
 

@@ -11,9 +11,8 @@ from k8s_scheduler.core.framework.dependencies import Declarations
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.state.columns import AnyColumn
-from k8s_scheduler.core.state.counts.counters import Counter
-from k8s_scheduler.core.state.delta import Delta
-from k8s_scheduler.core.state.deltas import Deltas
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
+from k8s_scheduler.core.state.delta import Delta, Deltas
 from k8s_scheduler.core.state.interning import Interner, Value
 from k8s_scheduler.core.state.news.facts import LABELS, PODS
 from k8s_scheduler.core.state.nodes.node_table import Rows
@@ -32,7 +31,9 @@ FEW: Final = 16
 
 # By counter and topology key: the domains of the rows in view. By counter, key and True: that all
 # domains were looked at.
-Settled: TypeAlias = dict[tuple[Counter, str | None] | tuple[Counter, str | None, bool], Counts]
+Settled: TypeAlias = dict[
+    tuple[PodCounter, str | None] | tuple[PodCounter, str | None, bool], Counts
+]
 
 
 class UndeclaredReadError(Exception):
@@ -130,7 +131,7 @@ class ViewBase:
         if reads is not None and not reads.wide_facts & LABELS:
             reads.everywhere(f"label/{key}")
 
-    def _took_counter(self, counter: Counter, key: str | None, *, wide: bool = False) -> None:
+    def _took_counter(self, counter: PodCounter, key: str | None, *, wide: bool = False) -> None:
         """Take down a count; where no caller follows the counter, what it is made of."""
         if self._reads is None:
             return
@@ -186,7 +187,7 @@ class ViewBase:
                 f"plugin {self._plugin} reads column {name!r} without declaring it in depends_on"
             )
 
-    def _check_counter(self, counter: Counter, key: str | None = None) -> None:
+    def _check_counter(self, counter: PodCounter, key: str | None = None) -> None:
         if not self._declared.cover_count(counter.columns, key):
             for name in counter.columns:
                 self._check(name)
@@ -195,7 +196,7 @@ class ViewBase:
     # Most reads repeat those of the decision before: one look-up finds them declared, another one
     # taken down.
 
-    def _check_narrow(self, counter: Counter, key: str | None) -> None:
+    def _check_narrow(self, counter: PodCounter, key: str | None) -> None:
         """Check and take down a count of the rows in view, or near them."""
         if (counter.columns, key) not in self._declared.counts:
             self._check_counter(counter, key)
@@ -203,7 +204,7 @@ class ViewBase:
         if reads is not None and (self._wide or (counter, key) not in reads.narrow):
             self._took_counter(counter, key)
 
-    def _check_wide(self, counter: Counter, key: str | None) -> None:
+    def _check_wide(self, counter: PodCounter, key: str | None) -> None:
         """Check and take down a count of all rows."""
         if (counter.columns, key) not in self._declared.counts:
             self._check_counter(counter, key)

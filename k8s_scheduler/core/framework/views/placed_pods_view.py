@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.framework.views.base import Counts, ViewBase
 from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.state.counts.counters import Counted, Counter
 from k8s_scheduler.core.state.counts.crowd import Crowd
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
+from k8s_scheduler.core.state.counts.questions import Counted
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.terms.picked_terms import PickedTerms
 
@@ -45,7 +46,7 @@ class PlacedPodsView(ViewBase):
 
     # How many pods. A `Delta` does not show here.
 
-    def counter(self, counted: Counted) -> Counter:
+    def counter(self, counted: Counted) -> PodCounter:
         """Return what counts these pods, from now on; it says something only to a view."""
         counter = self._state.pods.counters.get(counted)
         self._check_counter(counter)
@@ -53,7 +54,7 @@ class PlacedPodsView(ViewBase):
             self._reads.obtained[counter] = None
         return counter
 
-    def count_here(self, counter: Counter) -> Counts:
+    def count_here(self, counter: PodCounter) -> Counts:
         """Return how many pods are on each row. Do not write to it."""
         settled = self._settled
         if settled is None:
@@ -63,7 +64,7 @@ class PlacedPodsView(ViewBase):
             settled[counter, None] = self._rows
         return self._cut(counter.by_row)
 
-    def count_near(self, counter: Counter, key: str) -> Counts:
+    def count_near(self, counter: PodCounter, key: str) -> Counts:
         """Return how many pods are in each row's domain of a topology; 0 where it is in none."""
         settled = self._settled
         ids = None if settled is None else settled.get((counter, key))
@@ -74,17 +75,17 @@ class PlacedPodsView(ViewBase):
                 settled[counter, key] = ids
         return counter.near(key, ids)
 
-    def counted_of(self, counter: Counter, key: str, pods: Crowd) -> Counts:
+    def counted_of(self, counter: PodCounter, key: str, pods: Crowd) -> Counts:
         """Return how much each of some pods counts that are on the one row in view."""
         self._check_narrow(counter, key)
         return pods.amounts(counter)
 
-    def count_everywhere(self, counter: Counter) -> Counts:
+    def count_everywhere(self, counter: PodCounter) -> Counts:
         """Return how many pods are on each node there is, in view or not."""
         self._check_wide(counter, None)
         return counter.by_row.take(self._state.nodes.present_rows())
 
-    def count_by_domain(self, counter: Counter, key: str) -> Counts:
+    def count_by_domain(self, counter: PodCounter, key: str) -> Counts:
         """Return how many pods are in each domain there is, by the id of the label's value.
 
         One more place at the end is always 0, where absent labels point to. Do not write to it.
@@ -94,7 +95,7 @@ class PlacedPodsView(ViewBase):
         found.flags.writeable = False
         return found
 
-    def count_in(self, counter: Counter, key: str, domains: npt.NDArray[np.int64]) -> Counts:
+    def count_in(self, counter: PodCounter, key: str, domains: npt.NDArray[np.int64]) -> Counts:
         """Return how many pods are in some domains, by the ids of the label's values."""
         settled = self._settled
         if settled is None:
@@ -104,7 +105,7 @@ class PlacedPodsView(ViewBase):
             settled[counter, key, True] = self._rows
         return counter.near(key, domains)
 
-    def count_any(self, counter: Counter, key: str) -> bool:
+    def count_any(self, counter: PodCounter, key: str) -> bool:
         """Return whether a pod is in any domain of a topology. It seldom changes."""
         if (counter.columns, key) not in self._declared.counts:
             self._check_counter(counter, key)
@@ -113,7 +114,7 @@ class PlacedPodsView(ViewBase):
             self._reads.presence(counter, key, seen=found)
         return found
 
-    def count_version(self, counter: Counter) -> int:
+    def count_version(self, counter: PodCounter) -> int:
         """Return a number to keep what was worked out from counts with; it changes if they do."""
         self._check_wide(counter, None)
         return counter.version

@@ -10,14 +10,14 @@ import enum
 from typing import Any, TypeAlias
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.core.state.counts.counters import Counter
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
 from k8s_scheduler.core.state.news.facts import fact_of
 
 # How an object, or a list of objects, was asked for: (what, kind, namespace, name). For `class`,
 # the objects of a storage class, its name is in place of the namespace.
 ObjectRead: TypeAlias = tuple[str, Kind, str, str]
 # A column; or the pods that a counter counts on a row, or near it by a topology key.
-NarrowRead: TypeAlias = str | tuple[Counter, str | None]
+NarrowRead: TypeAlias = str | tuple[PodCounter, str | None]
 
 
 class NodeCount(enum.IntEnum):
@@ -58,13 +58,13 @@ class Reads:
         self.news = 0
         self.narrow: dict[NarrowRead, None] = {}
         # All counters, and those that were asked about more than the rows in view.
-        self.counters: dict[Counter, None] = {}
-        self.wide_counters: dict[Counter, None] = {}
+        self.counters: dict[PodCounter, None] = {}
+        self.wide_counters: dict[PodCounter, None] = {}
         # Those that were asked for, whether they were asked about anything or not; None if that
         # is of no interest: a cache that keeps reads for long would keep these counters alive.
-        self.obtained: dict[Counter, None] | None = {} if keeps_obtained else None
+        self.obtained: dict[PodCounter, None] | None = {} if keeps_obtained else None
         # Whether a counter counts any pod near some node.
-        self.presences: dict[tuple[Counter, str], bool] = {}
+        self.presences: dict[tuple[PodCounter, str], bool] = {}
         self.objects: dict[ObjectRead, Any] = {}
         self.scalars: dict[str, int] = {}
 
@@ -86,7 +86,7 @@ class Reads:
             self.news += 1
             self.wide_facts |= fact
 
-    def counter(self, counter: Counter, key: str | None, *, wide: bool) -> None:
+    def counter(self, counter: PodCounter, key: str | None, *, wide: bool) -> None:
         """Take down what a counter says: of rows, or near them by a topology key."""
         if counter in self.wide_counters if wide else (counter, key) in self.narrow:
             return
@@ -103,7 +103,7 @@ class Reads:
         self.looked_at_rows = True
         self.counts_nodes = max(wanted, self.counts_nodes or wanted)
 
-    def presence(self, counter: Counter, key: str, *, seen: bool) -> None:
+    def presence(self, counter: PodCounter, key: str, *, seen: bool) -> None:
         """Take down whether a counter counts any pod in any domain of a topology."""
         if self.presences.get((counter, key)) is not seen:
             self.news += 1

@@ -11,8 +11,9 @@ from k8s_scheduler.core.state.amounts.names import (
     TAKEN_IN_SCORES,
     wrapped,
 )
-from k8s_scheduler.core.state.counts.counters import Counter, Holding, Matching, Weighing
 from k8s_scheduler.core.state.counts.crowd import Crowd
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
+from k8s_scheduler.core.state.counts.questions import SelectedPods, TermHolders, WeighedPods
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.terms.held_terms import PodTerm, TermKind
 from k8s_scheduler.core.state.terms.picked_terms import PickedTerms, Purpose
@@ -23,16 +24,16 @@ __all__ = (
     "OFFERED_AND_TAKEN",
     "TAKEN_IN_SCORES",
     "Block",
-    "Counter",
     "Crowd",
-    "Holding",
-    "Matching",
     "NodeRow",
     "PickedTerms",
+    "PodCounter",
     "PodTerm",
     "Purpose",
+    "SelectedPods",
+    "TermHolders",
     "TermKind",
-    "Weighing",
+    "WeighedPods",
     "Work",
     "driver_of_claim",
     "driver_of_disk",

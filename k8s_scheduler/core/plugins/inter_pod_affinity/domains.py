@@ -11,10 +11,10 @@ from typing import TypeAlias
 import numpy as np
 
 from k8s_scheduler.core.framework.views.rows_view import Counts, Mask, RowsView
-from k8s_scheduler.core.framework.views.values import Counter, Crowd
+from k8s_scheduler.core.framework.views.values import Crowd, PodCounter
 
 # By topology key: who counts there, and how often each pod does.
-Counters: TypeAlias = Mapping[str, Mapping[Counter, int]]
+Counters: TypeAlias = Mapping[str, Mapping[PodCounter, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class DomainCounts:
     changes: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, counters: Iterable[tuple[str, Counter]]) -> "DomainCounts":
+    def of(cls, counters: Iterable[tuple[str, PodCounter]]) -> "DomainCounts":
         """Count by these topology keys; who is there twice counts twice."""
-        by_key: dict[str, dict[Counter, int]] = {}
+        by_key: dict[str, dict[PodCounter, int]] = {}
         for key, counter in counters:
             times = by_key.setdefault(key, {})
             times[counter] = times.get(counter, 0) + 1
@@ -101,5 +101,5 @@ class DomainCounts:
         return sums
 
 
-_NOBODY: Mapping[Counter, int] = {}
+_NOBODY: Mapping[PodCounter, int] = {}
 NO_COUNTS = DomainCounts()

@@ -15,14 +15,14 @@ from k8s_scheduler.api.selectors.labels import EVERYTHING, NOTHING, Requirements
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.framework.views.values import (
-    Counter,
-    Holding,
-    Matching,
     PickedTerms,
+    PodCounter,
     PodTerm,
     Purpose,
+    SelectedPods,
+    TermHolders,
     TermKind,
-    Weighing,
+    WeighedPods,
 )
 
 # Terms by one topology key that are counted each by itself.
@@ -47,13 +47,15 @@ class Selection:
         return pod.is_selected_by(self.labels)
 
 
-def counter_of(picked: tuple[Selection, ...], rows: RowsView) -> Counter:
+def counter_of(picked: tuple[Selection, ...], rows: RowsView) -> PodCounter:
     """Return what counts the placed pods that are picked by all; those on their way out, too."""
     selections = dict.fromkeys((term.namespaces, term.labels) for term in picked)
-    return rows.counter(Matching(tuple(selections), with_terminating=True))
+    return rows.counter(SelectedPods(tuple(selections), with_terminating=True))
 
 
-def counters_of(terms: tuple[Selection, ...], rows: RowsView) -> Iterator[tuple[str, Counter, int]]:
+def counters_of(
+    terms: tuple[Selection, ...], rows: RowsView
+) -> Iterator[tuple[str, PodCounter, int]]:
     """Yield (topology key, counter, how much one counts): the placed pods that each term picks.
 
     Pods with few terms share counters with others. Many terms are counted together: one tenant may
@@ -65,7 +67,7 @@ def counters_of(terms: tuple[Selection, ...], rows: RowsView) -> Iterator[tuple[
     for key, here in by_key.items():
         if len(here) > FEW_TERMS and all(term.times > 0 for term in here):
             selected = [((term.namespaces, term.labels), term.times) for term in here]
-            yield key, rows.counter(Weighing(tuple(selected))), 1
+            yield key, rows.counter(WeighedPods(tuple(selected))), 1
             continue
         for term in here:
             yield key, counter_of((term,), rows), term.times
@@ -98,11 +100,11 @@ class NewcomerTerms:
         """Return the terms of placed pods that pick this pod."""
         return rows.terms_picking(self.pod, self.namespace_labels)
 
-    def held_for(self, purpose: Purpose, rows: RowsView) -> Iterator[tuple[str, Counter]]:
+    def held_for(self, purpose: Purpose, rows: RowsView) -> Iterator[tuple[str, PodCounter]]:
         """Yield what adds up terms of placed pods that pick this pod, by topology key."""
         picked = self.terms_picking_it(rows)
         for key in picked.keys.get(purpose, ()):
-            yield key, rows.counter(Holding(picked, purpose, key))
+            yield key, rows.counter(TermHolders(picked, purpose, key))
 
 
 def selections(terms: tuple[PodTerm, ...], kind: TermKind, rows: RowsView) -> tuple[Selection, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import FEW, RowsView, Scores, extremes
-from k8s_scheduler.core.framework.views.values import Counter, PodTerm, Purpose, TermKind
+from k8s_scheduler.core.framework.views.values import PodCounter, PodTerm, Purpose, TermKind
 from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
     NewcomerTerms,
     counters_of,
@@ -31,7 +31,7 @@ class Wish:
     """So much for each that is counted in a node's domain."""
 
     topology_key: str
-    counter: Counter
+    counter: PodCounter
     weight: int
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.framework.evaluation.remembered import Remembered
 from k8s_scheduler.core.framework.views.rows_view import Counts, Mask, RowsView
-from k8s_scheduler.core.framework.views.values import Counter, Matching
+from k8s_scheduler.core.framework.views.values import PodCounter, SelectedPods
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import Constraint
 
 Ids = npt.NDArray[np.int64]
@@ -19,10 +19,10 @@ Ids = npt.NDArray[np.int64]
 # Of so few domains the minimum is found as fast as whether it is known.
 _FEW: Final = 64
 
-_NOBODY = Matching((((), None),), with_terminating=False)
+_NOBODY = SelectedPods((((), None),), with_terminating=False)
 
 
-def counter_of(constraint: Constraint, namespace: str, rows: RowsView) -> Counter:
+def counter_of(constraint: Constraint, namespace: str, rows: RowsView) -> PodCounter:
     """Return what counts the pods that a constraint finds in a namespace.
 
     Terminating pods make room soon, so they do not count. Nor does any pod where the selector is
@@ -31,7 +31,7 @@ def counter_of(constraint: Constraint, namespace: str, rows: RowsView) -> Counte
     if not constraint.selector:
         return rows.counter(_NOBODY)
     selection = ((namespace,), constraint.selector)
-    return rows.counter(Matching((selection,), with_terminating=False))
+    return rows.counter(SelectedPods((selection,), with_terminating=False))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +70,7 @@ class Census:
     """
 
     key: str
-    counter: Counter
+    counter: PodCounter
     included: Included | None
     _sums: Remembered[Counts] = field(default_factory=Remembered, compare=False, repr=False)
     _minimum: Remembered[int] = field(default_factory=Remembered, compare=False, repr=False)

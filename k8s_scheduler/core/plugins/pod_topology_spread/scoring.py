@@ -28,7 +28,7 @@ from k8s_scheduler.core.framework.views.rows_view import (
     Scores,
     extremes,
 )
-from k8s_scheduler.core.framework.views.values import Counter
+from k8s_scheduler.core.framework.views.values import PodCounter
 from k8s_scheduler.core.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint
 from k8s_scheduler.core.plugins.pod_topology_spread.domains import (
     Census,
@@ -50,7 +50,7 @@ class SoftSpread:
     constraint: Constraint
     weight: float
     # By domain; or, where each node is one, by node, and whatever the policies say.
-    census: Census | Counter
+    census: Census | PodCounter
 
     def counts(self, rows: RowsView) -> tuple[Counts, Mask | None]:
         """Return the count of each row's domain, and the rows with the key; None if all."""

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias, TypeVar
 
 from k8s_scheduler.api.selectors.labels import IN
-from k8s_scheduler.core.state.counts.counters import Counter, Matching
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
+from k8s_scheduler.core.state.counts.questions import SelectedPods
 from k8s_scheduler.core.state.news.pod_news import Door
 from k8s_scheduler.lib.hollow import compact
 
@@ -19,7 +20,7 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class Concerned(tuple[Counter, ...]):
+class Concerned(tuple[PodCounter, ...]):
     """Counters that some label sets concern, shared by these: known by its identity alone.
 
     There may be a thousand of them in one, so comparing or hashing what is in it takes too long.
@@ -34,9 +35,10 @@ class Concerned(tuple[Counter, ...]):
 
 
 NO_COUNTERS: Final = Concerned()
+_NO_COUNTED: Final[Mapping[PodCounter, SelectedPods]] = {}
 
 
-def doors_of(counted: Matching) -> list[Door]:
+def doors_of(counted: SelectedPods) -> list[Door]:
     """Return behind which doors a counter looks: one, or none where it can't pick anything."""
     space: str | None = None
     pair: tuple[str, str] | None = None
@@ -51,8 +53,7 @@ def doors_of(counted: Matching) -> list[Door]:
     return [(space, pair)]
 
 
-def keys_of(counted: Matching) -> dict[str, None]:
-    """Return the keys of the labels that a counter looks at."""
+def keys_of(counted: SelectedPods) -> dict[str, None]:
     return {
         requirement.key: None
         for _, requirements in counted.selections
@@ -80,14 +81,13 @@ class ConcernIndex:
         self.concerned: dict[int, Concerned] = {}
         self._seen: dict[_Seen, Concerned] = {}
         # By key of a label: the counters that look at it.
-        # Inner dicts of counters stand for ordered sets.
-        self._by_key: dict[str, dict[Counter, None]] = {}
-        self._by_door: dict[Door, dict[Counter, None]] = {}
+        # Stands for an ordered set.
+        self._by_key: dict[str, dict[PodCounter, None]] = {}
+        self._by_door: dict[Door, dict[PodCounter, SelectedPods]] = {}
         # Those that were dropped, and are still among the concerned.
-        self._unswept: dict[Counter, None] = {}
+        self._unswept: dict[PodCounter, None] = {}
 
     def meet(self, label_set: int, namespace: str, labels: Mapping[str, str]) -> None:
-        """Find out which counters a new label set concerns."""
         if not self._by_door:
             return
         by_key = self._by_key
@@ -101,16 +101,15 @@ class ConcernIndex:
             self.concerned[label_set] = found
 
     def _picking(self, namespace: str, labels: Mapping[str, str]) -> Concerned:
-        """Return the counters that pick a label set."""
         return Concerned(
             counter
             for pair in (None, *labels.items())
             for space in (None, namespace)
-            for counter in self._by_door.get((space, pair), ())
-            if isinstance(counter.counted, Matching) and counter.counted.picks(namespace, labels)
+            for counter, counted in self._by_door.get((space, pair), _NO_COUNTED).items()
+            if counted.picks(namespace, labels)
         )
 
-    def add(self, counter: Counter, counted: Matching, picked: list[int]) -> bool:
+    def add(self, counter: PodCounter, counted: SelectedPods, picked: list[int]) -> bool:
         """Let these label sets concern one counter more; return whether there was room for it."""
         if not self._concern(picked, counter):
             if not self._unswept:
@@ -120,12 +119,12 @@ class ConcernIndex:
             if not self._concern(picked, counter):
                 return False
         for door in doors_of(counted):
-            self._by_door.setdefault(door, {})[counter] = None
+            self._by_door.setdefault(door, {})[counter] = counted
         for key in keys_of(counted):
             self._by_key.setdefault(key, {})[counter] = None
         return True
 
-    def drop(self, counter: Counter, counted: Matching) -> None:
+    def drop(self, counter: PodCounter, counted: SelectedPods) -> None:
         """Let a counter be concerned no more, now or a little later."""
         for door in doors_of(counted):
             take_out(self._by_door, door, counter)
@@ -136,7 +135,7 @@ class ConcernIndex:
         if len(self._unswept) > self.UNSWEPT:
             self.sweep()
 
-    def sweep_if_dropped(self, counter: Counter) -> None:
+    def sweep_if_dropped(self, counter: PodCounter) -> None:
         """Make sure that a counter is not told of pods because it was once."""
         if counter in self._unswept:
             self.sweep()
@@ -156,7 +155,7 @@ class ConcernIndex:
             if left:
                 self.concerned[label_set] = left
 
-    def _concern(self, picked: list[int], counter: Counter) -> bool:
+    def _concern(self, picked: list[int], counter: PodCounter) -> bool:
         concerned = self.concerned
         # Label sets that shared counters before share them from now on.
         shared: dict[Concerned, Concerned] = {}
@@ -170,7 +169,7 @@ class ConcernIndex:
         return True
 
 
-def take_out(where: dict[_Key, dict[Counter, _Value]], key: _Key, counter: Counter) -> None:
+def take_out(where: dict[_Key, dict[PodCounter, _Value]], key: _Key, counter: PodCounter) -> None:
     """Take a counter out of an index; a place without counters goes."""
     here = where.get(key)
     if here is not None and counter in here:

@@ -1,9 +1,9 @@
-"""Pods that came to rows or left them, in order: how counts catch up that are not told.
+"""Pods that came to rows or left them, in order: from it counters catch up that are not told.
 
 A pod with terms may concern the sums of every newcomer there is, and one with labels those of
 every pod whose terms pick all others. Counters are not told when it comes or goes: it is noted
-here, by an id for all pods that count alike (a holder of terms, a label set), and a count catches
-up when it is asked. The log is bounded: a count that comes too late is made anew.
+here, by an id for all pods that count alike (a holder of terms, a label set), and a counter catches
+up when it is asked. The log is bounded: a counter that comes too late counts anew.
 """
 
 from array import array
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
-# So few are looked up one by one: as it mostly is, a pod or two since the last decision.
+# So few are looked up one by one: usually a pod or two since the last decision.
 _FEW: Final = 8
 
 
@@ -29,7 +29,7 @@ class CountLog:
         self._rows = array("q")
         self._differences = array("q")
         self._first = 0
-        # The cursor of somebody who has seen everything.
+        # The cursor of a reader that has seen everything.
         self.position = 0
         # When ids were given, as positions, and these ids: they are used again.
         self._births: list[tuple[int, int]] = []
@@ -39,7 +39,6 @@ class CountLog:
         self._births.append((self.position, number))
 
     def note(self, number: int, row: int, difference: int) -> None:
-        """Note that pods came to a row, or left it."""
         rows = self._rows
         rows.append(row)
         self._ids.append(number)
@@ -52,11 +51,9 @@ class CountLog:
             self._births = [birth for birth in self._births if birth[0] >= self._first]
 
     def knows(self, cursor: int) -> bool:
-        """Return whether everything since a position is known."""
         return cursor >= self._first
 
     def births_since(self, cursor: int) -> list[tuple[int, int]]:
-        """Return the positions and ids of what was born at or after a position."""
         births = self._births
         if not births or births[-1][0] < cursor:
             return []

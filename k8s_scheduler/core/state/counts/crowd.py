@@ -1,6 +1,6 @@
 """Some placed pods, as counters see them: how much each of them counts.
 
-Who wants to know what the leaving of thousands of pods means for a count asks once for all of them.
+A dry run that takes thousands of pods away asks once for all of them what a count loses.
 """
 
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.core.state.counts.counters import Counter, Counts
+from k8s_scheduler.core.state.counts.pod_counter import Counts, PodCounter
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
-Amounts: TypeAlias = Callable[[Counter, "Crowd"], Counts]
+Amounts: TypeAlias = Callable[[PodCounter, "Crowd"], Counts]
 
 
 class Crowd:
-    """Pods that are in place, in some order. It says the truth as long as none of them changes."""
+    """Placed pods, in some order. Void once one of them changes."""
 
     __slots__ = ("_amounts", "holders", "label_sets", "terminating")
 
@@ -28,7 +28,6 @@ class Crowd:
         terminating: npt.NDArray[np.bool_],
         amounts: Amounts,
     ) -> None:
-        """Take what is counted of each pod; `amounts` knows what counters make of it."""
         self.label_sets = label_sets
         self.holders = holders
         self.terminating = terminating
@@ -37,6 +36,5 @@ class Crowd:
     def __len__(self) -> int:
         return len(self.holders)
 
-    def amounts(self, counter: Counter) -> Counts:
-        """Return how much each of the pods counts there."""
+    def amounts(self, counter: PodCounter) -> Counts:
         return self._amounts(counter, self)

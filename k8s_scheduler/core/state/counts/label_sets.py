@@ -17,6 +17,7 @@ import numpy.typing as npt
 from k8s_scheduler.api.meta import Labels
 from k8s_scheduler.api.selectors.labels import DOES_NOT_EXIST, EXISTS, IN, Requirement, Requirements
 from k8s_scheduler.core.state.columns import Columns
+from k8s_scheduler.core.state.counts.questions import SelectedPods, WeighedPods
 from k8s_scheduler.core.state.interning import Interner
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
 from k8s_scheduler.core.state.rows import NodeRow
@@ -51,7 +52,6 @@ class LabelSets:
         self._gone: Gone | None = None
 
     def listen(self, born: Born, gone: Gone) -> None:
-        """Tell somebody of sets that come and go from now on."""
         self._born, self._gone = born, gone
 
     def __len__(self) -> int:
@@ -113,6 +113,21 @@ class LabelSets:
             picked &= self._meets(requirement, size)
         return picked
 
+    def picked_by(self, counted: SelectedPods) -> Mask:
+        """Return, for each id, whether all selections pick it."""
+        picked = self.match(None, ())
+        for namespaces, requirements in counted.selections:
+            picked &= self.match(namespaces, requirements)
+        return picked
+
+    def weights(self, counted: SelectedPods | WeighedPods) -> npt.NDArray[np.int64]:
+        if isinstance(counted, SelectedPods):
+            return self.picked_by(counted).astype(np.int64)
+        found = np.zeros(len(self), dtype=np.int64)
+        for (namespaces, requirements), weight in counted.selections:
+            found += weight * self.match(namespaces, requirements)
+        return found
+
     def _meets(self, requirement: Requirement, size: int) -> Mask:
         ids = self._labels.column(requirement.key)[:size]
         if requirement.operator == EXISTS:
@@ -124,7 +139,6 @@ class LabelSets:
         return found if requirement.operator == IN else ~found
 
     def _lay_out(self, key: _Key, namespace: str, labels: Labels) -> int:
-        """Give an id to a set and count its first pod."""
         found = self._seats.take()
         if found < len(self._keys):
             self._keys[found] = key

@@ -94,7 +94,7 @@ class Changes:
     objects: dict[Kind, ObjectChange] = field(default_factory=dict)
     row_numbers: dict[NodeRow, int] = field(default_factory=dict)
     object_numbers: dict[Kind, int] = field(default_factory=dict)
-    # Whose coming, leaving or changing it was.
+    # The pods that came, left or changed.
     pods: PodNews = field(default_factory=PodNews, compare=False, repr=False)
     # The number of the first note, once it was asked for.
     _oldest: int | None = field(default=None, compare=False, repr=False)
@@ -121,7 +121,6 @@ class Changes:
         )
 
     def add(self, other: "Changes") -> None:
-        """Hold what others hold as well."""
         self._oldest = None
         self.pods.include(other.pods)
         for row, change in other.rows.items():
@@ -138,11 +137,11 @@ class ChangeLog:
 
     def __init__(self) -> None:
         self._changes = Changes()
-        # The number of the last note: who remembers it knows what has happened since.
+        # The number of the last note: with it `since` tells what came later.
         self.count = 0
 
     def note(self, row: NodeRow, change: Change, *pods: Pod) -> None:
-        """Note what happened to a row, and the pod that came or left; both looks of a changed one.
+        """Note what happened to a row, and a pod that came or left; of a changed one both.
 
         A change that is one of `COUNTED_PODS` and comes without a pod changes no count.
         """
@@ -156,7 +155,6 @@ class ChangeLog:
         changes.row_numbers[row] = self.count
 
     def note_object(self, kind: Kind, change: ObjectChange) -> None:
-        """Note what happened to an object."""
         self.count += 1
         self._note_object(kind, change, self.count)
 
@@ -183,7 +181,6 @@ class ChangeLog:
         )
 
     def drain(self) -> Changes:
-        """Return what happened, and forget it."""
         changes, self._changes = self._changes, Changes()
         return changes
 

@@ -33,7 +33,6 @@ class PodNews:
     __slots__ = ("_doors", "_holders", "_is_any", "_unfiled")
 
     def __init__(self, *, is_any: bool = False) -> None:
-        """Know of no pod; with `is_any`, any may have come or left."""
         self._is_any = is_any
         # Stands for a set.
         self._doors: dict[Door, None] = {}
@@ -41,7 +40,6 @@ class PodNews:
         self._unfiled: list[tuple[str, Labels]] = []
 
     def meet(self, pod: Pod) -> None:
-        """Take note of a pod."""
         if self._is_any:
             return
         metadata, affinity = pod.metadata, pod.spec.affinity
@@ -56,7 +54,6 @@ class PodNews:
             self._file()
 
     def include(self, other: "PodNews") -> None:
-        """Take note of all that others know of."""
         self._doors.update(other.doors)
         self._holders = self._holders or other.hold_terms
         self._is_any = self._is_any or other.is_any
@@ -64,14 +61,12 @@ class PodNews:
 
     @property
     def is_any(self) -> bool:
-        """Whether it may have been any pod."""
         if self._unfiled:
             self._file()
         return self._is_any
 
     @property
     def hold_terms(self) -> bool:
-        """Whether one of them may hold affinity terms."""
         return self._holders or self._is_any
 
     @property

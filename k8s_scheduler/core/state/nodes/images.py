@@ -36,7 +36,7 @@ class ImageIndex:
         """Take the images of a node, in place of what it had; return whether they are others."""
         if self._known.get(row) == (images or None):
             if images:
-                # As the node has it now: the one before would be there for this alone.
+                # As the node has it now: nothing else needs the older copy.
                 self._known[row] = images
             return False
         self.generation += 1
@@ -60,7 +60,6 @@ class ImageIndex:
         self._rows, self._known = compact(self._rows), compact(self._known)
 
     def sizes(self, name: str) -> Mapping[NodeRow, int]:
-        """Return row -> size in bytes for one image."""
         return self._rows.get(name, _NOWHERE)
 
     def column(self, name: str, row_count: int) -> Sizes:
@@ -81,5 +80,4 @@ class ImageIndex:
 
 
 def _sizes(images: list[ContainerImage] | None) -> dict[str, int]:
-    """Return name -> size in bytes."""
     return {name: image.size_bytes for image in images or () for name in image.names or ()}

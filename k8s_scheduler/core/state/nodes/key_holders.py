@@ -25,7 +25,6 @@ class KeyHolders:
         return key in self._counts
 
     def count(self, key: str) -> int:
-        """Return how many rows have a key."""
         return self._counts.get(key, 0)
 
     def rows(self, key: str) -> tuple[NodeRow, ...] | None:
@@ -48,7 +47,6 @@ class KeyHolders:
         return False
 
     def remove(self, key: str, row: NodeRow) -> None:
-        """Take note that a row has a key no more."""
         left = self._counts[key] - 1
         if not left:
             del self._counts[key]
@@ -60,5 +58,4 @@ class KeyHolders:
             self._rows[key] = tuple(one for one in rows if one != row)
 
     def compact(self) -> None:
-        """Give back the memory of keys that no row has any more."""
         self._counts, self._rows = compact(self._counts), compact(self._rows)

@@ -1,13 +1,13 @@
-"""Node labels as columns: for each key somebody asks for, the value of every row as a small id.
+"""Node labels as columns: for each key that is asked for, the value of every row as a small id.
 
 A column is made when the first selector or topology names its key and kept up to date from then
-on; keys nobody asks for cost nothing. Equal values have equal ids across keys.
+on; other keys cost nothing. Equal values have equal ids across keys.
 
 Ids are numbers without gaps, because arrays are indexed by them: one for each domain of a topology.
 An id means the same value until the values are *renumbered*, which happens when many of them belong
 to no node any more, and when columns take too much memory. Renumbering begins another `epoch`, in
-which ids, columns and arrays by id of an earlier one mean nothing; who keeps such a thing compares
-epochs first. Nothing is renumbered in the middle of a decision: only `put` and `tidy` do it.
+which ids, columns and arrays by id of an earlier one mean nothing; code that keeps such a thing
+compares epochs first. Nothing is renumbered in the middle of a decision: only `put` and `tidy` do.
 
 The labels of pods are kept in the same way (`label_sets`), one row for each set of them. There are
 always new ones, so columns and values that no row has any more are forgotten there at once, and ids
@@ -22,10 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.api.meta import Labels
+from k8s_scheduler.api.selectors.nodes import whole_number
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
 from k8s_scheduler.core.state.nodes.key_holders import KeyHolders
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
+
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 ABSENT = -1
 UNKNOWN = -2
@@ -47,11 +51,13 @@ class LabelColumns:
     MAX_BYTES: Final = 128 * 1024 * 1024
     # So many ids may mean values that no node has, besides an eighth of those that are in use.
     SPARE: Final = 256
+    # So many columns may be of keys that no node has any more, besides an eighth of the others.
+    SPARE_COLUMNS: Final = 64
 
     def __init__(self, columns: Columns, *, forgets: bool = False) -> None:
         """Keep labels in columns; with `forgets`, none for longer than some row has it.
 
-        Then nobody may remember an id or a column from one change to the next.
+        Then no id and no column may be kept from one change to the next.
         """
         self._columns = columns
         self._forgets = forgets
@@ -63,6 +69,8 @@ class LabelColumns:
         self._keys: list[str] = []
         self._labels: dict[NodeRow, Labels] = {}
         self._holders = KeyHolders()
+        # Keys with a column that no node has any more; a dict stands for an ordered set.
+        self._idle: dict[str, None] = {}
         self._ids: dict[str, int] = {}
         self._values: dict[int, str] = {}
         # How many ids were given.
@@ -77,16 +85,13 @@ class LabelColumns:
         self._renumbered: Renumbered | None = None
 
     def listen(self, moved: Moved, appeared: Appeared, renumbered: Renumbered) -> None:
-        """Call these from now on."""
         self._moved, self._renumbered = moved, renumbered
         self._appeared.append(appeared)
 
     def on_new_key(self, appeared: Appeared) -> None:
-        """Call this from now on when a node has a key that none had."""
         self._appeared.append(appeared)
 
     def put(self, row: NodeRow, labels: Labels | None) -> None:
-        """Take a node's labels; None takes them away."""
         known = self._labels.pop(row, _NO_LABELS)
         labels = labels or _NO_LABELS
         if labels:
@@ -106,20 +111,22 @@ class LabelColumns:
             self._give_back()
 
     def renew(self, row: NodeRow, labels: Labels | None) -> None:
-        """Hold equal labels as the node has them now: those before would be there for us alone."""
+        """Hold equal labels as the node has them now: nothing else needs the older copy."""
         if labels:
             self._labels[row] = labels
 
     def _count_keys(self, row: NodeRow, known: Labels, labels: Labels) -> None:
-        """Count how many rows have which keys."""
         holders = self._holders
         for key in labels:
             if key not in known and holders.add(key, row):
+                self._idle.pop(key, None)
                 for appeared in self._appeared:
                     appeared(key)
         for key in known:
             if key not in labels:
                 holders.remove(key, row)
+                if key not in holders and self.has_column(key):
+                    self._idle[key] = None
         holders.compact()
 
     def column(self, key: str) -> AnyColumn:
@@ -147,7 +154,6 @@ class LabelColumns:
         return self._columns[name]
 
     def id_at(self, row: int, key: str) -> int:
-        """Return what the column of a key says of a row."""
         cells = self._cells.get(key)
         # A column that has grown is another one.
         if cells is None or len(cells) != self._columns.capacity:
@@ -174,7 +180,6 @@ class LabelColumns:
         return found
 
     def holder_count(self, key: str) -> int:
-        """Return how many nodes have a label with this key."""
         return self._holders.count(key)
 
     @property
@@ -187,7 +192,6 @@ class LabelColumns:
         return self._ids.get(value, UNKNOWN)
 
     def value(self, value_id: int) -> str:
-        """Return the value with an id."""
         return self._values[value_id]
 
     def _move(self, key: str, row: NodeRow, value: str | None) -> None:
@@ -229,7 +233,7 @@ class LabelColumns:
     # Giving back
 
     def forget_cells(self) -> None:
-        """Look at columns anew: they have become shorter, and may be as long as before some day."""
+        """Forget views of columns: these were cut, and may grow to the same length again."""
         self._cells = {}
 
     def tidy(self) -> None:
@@ -240,17 +244,19 @@ class LabelColumns:
 
     def _give_back(self) -> None:
         """Begin another epoch, if much is kept that no node has, or too much in all."""
-        used = len(self._uses)
-        too_many = self.value_count - used > self.SPARE + used // 8
+        used, idle = len(self._uses), len(self._idle)
+        too_many = (
+            self.value_count - used > self.SPARE + used // 8
+            or idle > self.SPARE_COLUMNS + (len(self._keys) - idle) // 8
+        )
         if too_many or 8 * len(self._keys) * self.capacity > self.MAX_BYTES:
             self._renumber()
 
     def _renumber(self) -> None:
-        """Begin another epoch."""
         self._forget_columns(list(self._keys))
         if 8 * len(self._keys) * self.capacity > self.MAX_BYTES:
             # The oldest stay: what pods always ask for was asked for first. The others come back
-            # one by one, if somebody asks for them.
+            # one by one, when they are asked for.
             for key in self._keys[self.MAX_BYTES // (4 * 8 * self.capacity) :]:
                 self._drop_column(key)
         used = sorted(self._uses)
@@ -284,7 +290,41 @@ class LabelColumns:
             if not self._uses[value_id]:
                 del self._uses[value_id]
         self._keys.remove(key)
+        self._idle.pop(key, None)
         self._cells.pop(key, None)
         self._cells = compact(self._cells)
         self._in_use.pop(key, None)
         self._columns.drop(PREFIX + key)
+
+
+class LabelNumbers:
+    """By id of a value: the whole number that it is, if it is one. Each value is read once."""
+
+    def __init__(self, labels: LabelColumns) -> None:
+        self._labels = labels
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._epoch = self._labels.epoch
+        self._numbers: Numbers = np.zeros(1, dtype=np.int64)
+        self._is_number: Mask = np.zeros(1, dtype=np.bool_)
+
+    def at(self, ids: Numbers) -> tuple[Numbers, Mask]:
+        """Return the numbers of some ids, and which of them are any; an absent label is none."""
+        self._read_new_values()
+        # An absent label finds the last place.
+        return self._numbers[ids], self._is_number[ids]
+
+    def _read_new_values(self) -> None:
+        labels = self._labels
+        if labels.epoch != self._epoch:
+            # Ids mean other values.
+            self._start_over()
+        known = len(self._numbers) - 1
+        if known == labels.value_count:
+            return
+        found = [whole_number(labels.value(i)) for i in range(known, labels.value_count)]
+        new = np.array([*(number or 0 for number in found), 0], dtype=np.int64)
+        self._numbers = np.concatenate([self._numbers[:-1], new])
+        is_number = [*(number is not None for number in found), False]
+        self._is_number = np.concatenate([self._is_number[:-1], np.array(is_number)])

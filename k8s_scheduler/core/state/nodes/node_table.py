@@ -39,8 +39,7 @@ from k8s_scheduler.core.state.news.facts import (
     UNSCHEDULABLE,
 )
 from k8s_scheduler.core.state.nodes.images import ImageIndex
-from k8s_scheduler.core.state.nodes.label_numbers import LabelNumbers
-from k8s_scheduler.core.state.nodes.labels import LabelColumns
+from k8s_scheduler.core.state.nodes.labels import LabelColumns, LabelNumbers
 from k8s_scheduler.core.state.nodes.ports import PortIndex
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
@@ -80,24 +79,21 @@ class NodeTable:
     # Reading
 
     def column(self, name: str) -> AnyColumn:
-        """Return a column to read; a resource nobody offers or uses is zero everywhere."""
+        """Return a column to read; a resource that is neither offered nor used is 0 everywhere."""
         if name in self._columns:
             return self._columns[name]
         return self.amounts.column(name)
 
     def row_of(self, name: NodeName) -> NodeRow | None:
-        """Return the row of a node or ghost."""
         return self._rows.get(name)
 
     def name_of(self, row: NodeRow) -> NodeName:
-        """Return the name of the node in a row."""
         name = self._names[row]
         if name is None:
             raise KeyError(row)
         return name
 
     def node_at(self, row: NodeRow) -> Node | None:
-        """Return the node in a row; a ghost has none."""
         return self._nodes.get(row)
 
     def present_rows(self) -> Rows:
@@ -109,7 +105,6 @@ class NodeTable:
         return self._present
 
     def __len__(self) -> int:
-        """Return how many nodes there are; ghosts do not count."""
         return len(self._nodes)
 
     # Nodes

@@ -6,7 +6,7 @@ from k8s_scheduler.api.ports import HostPort
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
-_NOBODY: Mapping[NodeRow, Mapping[str, int]] = {}
+_NO_USERS: Mapping[NodeRow, Mapping[str, int]] = {}
 
 
 class PortIndex:
@@ -16,14 +16,12 @@ class PortIndex:
         self._users: dict[tuple[str, int], dict[NodeRow, dict[str, int]]] = {}
 
     def add(self, row: NodeRow, ports: Iterable[HostPort]) -> None:
-        """Count the ports of a pod on its row."""
         for port in ports:
             rows = self._users.setdefault((port.protocol, port.port), {})
             addresses = rows.setdefault(row, {})
             addresses[port.ip] = addresses.get(port.ip, 0) + 1
 
     def remove(self, row: NodeRow, ports: Iterable[HostPort]) -> None:
-        """Undo one `add`."""
         for port in ports:
             rows = self._users[port.protocol, port.port]
             addresses = rows[row]
@@ -37,5 +35,4 @@ class PortIndex:
         self._users = compact(self._users)
 
     def users(self, protocol: str, port: int) -> Mapping[NodeRow, Mapping[str, int]]:
-        """Return row -> address -> count for one port."""
-        return self._users.get((protocol, port), _NOBODY)
+        return self._users.get((protocol, port), _NO_USERS)

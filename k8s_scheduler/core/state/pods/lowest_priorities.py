@@ -1,7 +1,7 @@
-"""The least important pod of each row: who could be evicted where, without a look at every pod.
+"""The lowest priority of each row: where pods could be evicted, without a look at every pod.
 
-Rows are only marked when pods come, go or change their priority, and worked out when somebody asks
-next. Searches for room ask again and again, and few rows change in between.
+Rows are only marked when pods come, go or change their priority, and worked out with the
+next question. Searches for room ask often, and few rows change in between.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from k8s_scheduler.core.state.columns import AnyColumn
 
 # More important than any pod: the priority of a row without pods.
-NOBODY: Final = 2**62
+NO_PODS: Final = 2**62
 # With one row in so many marked, a pass over all pods is the faster way.
 _MANY: Final = 8
 
@@ -29,7 +29,6 @@ class LowestPriorities:
         self.stale: dict[int, None] = {}
 
     def forget(self) -> None:
-        """Know nothing of any row, as at the start."""
         self._lowest = np.zeros(0, dtype=np.int64)
         self.stale.clear()
 
@@ -46,11 +45,11 @@ class LowestPriorities:
         `column` returns a column of all placed pods, `on_row` the priorities of those on a row.
         """
         if len(self._lowest) < row_count or len(self.stale) * _MANY > row_count:
-            self._lowest = np.full(row_count, NOBODY, dtype=np.int64)
+            self._lowest = np.full(row_count, NO_PODS, dtype=np.int64)
             np.minimum.at(self._lowest, column("row"), column("priority"))
         else:
             for row in self.stale:
-                self._lowest[row] = min(on_row(row), default=NOBODY)
+                self._lowest[row] = min(on_row(row), default=NO_PODS)
         self.stale.clear()
         found: npt.NDArray[np.bool_] = self._lowest[:row_count] < priority
         return found

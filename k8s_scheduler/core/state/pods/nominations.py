@@ -15,7 +15,7 @@ from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.core.state.delta import PlacedPod
 
-_NOBODY: Mapping[PodUid, Pod] = {}
+_NO_PODS: Mapping[PodUid, Pod] = {}
 # Of so many changes, and up to twice as many, it is known which nodes they concern.
 _LOGGED: Final = 1024
 
@@ -37,7 +37,6 @@ class Nominations:
         self._log: list[NodeName] = []
 
     def put(self, pod: Pod, node: NodeName) -> None:
-        """Nominate a pod, in place of where it was nominated before."""
         uid = PodUid(pod.metadata.uid)
         self.remove(uid)
         self._changed(node)
@@ -49,7 +48,6 @@ class Nominations:
         self._placed.pop(node, None)
 
     def remove(self, uid: PodUid) -> None:
-        """End a pod's nomination, if it has one."""
         node = self._nodes.pop(uid, None)
         if node is None:
             return
@@ -65,11 +63,9 @@ class Nominations:
             self._nodes, self._log = {}, []
 
     def on(self, node: NodeName) -> Mapping[PodUid, Pod]:
-        """Return the pods nominated to a node."""
-        return self._pods.get(node, _NOBODY)
+        return self._pods.get(node, _NO_PODS)
 
     def nodes(self) -> tuple[NodeName, ...]:
-        """Return the nodes with nominated pods, sorted."""
         if self._sorted is None:
             self._sorted = tuple(sorted(self._pods))
         return self._sorted
@@ -81,7 +77,7 @@ class Nominations:
         """
         found = self._placed.get(node)
         if found is None:
-            pods = self._pods.get(node, _NOBODY).values()
+            pods = self._pods.get(node, _NO_PODS).values()
             found = tuple(placed for pod in pods for placed in _as_placed(pod))
             self._placed[node] = found
         return found
@@ -120,7 +116,6 @@ class Nominations:
             del self._by_priority[priority]
 
     def node_of(self, uid: PodUid) -> NodeName | None:
-        """Return where a pod is nominated."""
         return self._nodes.get(uid)
 
     def entries(self) -> Iterator[tuple[NodeName, Pod]]:

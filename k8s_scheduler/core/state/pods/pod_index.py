@@ -1,8 +1,8 @@
 """Placed pods as columns: where each is, its labels, its terms, whether it is on its way out.
 
 The columns are dense: the last pod moves into the place of one that leaves, so counting is a
-pass over whole arrays without holes. A pod's record says where in the columns it is, and nobody
-but the index reads that. What was counted once is kept up to date (`counters`).
+pass over whole arrays without holes. A pod's record says where in the columns it is, for the
+index alone. What was counted once is kept up to date (`live_counters`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,6 @@ class PodIndex:
     """All placed pods, in no particular order."""
 
     def __init__(self, node_labels: LabelColumns) -> None:
-        """Know the labels of the nodes that pods are on."""
         self.label_sets = LabelSets()
         self.held_terms = HeldTerms(lambda key: node_labels.holder_count(key) > 0)
         self._columns = Columns()
@@ -72,7 +71,6 @@ class PodIndex:
         return len(self._placed)
 
     def add(self, placed: Placed) -> None:
-        """Take in a pod."""
         pod, row = placed.pod, placed.row
         metadata, spec = pod.metadata, pod.spec
         label_set = self.label_sets.acquire(metadata.namespace, metadata.labels)
@@ -94,14 +92,13 @@ class PodIndex:
         if holder != NO_TERMS or terminating or counters.readers:
             counters.count(row, label_set, holder, terminating, 1)
         else:
-            # It counts for whoever picks its labels, as for most pods.
+            # It counts for the counters that pick its labels alone, like most pods.
             for counter in counters.concerned.get(label_set, ()):
                 counter.change(row, 1)
         self._priorities[priority] = self._priorities.get(priority, 0) + 1
         self.lowest.stale[row] = None
 
     def remove(self, placed: Placed) -> None:
-        """Let a pod go."""
         position = placed.position
         rows, label_sets, holders, leaving, priorities = self._cells
         row, label_set, holder = rows[position], label_sets[position], holders[position]
@@ -126,7 +123,6 @@ class PodIndex:
             self._keep_cells()
 
     def update(self, placed: Placed, pod: Pod) -> None:
-        """Take a pod's new facts."""
         position, row = placed.position, placed.row
         metadata, spec = pod.metadata, pod.spec
         _, label_sets, holders, leaving, priorities = self._cells
@@ -178,7 +174,6 @@ class PodIndex:
         self.counters.drop_all()
 
     def has_lesser(self, priority: int) -> bool:
-        """Return whether any pod is less important than that."""
         return any(each < priority for each in self._priorities)
 
     def _uncount_priority(self, priority: int) -> None:

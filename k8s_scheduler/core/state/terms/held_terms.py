@@ -1,7 +1,7 @@
 """Affinity terms that placed pods hold: what they say about pods that come later.
 
 Mostly distinct terms are few, one per workload, and a newcomer is selected by few of them. But
-nothing stops a tenant from placing thousands that select everybody, so the work for a newcomer must
+nothing stops a tenant from placing thousands that select all pods, so the work for a newcomer must
 not be work for each of them: all are matched at once (`term_table`), and those that pick it are one
 thing with one number (`picked_terms`). Which pods hold which terms is one id per pod (its
 `holder`).
@@ -44,7 +44,7 @@ Born: TypeAlias = Callable[[int], None]
 
 
 class HeldTerms:
-    """The distinct terms of placed pods, and who holds them.
+    """The distinct terms of placed pods, and which pods hold them.
 
     A holder is a tuple of terms that some pods have in common; id 0 holds none, and is not
     counted. Ids are used again once their last pod is gone.
@@ -70,7 +70,7 @@ class HeldTerms:
         self._pairs = HolderPairs()
         self._born: Born | None = None
         # The terms that pick newcomers, as of a version: by what these look like, and by places.
-        # And all that anybody has, by their terms.
+        # And all that are in use, by their terms.
         self._looks: dict[_Look, PickedTerms] = {}
         self._by_places: dict[bytes, PickedTerms] = {}
         self._looks_version = 0
@@ -78,7 +78,6 @@ class HeldTerms:
         self._picked_count = 0
 
     def listen(self, born: Born) -> None:
-        """Tell somebody of holders that come from now on."""
         self._born = born
 
     def meet_key(self, key: str) -> None:
@@ -112,7 +111,6 @@ class HeldTerms:
         return found
 
     def acquire(self, terms: tuple[PodTerm, ...]) -> int:
-        """Return the holder of these terms and count one more pod."""
         if not terms:
             return NO_TERMS
         found = self._holder_ids.get(terms)
@@ -155,17 +153,14 @@ class HeldTerms:
         self._by_spelling, self._spellings = dict(self._by_spelling), dict(self._spellings)
 
     def holders_of(self, term: PodTerm) -> Mapping[int, int]:
-        """Return holder -> how often it has the term, for the holders that have it."""
         place = self._table.place_of(term)
         return {} if place is None else self._pairs.holders_of(place)
 
     @property
     def id_count(self) -> int:
-        """Return how many ids there are, unused ones included."""
         return len(self._holders)
 
     def _lay_out(self, terms: tuple[PodTerm, ...]) -> int:
-        """Give an id to a holder and count its first pod."""
         found = self._seats.take()
         if found < len(self._holders):
             self._holders[found] = terms
@@ -202,7 +197,6 @@ class HeldTerms:
     def picked(
         self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
     ) -> PickedTerms:
-        """Return the held terms that pick a pod in a namespace with these labels."""
         if not len(self._table):
             return NOT_PICKED
         if self._looks_version != self.version or len(self._looks) >= _LOOKS:
@@ -239,12 +233,10 @@ class HeldTerms:
         return self._pairs.sums(weights, self.id_count)
 
     def times_of(self, holder: int, picked: PickedTerms, group: Group) -> int:
-        """Return the same of one holder."""
         places, times = self._pairs.of(holder)
         return int((times * self._table.weights(places, picked.terms, group)).sum())
 
     def _interned(self, places: Numbers) -> PickedTerms:
-        """Return the terms in some places as one thing."""
         if not len(places):
             return NOT_PICKED
         numbers = self._table.number_at.take(places)

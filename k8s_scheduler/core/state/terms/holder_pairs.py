@@ -50,7 +50,6 @@ class HolderPairs:
         self._places[entries] = places
 
     def remove(self, holder: int) -> None:
-        """Let a holder go."""
         entries = self._entries.pop(holder)
         self._times[entries] = 0
         self._free.frombytes(entries.tobytes())
@@ -63,7 +62,6 @@ class HolderPairs:
         return self._places.take(entries), self._times.take(entries)
 
     def holders_of(self, place: int) -> dict[int, int]:
-        """Return holder -> how often it has the term in a place."""
         used = slice(0, self._size)
         found = np.flatnonzero((self._places[used] == place) & (self._times[used] > 0))
         holders, times = self._holders.take(found).tolist(), self._times.take(found).tolist()
@@ -92,7 +90,6 @@ class HolderPairs:
             self._times = np.append(self._times, nothing)
 
     def _make_anew(self) -> None:
-        """Leave out what is of no use."""
         known = {holder: self.of(holder) for holder in self._entries}
         self._entries = {}
         self._lay_out(max(_FIRST_CAPACITY, sum(len(places) for places, _ in known.values())))

@@ -1,8 +1,8 @@
 """The held terms that pick a newcomer, as one thing.
 
 A newcomer may be picked by thousands of terms of placed pods. What counts is only how many of them,
-and how heavy, hold somebody in each domain of a topology: one sum for each purpose and topology
-key. `PickedTerms` names the terms; `counters.Holding` asks for one of their sums.
+and of what weight, are held in each domain of a topology: one sum for each purpose and topology
+key. `PickedTerms` names the terms; `questions.TermHolders` asks for one of their sums.
 """
 
 import enum
@@ -34,9 +34,9 @@ Group: TypeAlias = tuple[Purpose, str]
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PickedTerms:
-    """Some held terms. Whoever has it knows that the same object is the same terms.
+    """Some held terms: the same object is the same terms.
 
-    Mostly the same terms are the same object, too, for as long as anybody has it.
+    Usually the same terms are the same object, too, for as long as it is in use.
     """
 
     # No other terms ever have this number.

@@ -41,7 +41,6 @@ class PodTerm:
     def picks(
         self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
     ) -> bool:
-        """Return whether a pod in a namespace with these labels is picked."""
         if namespace not in self.namespaces and not matches(
             self.namespace_labels, namespace_labels
         ):

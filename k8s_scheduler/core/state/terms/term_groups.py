@@ -22,7 +22,6 @@ class TermGroups:
     """Small ids of groups; an id is used again once its last term is gone."""
 
     def __init__(self, has_key: Callable[[str], bool]) -> None:
-        """Know from `has_key` whether some node has a label with a key."""
         self._has_key = has_key
         self._ids: dict[Group, int] = {}
         # By id; None where there is no group.
@@ -32,7 +31,6 @@ class TermGroups:
         self._is_seen = np.zeros(_FIRST_CAPACITY, dtype=np.bool_)
 
     def acquire(self, group: Group) -> int:
-        """Return the id of a group and count one more term."""
         found = self._ids.get(group)
         if found is not None:
             self._uses[found] += 1
@@ -50,21 +48,19 @@ class TermGroups:
         return found
 
     def release(self, group_id: int) -> None:
-        """Count one term less."""
         self._uses[group_id] -= 1
         group = self._groups[group_id]
         if self._uses[group_id] or group is None:
             return
         del self._ids[group]
         self._ids = compact(self._ids)
-        # The key is a pod's, and as long as it likes.
+        # A pod names the key, and it may be long.
         self._groups[group_id] = None
         self._seats.leave(group_id)
         size = len(self._seats)
         del self._groups[size:], self._uses[size:]
 
     def id_of(self, group: Group) -> int | None:
-        """Return the id of a group that terms are in."""
         return self._ids.get(group)
 
     def meet_key(self, key: str) -> bool:

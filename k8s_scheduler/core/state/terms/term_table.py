@@ -1,8 +1,7 @@
 """Held terms as columns: which of them pick a newcomer, and what becomes of those that do.
 
 Each term has a place as long as it is held, and a number that no other term ever has. Places are
-used again, and become others when most of them are empty; who remembers a term remembers its
-number.
+used again, and become others when most of them are empty; a term is remembered by its number.
 """
 
 from array import array
@@ -62,18 +61,15 @@ class TermTable:
         return len(self._places)
 
     def place_of(self, term: PodTerm) -> int | None:
-        """Return the place of a term that is held."""
         return self._places.get(term)
 
     def put(self, term: PodTerm, number: int) -> int:
-        """Give a place to a term that nobody has held."""
         for requirement in term.labels or ():
             _count(self.label_keys, requirement.key, 1)
         group = self.groups.acquire((_PURPOSES[term.kind], term.topology_key))
         return self._put(term, number, group)
 
     def drop(self, term: PodTerm) -> None:
-        """Take back the place of a term that nobody holds any more."""
         place = self._places.pop(term)
         self._terms[place] = None
         self._free.append(place)
@@ -118,7 +114,6 @@ class TermTable:
         return picked
 
     def terms_at(self, picked: Mask) -> list[PodTerm]:
-        """Return the terms in some places."""
         return [term for term, here in zip(self._terms, picked, strict=True) if term and here]
 
     def groups_at(self, places: Numbers) -> list[Group]:
@@ -162,7 +157,6 @@ class TermTable:
         return place
 
     def _reserve(self, size: int) -> None:
-        """Make room for at least as many places."""
         if size > len(self.number_at):
             more = max(size - len(self.number_at), len(self.number_at))
             nothing = np.zeros(more, dtype=np.int64)

@@ -47,18 +47,16 @@ class RowVolumes:
         # By name: the driver, and how many uses there are.
         self._uses: dict[str, tuple[str, int]] = {}
         self.by_driver: dict[str, int] = {}
-        # Whether its pods have to be looked at one by one.
+        # Whether its pods have to be looked at one by one: see the module.
         self.has_trouble = False
 
     def __contains__(self, name: str) -> bool:
         return name in self._uses
 
     def uses(self, name: str) -> int:
-        """Return how many uses of a volume there are."""
         return self._uses[name][1] if name in self._uses else 0
 
     def take(self, named: _Named | None, count: int = 1) -> None:
-        """Count uses of a volume; None stands for what no pod can use."""
         if named is None:
             self.has_trouble = True
             return
@@ -141,7 +139,6 @@ class AttachedVolumes:
         return None if found.has_trouble else found
 
     def without(self, found: RowVolumes, gone: Iterable[VolumeUser]) -> FewerVolumes:
-        """Return what would be attached on a row without some of its pods."""
         fewer: dict[_Named, int] = {}
         for user in gone:
             for key, disk, _ in _uses_of(user):
@@ -251,7 +248,6 @@ class AttachedVolumes:
         return changed
 
     def _look_at(self, key: _Key, claim: _Claim) -> None:
-        """Find out what a claim stands for."""
         read: dict[_Behind, None] = {}
 
         def get(kind: Kind, namespace: str, name: str) -> Any:
@@ -266,7 +262,6 @@ class AttachedVolumes:
         self._stand_behind(key, claim, tuple(read))
 
     def _look_at_owner(self, key: _Key, found: RowVolumes, user: VolumeUser) -> None:
-        """See whether a claim that was made for a pod is the pod's."""
         claim: PersistentVolumeClaim | None = self._objects.get(Kind.PERSISTENT_VOLUME_CLAIM, *key)
         if claim is not None and not user.controls(claim.metadata):
             found.has_trouble = True

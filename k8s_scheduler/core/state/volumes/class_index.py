@@ -52,9 +52,7 @@ class LabelIds(Protocol):
         """Return each row's value of a label; every value in it has an id from then on."""
         ...
 
-    def known_id(self, value: str) -> int:
-        """Return the id of a value; negative if there is none."""
-        ...
+    def known_id(self, value: str) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,6 @@ class ClassIndex:
         return len(self._slots)
 
     def offer(self, slot: int) -> StorageOffer:
-        """Return the offer in a slot."""
         found = self._offers[slot]
         if found is None:
             raise KeyError(slot)
@@ -107,7 +104,6 @@ class ClassIndex:
     # Changes
 
     def put(self, key: ObjectKey, offer: StorageOffer) -> None:
-        """Add an offer."""
         self.stamp = object()
         slot = self._slots[key] = self._vacant.pop() if self._vacant else self._new_slot()
         self._offers[slot] = offer
@@ -120,7 +116,6 @@ class ClassIndex:
             self._file(offer, (offer.place, slot))
 
     def remove(self, key: ObjectKey) -> None:
-        """Take an offer away."""
         self.stamp = object()
         slot = self._slots.pop(key)
         offer = self.offer(slot)

@@ -27,7 +27,6 @@ GetObject: TypeAlias = Callable[[Kind, str, str], Any]
 
 
 def unique_name(driver: str, handle: str) -> str:
-    """Return the name under which one volume counts once."""
     return f"{driver}/{handle}"
 
 
@@ -65,7 +64,6 @@ def driver_of_claim(
 def _driver_to_be(
     claim: PersistentVolumeClaim, get: GetObject, *, on_csi_node: bool
 ) -> tuple[str, str]:
-    """Return (driver, handle) of the volume that will be made for a claim."""
     class_name = class_of_claim(claim)
     found: StorageClass | None = None
     if class_name:

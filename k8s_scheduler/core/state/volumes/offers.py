@@ -114,7 +114,6 @@ class VolumeDemand:
     def of(
         claim: PersistentVolumeClaim, size_nano: int, requirements: Requirements | None
     ) -> "VolumeDemand":
-        """Return what a claim of a size demands."""
         spec = claim.spec
         modes: Iterable[str] = spec.access_modes or ()
         attributes = spec.volume_attributes_class_name
@@ -128,7 +127,6 @@ class VolumeDemand:
         return (self.size_nano,)
 
     def suits(self, offer: StorageOffer) -> bool:
-        """Return whether a free volume will do."""
         volume: PersistentVolume = offer.thing
         return (
             offer.size >= self.size_nano
@@ -153,5 +151,4 @@ class CapacityDemand:
         return ()
 
     def suits(self, offer: StorageOffer) -> bool:
-        """Return whether a volume of this size can be made."""
         return offer.size >= self.size_bytes

@@ -17,7 +17,6 @@ class VolumeUser:
     volumes: tuple[Volume, ...]
 
     def controls(self, metadata: ObjectMeta) -> bool:
-        """Return whether the pod is the controlling owner of an object."""
         return any(o.controller and o.uid == self.uid for o in metadata.owner_references or ())
 
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 from k8s_scheduler.api.config.schema import configuration_schema
-from tests.unit.api.config.bad.test_count import TABLE
 from tests.unit.api.config.config_cases import EXTRAS, FEW, HEADER, KNOWN, default_documents
-from tests.unit.api.config.test_any_input import FILES, errors_of
-from tests.unit.api.config.test_examples import EXAMPLES
 from tests.unit.api.config.test_extenders import FULL
+from tests.unit.api.config.test_load_any_input import FILES, errors_of
+from tests.unit.api.config.test_load_examples import EXAMPLES
+from tests.unit.api.config.test_validate_all import TABLE
 
 SCHEMA = configuration_schema(KNOWN)
 VALIDATOR = Draft202012Validator(SCHEMA)

@@ -34,8 +34,7 @@ from k8s_scheduler.core.messages.outgoing import (
     RecordEvent,
     Request,
 )
-from k8s_scheduler.core.queue.backoff import BackoffPolicy
-from k8s_scheduler.core.queue.policy import QueuePolicy
+from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_pod

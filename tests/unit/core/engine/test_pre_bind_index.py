@@ -10,8 +10,7 @@ from k8s_scheduler.core.framework.views.reads import NodeCount, Reads
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.plugins.volume_binding import VolumeBinding
 from k8s_scheduler.core.state.news.changes import ChangeLog
-from k8s_scheduler.core.state.news.fact_log import FactLog
-from k8s_scheduler.core.state.news.facts import LABELS, NODE, ROOM
+from k8s_scheduler.core.state.news.facts import LABELS, NODE, ROOM, FactLog
 from k8s_scheduler.core.state.objects import ObjectStore
 from k8s_scheduler.core.state.rows import NodeRow
 from tests.builders import make_node, make_pod

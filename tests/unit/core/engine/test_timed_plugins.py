@@ -18,6 +18,7 @@ from k8s_scheduler.core.framework.seeds import seed_of
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FullHarness
 
 NAME = "default-scheduler"
@@ -45,7 +46,7 @@ def h():
 
 
 def plain(h):
-    return h.core._profiles[NAME]
+    return inside(h.core).profiles[NAME]
 
 
 def observed(metrics):
@@ -65,8 +66,8 @@ def queued(pod):
 
 def test_decisions_are_the_same_and_every_point_is_timed(metrics, stopwatch, h):
     pod = queued(make_pod("p").request(cpu="1").obj())
-    expected = h.core._cycle.decide(plain(h), pod)
-    assert h.core._cycle.decide(timed(plain(h), stopwatch), pod).row == expected.row
+    expected = inside(h.core).cycle.decide(plain(h), pod)
+    assert inside(h.core).cycle.decide(timed(plain(h), stopwatch), pod).row == expected.row
     calls = observed(metrics)
     assert calls["NodeResourcesFit", "PreFilter", "Success"] == 1
     assert calls["NodeResourcesFit", "Filter", "Success"] == 1
@@ -76,7 +77,9 @@ def test_decisions_are_the_same_and_every_point_is_timed(metrics, stopwatch, h):
 
 
 def test_a_no_of_all_nodes_is_unschedulable(metrics, stopwatch, h):
-    h.core._cycle.decide(timed(plain(h), stopwatch), queued(make_pod("p").request(cpu="9").obj()))
+    inside(h.core).cycle.decide(
+        timed(plain(h), stopwatch), queued(make_pod("p").request(cpu="9").obj())
+    )
     assert observed(metrics)["NodeResourcesFit", "Filter", "Unschedulable"] == 1
 
 

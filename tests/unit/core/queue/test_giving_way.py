@@ -1,7 +1,7 @@
 """A namespace in which attempt after attempt fails lets others pass, and still has its turns."""
 
 from k8s_scheduler.core.queue.giving_way import AFTER, WAYS
-from k8s_scheduler.core.queue.lines import Lines
+from k8s_scheduler.core.queue.namespace_heaps import NamespaceHeaps
 from k8s_scheduler.core.queue.places import MOST_FLUSHED
 from tests.builders import make_node, make_pod
 from tests.inside import inside
@@ -79,8 +79,8 @@ def test_where_nothing_fails_the_order_is_that_of_arrival():
 
 
 def test_successes_make_up_for_failures():
-    lines = Lines()
-    giving = lines._giving_way
+    heaps = NamespaceHeaps()
+    giving = heaps._giving_way
     for _ in range(AFTER):
         giving.failed("a")
     assert giving.gives("a")
@@ -92,23 +92,23 @@ def test_successes_make_up_for_failures():
 
 
 def test_after_each_failure_so_many_pass_and_no_more():
-    lines = Lines()
+    heaps = NamespaceHeaps()
     for _ in range(AFTER):
-        lines._giving_way.failed("a")
+        heaps._giving_way.failed("a")
     for number in range(WAYS + 5):
-        lines.push(f"b{number}", "b", line="b", order=(0.0, 9.0), sequence=number)
-    lines.push("a", "a", line="a", order=(0.0, 1.0), sequence=99)
-    assert [lines.pop() for _ in range(WAYS + 2)] == ["b"] * WAYS + ["a", "b"]
+        heaps.push(f"b{number}", "b", namespace="b", order=(0.0, 9.0), sequence=number)
+    heaps.push("a", "a", namespace="a", order=(0.0, 1.0), sequence=99)
+    assert [heaps.pop() for _ in range(WAYS + 2)] == ["b"] * WAYS + ["a", "b"]
 
 
 def test_of_several_that_give_way_the_first_comes_first():
-    lines = Lines()
-    for line in "ab":
+    heaps = NamespaceHeaps()
+    for namespace in "ab":
         for _ in range(AFTER):
-            lines._giving_way.failed(line)
-    lines.push("b", "b", line="b", order=(0.0, 2.0), sequence=1)
-    lines.push("a", "a", line="a", order=(0.0, 1.0), sequence=2)
-    assert [lines.pop(), lines.pop(), lines.pop()] == ["a", "b", None]
+            heaps._giving_way.failed(namespace)
+    heaps.push("b", "b", namespace="b", order=(0.0, 2.0), sequence=1)
+    heaps.push("a", "a", namespace="a", order=(0.0, 1.0), sequence=2)
+    assert [heaps.pop(), heaps.pop(), heaps.pop()] == ["a", "b", None]
 
 
 def test_one_tick_lets_a_bounded_number_come_back_and_the_next_ones_the_others():

@@ -8,6 +8,7 @@ from k8s_scheduler.core.queue import interest, waking
 from k8s_scheduler.core.queue.prices import judging, price_of
 from k8s_scheduler.core.state.news.pod_news import PodNews
 from tests.builders import make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FullHarness, away, near, pinned, spread, zoned
 from tests.unit.core.harness import only
 
@@ -24,7 +25,7 @@ def h():
 def judged(h, monkeypatch):
     """Of each judgement by waking, how many rows it was about."""
     found: list[int] = []
-    runtime = h.core._parked.waker._judge._runtime
+    runtime = inside(h.core).parked.waker._judge._runtime
     original = runtime.run_filters
 
     def run_filters(profile, pod, rows, *rest, **options):
@@ -64,7 +65,7 @@ def test_pods_that_nobody_counts_cost_no_judgement(h, judged):
 def test_a_thousand_parked_shapes_are_not_even_looked_at(h, judged, monkeypatch):
     park(h, judged, *(near(make_pod(f"p{i:04}"), app=f"x{i}") for i in range(1000)))
     seen = []
-    waker = h.core._parked.waker
+    waker = inside(h.core).parked.waker
     original = waker._look_at
     monkeypatch.setattr(
         waker, "_look_at", lambda r, alike: seen.append(alike) or original(r, alike)
@@ -169,21 +170,32 @@ def test_spreading_is_news_in_its_own_namespace_alone(h, judged):
     assert names(h) == ["p"]
 
 
+def near_x_of_team_red(name):
+    pod = near(make_pod(name), app="x")
+    for terms in pod.raw["spec"]["affinity"]["podAffinity"].values():
+        terms[0]["namespaceSelector"] = {"matchLabels": {"team": "red"}}
+    return pod
+
+
 def test_a_namespace_that_is_picked_later_counts_from_then_on(h, judged):
-    term = {
-        "topologyKey": "zone",
-        "labelSelector": {"matchLabels": {"app": "x"}},
-        "namespaceSelector": {"matchLabels": {"team": "red"}},
-    }
-    p = make_pod("p")
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    p.raw["spec"]["affinity"] = {"podAffinity": {required: [term]}}
-    park(h, judged, p)
+    park(h, judged, near_x_of_team_red("p"))
     h.object(Kind.NAMESPACE, "elsewhere", metadata={"labels": {"team": "red"}})
     h.settle()
     h.pod(make_pod("friend").namespace("elsewhere").label(app="x").on("n2").obj())
     h.settle()
     assert names(h) == ["p"]
+
+
+def test_a_namespace_that_is_picked_no_more_is_no_news_from_then_on(h, judged):
+    h.object(Kind.NAMESPACE, "elsewhere", metadata={"labels": {"team": "red"}})
+    park(h, judged, near_x_of_team_red("p"))
+    h.object(Kind.NAMESPACE, "elsewhere", metadata={"labels": {"team": "blue"}})
+    h.settle()
+    assert judged == [2]
+    judged.clear()
+    h.pod(make_pod("stranger").namespace("elsewhere").label(app="x").on("n2").obj())
+    h.settle()
+    assert judged == []
 
 
 def test_room_on_a_node_is_news_whoever_leaves(h, judged):

@@ -6,7 +6,7 @@ import pytest
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.workloads import Service
 from k8s_scheduler.core.state.news.changes import ChangeLog, ObjectChange, object_event_label
-from k8s_scheduler.core.state.news.fact_log import FactLog
+from k8s_scheduler.core.state.news.facts import FactLog
 from k8s_scheduler.core.state.objects import ObjectStore
 
 

@@ -81,7 +81,7 @@ class TestAsked:
         bench.pod(bound())
         bench.tick(100)
         assert bench.reads() == []
-        assert len(bench.core._unconfirmed) == 0
+        assert len(inside(bench.core).unconfirmed) == 0
 
     def test_never_if_it_was_seen_before_the_answer(self):
         h = Harness()

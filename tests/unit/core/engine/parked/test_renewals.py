@@ -255,8 +255,8 @@ class TestWhoIsWokenInstead:
 
     def test_a_pod_that_fits_and_that_waking_has_missed(self, labelled, monkeypatch):
         h = labelled
-        monkeypatch.setattr(h.core._parked.waker, "_help_for", lambda *_: None)
-        monkeypatch.setattr(h.core._parked.waker, "sample", lambda: None)
+        monkeypatch.setattr(inside(h.core).parked.waker, "_help_for", lambda *_: None)
+        monkeypatch.setattr(inside(h.core).parked.waker, "sample", lambda: None)
         h.node(zoned("n2", cpu="32").label(team="blue").obj())
         h.second()
         (line,) = [log for log in only(Log, h.out) if "was not woken" in log.event]
@@ -273,13 +273,13 @@ class TestCost:
     def judged(self, h, monkeypatch):
         """Count the judgements that renewals ask for, by pod."""
         seen = Counter()
-        original = h.core._cycle.diagnose
+        original = inside(h.core).cycle.diagnose
 
         def diagnose(profile, queued):
             seen[queued.pod.metadata.name] += 1
             return original(profile, queued)
 
-        monkeypatch.setattr(h.core._cycle, "diagnose", diagnose)
+        monkeypatch.setattr(inside(h.core).cycle, "diagnose", diagnose)
         return seen
 
     def crowd(self, h, pods, shapes):

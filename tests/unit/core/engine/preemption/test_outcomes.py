@@ -9,7 +9,7 @@ from k8s_scheduler.core.engine.shapes.validity import Surroundings
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.messages.outgoing import Evict
 from k8s_scheduler.core.plugins.default_preemption import NO_VICTIMS
-from k8s_scheduler.core.state.counts.counters import Counter
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
 from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.rows import NodeRow
 from tests.builders import make_node, make_pod
@@ -35,7 +35,7 @@ def test_no_promised_pod_is_held_once_nobody_searches():
 
 
 def keeps_wide_counts(monkeypatch):
-    monkeypatch.setattr(Counter, "version", 0)
+    monkeypatch.setattr(PodCounter, "version", 0)
 
 
 def keeps_promises(monkeypatch):

@@ -91,7 +91,7 @@ class TestSteps:
         assert inside(s.core).queue.get("uid-p").attempts == 1
 
     def test_attempts_are_counted_once(self, s, monkeypatch):
-        meter = s.core._meter
+        meter = inside(s.core).meter
         counted = []
         for name in ("attempted", "decided", "tried_to_make_room"):
             monkeypatch.setattr(meter, name, lambda *_, name=name: counted.append(name))
@@ -189,7 +189,7 @@ class TestWhatIsRemembered:
         assert sorted(row for step in s.tried[first:] for row in step) == [3, 4]
 
     def test_kinds_that_are_not_asked_for_any_more_are_forgotten(self, s):
-        memory = s.core._making_room.searches.memory
+        memory = inside(s.core).making_room.searches.memory
         pod = make_pod("lonely").request(cpu="9").priority(10).obj()
         s.pod(pod)
         s.settle()
@@ -201,7 +201,7 @@ class TestWhatIsRemembered:
         assert memory.nbytes == 0
 
     def test_it_is_bounded_in_memory(self, s, monkeypatch):
-        memory = s.core._making_room.searches.memory
+        memory = inside(s.core).making_room.searches.memory
         monkeypatch.setattr(memory, "_max_bytes", 200_000)
         for i in range(40):
             s.pod(hungry(f"p{i}", cpu=f"2{i:03}m").obj())
@@ -214,7 +214,7 @@ class TestWhatIsRemembered:
         s.pod(make_pod("guard").request(cpu="2").priority(100).on("n7").obj())
         s.pod(hungry().obj())
         s.search()
-        [known] = s.core._making_room.searches.memory._known.values()
+        [known] = inside(s.core).making_room.searches.memory._known.values()
         assert known._found
         s.tick(61)
         assert not known._found

@@ -146,7 +146,7 @@ class TestPods:
         h.node(zoned("n9", cpu="1").obj())
         h.tick(15)
         assert [(b.name, b.node) for b in only(Bind, h.schedule())] == [("c", "n9")]
-        assert h.core._making_room.limit.waiting == ()
+        assert inside(h.core).making_room.limit.waiting == ()
 
     def test_events_that_would_let_it_preempt_do_not_wake_it(self):
         h = Crowd()

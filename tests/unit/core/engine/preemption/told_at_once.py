@@ -5,7 +5,7 @@ from typing import Any
 
 from k8s_scheduler.core.engine.preemption.reprieve import Reprieve
 from k8s_scheduler.core.framework.departed import Quota
-from tests.unit.core.engine.preemption.test_in_the_way import found_for
+from tests.unit.core.engine.preemption.test_dry_runs_affinity import found_for
 from tests.unit.core.engine.preemption.test_reprieve import by_judging
 
 Told = list[Iterable[Quota] | None]

@@ -9,10 +9,10 @@ from k8s_scheduler.core.engine.shapes.row_columns import NEVER
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import FEW
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.counts.counters import Matching
+from k8s_scheduler.core.state.counts.questions import SelectedPods
 from tests.builders import make_node, make_pod
 
-WEB = Matching(((("default",), pairs_of({"app": "web"})),), with_terminating=False)
+WEB = SelectedPods(((("default",), pairs_of({"app": "web"})),), with_terminating=False)
 NODES = 6
 BASE = np.arange(NODES) * 10
 

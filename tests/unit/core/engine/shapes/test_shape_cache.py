@@ -8,8 +8,7 @@ from k8s_scheduler.core.engine.shapes import shape_cache
 from k8s_scheduler.core.messages.outgoing import Bind, Log
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.core.state.cache import Cache
-from k8s_scheduler.core.state.news.fact_log import FactLog
-from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS, ROOM, fact_of
+from k8s_scheduler.core.state.news.facts import NO_ROW, OBJECTS, ROOM, FactLog, fact_of
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
 from tests.inside import inside

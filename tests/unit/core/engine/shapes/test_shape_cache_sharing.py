@@ -3,7 +3,7 @@
 from k8s_scheduler.core.engine.shapes import row_columns as row_part
 from k8s_scheduler.core.messages.outgoing import Bind, Log
 from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
-from k8s_scheduler.core.state.news.fact_log import FactLog
+from k8s_scheduler.core.state.news.facts import FactLog
 from tests.builders import make_node, make_pod
 from tests.inside import inside
 from tests.unit.core.engine.shapes.test_shape_cache import NODES, harness, place

@@ -9,7 +9,7 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from tests.builders import make_node, make_pod
 from tests.unit.core.engine.cores import FullHarness
-from tests.unit.core.engine.preemption.test_in_the_way import found_for
+from tests.unit.core.engine.preemption.test_dry_runs_affinity import found_for
 from tests.unit.core.engine.preemption.test_reprieve import by_judging, judgements, small
 from tests.unit.core.engine.preemption.told_at_once import told_and_judged
 

@@ -1,4 +1,4 @@
-"""Which placed pods use volumes that pods can get in each other's way with."""
+"""Which placed pods use volumes that other pods may need or share."""
 
 from collections.abc import Iterable, Mapping
 
@@ -18,7 +18,7 @@ from k8s_scheduler.core.state.volumes.attached_volumes import (
 from k8s_scheduler.core.state.volumes.user import VolumeUser, volume_user
 from k8s_scheduler.lib.hollow import compact
 
-_NOBODY: Mapping[PodUid, VolumeUser] = {}
+_NO_USERS: Mapping[PodUid, VolumeUser] = {}
 _NOWHERE: Mapping[NodeRow, int] = {}
 
 
@@ -33,7 +33,6 @@ class VolumeUsers:
         self._counts.add("volumes", np.int64)
 
     def add(self, row: NodeRow, pod: Pod) -> None:
-        """Take in a pod."""
         user = volume_user(pod)
         if user is None:
             return
@@ -71,8 +70,7 @@ class VolumeUsers:
         self._claims = compact(self._claims)
 
     def on(self, row: NodeRow) -> Mapping[PodUid, VolumeUser]:
-        """Return the users on a row."""
-        return self._rows.get(row, _NOBODY)
+        return self._rows.get(row, _NO_USERS)
 
     def attached_on(self, row: NodeRow) -> RowVolumes | None:
         """Return what drivers attach for the pods of a row; None if each has to be looked at."""
@@ -105,7 +103,6 @@ class VolumeUsers:
         self._rows = compact(self._rows)
 
     def rows_using(self, namespace: str, claim: str) -> Mapping[NodeRow, int]:
-        """Return row -> number of pods for the users of a claim."""
         return self._claims.get((namespace, claim), _NOWHERE)
 
 

@@ -1,31 +1,26 @@
-"""How many placed pods are of some kind: on each row, and in each domain of a topology.
+"""The counts of placed pods for one question: on each row, and in each domain of a topology.
 
 A count is made once, by a pass over all placed pods, and kept from then on: a pod that comes or
 goes changes it by one, a node that gets another label takes its pods to another domain. So a
 decision reads counts and never counts.
 
-There is one `Counter` for each distinct question (`Matching`, `Weighing`, `Holding`). Whoever has
-one may keep it: one that was not asked for long is no longer kept up to date, and is counted anew,
-at once and unseen, when it is asked again (`live_counters`). There is no way to read an old count:
-some of `Matching` are changed as pods come and go, all others catch up when they are asked.
+There is one `PodCounter` for each distinct question (`questions`), and a caller may keep it. One
+that was not asked for long is no longer kept up to date, and is counted anew when it is asked again
+(`live_counters`). An old count is never read: each read first brings the counter up to date.
 """
 
 from array import array
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Iterable
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.api.selectors.labels import Requirements, matches
 from k8s_scheduler.core.state.counts.count_log import CountLog
+from k8s_scheduler.core.state.counts.questions import Counted, SelectedPods, TermHolders
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
-from k8s_scheduler.core.state.terms.picked_terms import Group, PickedTerms, Purpose
 
 Counts = npt.NDArray[np.int64]
-# The namespaces, sorted; None are all. And what their pods' labels must be; None is never met.
-Selection: TypeAlias = tuple[tuple[str, ...] | None, Requirements | None]
 
 # By so many topology keys counts are added up at the same time, and so many that no node has are
 # known to have been asked for.
@@ -34,82 +29,6 @@ _ABSENT: Final = 64
 # So few holders are looked for one by one.
 _FEW_HOLDERS: Final = 64
 _NOTHING: Final = np.zeros(0, dtype=np.int64)
-
-
-# A requirement with its key, and its places in the tables that find counters by it; a name.
-_REQUIREMENT_BYTES: Final = 800
-_NAME_BYTES: Final = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """The pods that all selections pick."""
-
-    selections: tuple[Selection, ...]
-    with_terminating: bool
-
-    def picks(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a pod in a namespace with these labels is one of them."""
-        for namespaces, requirements in self.selections:
-            if namespaces is not None and namespace not in namespaces:
-                return False
-            if not matches(requirements, labels):
-                return False
-        return True
-
-    @property
-    def nbytes(self) -> int:
-        """About how much memory the question takes: pods at the limits ask long ones."""
-        return sum(map(_nbytes, self.selections))
-
-
-@dataclass(frozen=True, slots=True)
-class Weighing:
-    """The pods that any selection picks: each counts by the weights of all that pick it.
-
-    One question for a pod with many terms, which would otherwise be as many.
-    """
-
-    selections: tuple[tuple[Selection, int], ...]
-
-    def weight_of(self, namespace: str, labels: Mapping[str, str]) -> int:
-        """Return how much a pod in a namespace with these labels counts."""
-        found = 0
-        for (namespaces, requirements), weight in self.selections:
-            if (namespaces is None or namespace in namespaces) and matches(requirements, labels):
-                found += weight
-        return found
-
-    @property
-    def nbytes(self) -> int:
-        """About how much memory the question takes."""
-        return sum(_nbytes(selection) for selection, _ in self.selections)
-
-
-def _nbytes(selection: Selection) -> int:
-    namespaces, requirements = selection
-    values = sum(_REQUIREMENT_BYTES + _NAME_BYTES * len(r.values) for r in requirements or ())
-    return _NAME_BYTES * len(namespaces or ()) + values
-
-
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """The pods that hold terms which pick a newcomer, and serve a purpose by a topology key.
-
-    Each counts as often as it holds one; where a purpose has weights, by their sum.
-    """
-
-    picked: PickedTerms
-    purpose: Purpose
-    topology_key: str
-
-    @property
-    def group(self) -> Group:
-        """What the terms have in common."""
-        return self.purpose, self.topology_key
-
-
-Counted: TypeAlias = Matching | Weighing | Holding
 
 
 class Home(Protocol):
@@ -122,25 +41,15 @@ class Home(Protocol):
     held_log: CountLog
     set_log: CountLog
 
-    def revive(self, counter: "Counter") -> None:
-        """Count anew, and keep it up to date from now on."""
-        ...
+    def revive(self, counter: "PodCounter") -> None: ...
 
-    def catch_up(self, counter: "Counter") -> None:
-        """Bring a counter up to date that is not told of changes."""
-        ...
+    def catch_up(self, counter: "PodCounter") -> None: ...
 
-    def follow(self, counter: "Counter", key: str) -> None:
-        """Tell a counter from now on of nodes that get another value of a label."""
-        ...
+    def follow(self, counter: "PodCounter", key: str) -> None: ...
 
-    def unfollow(self, counter: "Counter", keys: Iterable[str]) -> None:
-        """Tell a counter no longer of these labels."""
-        ...
+    def unfollow(self, counter: "PodCounter", keys: Iterable[str]) -> None: ...
 
-    def retire(self, counter: "Counter") -> None:
-        """Keep a counter no longer up to date."""
-        ...
+    def retire(self, counter: "PodCounter") -> None: ...
 
 
 class _Cells:
@@ -156,7 +65,6 @@ class _Cells:
         self.cells = _cells(counts)
 
     def reserve(self, size: int) -> None:
-        """Make room for at least as many counts."""
         if size > len(self.counts):
             # A little more at a time: there are many of these.
             grown = np.zeros(size + size // 8, dtype=np.int64)
@@ -180,19 +88,18 @@ class _Domains(_Cells):
         self.total = int(counts.sum())
 
     def put(self, index: int, difference: int) -> None:
-        """Count pods more or less in a domain."""
         if index >= len(self.cells):
             self.reserve(index + 1)
         self.cells[index] += difference
         self.total += difference
 
 
-class Counter:
+class PodCounter:
     """The counts for one question. Every read asks first whether it is up to date."""
 
     # Rows that changed which are remembered at least.
     LOGGED: Final = 1024
-    # After so many changes that nobody asked about it is cheaper to count anew.
+    # After so many changes without a question it is cheaper to count anew.
     IDLE: Final = 256
 
     __slots__ = (
@@ -219,14 +126,14 @@ class Counter:
         self.counted = counted
         # What is counted here, in the words of declarations.
         self.columns: tuple[str, ...] = ("pods/labels",)
-        # Whoever holds a term holds it to the end.
+        # A terminating pod still holds its terms.
         self.counts_terminating = True
         # Where it reads which pods have come and gone, up to `cursor`, and `times` says how much
         # each counts; None if it is told.
         self.notes: CountLog | None = None
-        if isinstance(counted, Holding):
+        if isinstance(counted, TermHolders):
             self.columns, self.notes = ("pods/terms",), home.held_log
-        elif isinstance(counted, Matching) and not counted.with_terminating:
+        elif isinstance(counted, SelectedPods) and not counted.with_terminating:
             self.columns, self.counts_terminating = ("pods/labels", "pods/terminating"), False
         self.cursor = 0
         self.times = _NOTHING
@@ -240,7 +147,7 @@ class Counter:
         self._home = home
         self._rows = _Cells(_NOTHING)
         self._domains: dict[str, _Domains] = {}
-        # Keys that no node had when somebody asked.
+        # Keys that no node had when they were asked for.
         self._absent: dict[str, None] = {}
         # The rows of the changes since version `_first`, one for each.
         self._log = array("q")
@@ -288,20 +195,17 @@ class Counter:
         return domains.counts[ids]
 
     def total(self, key: str) -> int:
-        """Return how many pods are in any domain of a topology."""
         self._ask()
         domains = self._domains_of(key)
         return 0 if domains is None else domains.total
 
     @property
     def version(self) -> int:
-        """A number that grows with every change."""
         if not self.is_live or self.asked != self._home.clock:
             self._ask()
         return self._first + len(self._log)
 
     def count_at(self, row: int) -> int:
-        """Return the pods on a row, whether a node is there or not."""
         if not self.is_live or self.asked != self._home.clock:
             self._ask()
         cells = self._rows.cells
@@ -318,24 +222,20 @@ class Counter:
         return None if start < 0 else self._log[start:].tolist()
 
     def catch_up(self) -> None:
-        """Be up to date."""
         self._ask()
 
     # Upkeep, by the home alone
 
     def fill(self, by_row: Counts) -> None:
-        """Take a new count."""
         self._start_over(by_row)
         self.is_live = True
 
     def drop(self) -> None:
-        """Be no longer up to date."""
         self._start_over(_NOTHING)
         self.times = _NOTHING
         self.is_live = False
 
     def change(self, row: int, difference: int) -> None:
-        """Count pods more or less on a row."""
         if not self.is_live:
             return
         rows = self._rows
@@ -361,8 +261,7 @@ class Counter:
             self._rest()
 
     def _rest(self) -> None:
-        """Be no longer up to date, unless somebody asks."""
-        # Who is asked again and again, and nobody else in between, does not count that.
+        """Be no longer kept up to date, unless this is the counter that was asked last."""
         if self.notes is None and self.asked != self._home.clock:
             self._home.retire(self)
         else:
@@ -387,7 +286,6 @@ class Counter:
             self._shorten_log()
 
     def meet_key(self, key: str) -> None:
-        """Take note that a node has a key that none had."""
         if key in self._absent:
             del self._absent[key]
             self._home.unfollow(self, (key,))
@@ -403,20 +301,16 @@ class Counter:
         return bool(self._few) and self._few.isdisjoint(holders)
 
     def forget_few(self) -> None:
-        """Take note that `times` says something else."""
         self._few = None
 
     def start_over(self) -> None:
-        """Forget what is known by domain: the ids of domains mean nothing any more."""
         self._start_over(self._rows.counts)
 
     @property
     def nbytes(self) -> int:
-        """How much memory the counts take."""
         domains = sum(each.counts.nbytes for each in self._domains.values())
         counted = self.counted
-        named = counted.picked.terms.nbytes if isinstance(counted, Holding) else counted.nbytes
-        return self._rows.counts.nbytes + self.times.nbytes + domains + named
+        return self._rows.counts.nbytes + self.times.nbytes + domains + counted.nbytes
 
     # Parts
 
@@ -465,7 +359,6 @@ class Counter:
         return found
 
     def _shorten_log(self) -> None:
-        """Forget the earlier half of a log that has become long."""
         log = self._log
         if len(log) > 2 * self.LOGGED:
             del log[: self.LOGGED]

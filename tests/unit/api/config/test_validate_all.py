@@ -1,30 +1,30 @@
-"""All wrong files of this folder together: many, different, and none with a traceback."""
+"""All wrong files of the tests beside this one: many, different, and none with a traceback."""
 
 import pytest
 from click.testing import CliRunner
 
 from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.main import main
-from tests.unit.api.config.bad import (
-    test_args,
-    test_extenders,
-    test_files,
-    test_plugin_args,
-    test_plugins,
-    test_types,
-    test_values,
+from tests.unit.api.config import (
+    test_decode_types,
+    test_load_bad_files,
+    test_validate_args,
+    test_validate_extenders,
+    test_validate_plugin_args,
+    test_validate_plugins,
+    test_validate_values,
 )
 from tests.unit.api.config.config_cases import HEADER
 
 WITH_HEADER = (
-    test_args,
-    test_extenders,
-    test_plugin_args,
-    test_plugins,
-    test_types,
-    test_values,
+    test_validate_args,
+    test_validate_extenders,
+    test_validate_plugin_args,
+    test_validate_plugins,
+    test_decode_types,
+    test_validate_values,
 )
-TABLE = test_files.CASES | {
+TABLE = test_load_bad_files.CASES | {
     name: (HEADER + text, messages)
     for module in WITH_HEADER
     for name, (text, messages) in module.CASES.items()
@@ -32,7 +32,7 @@ TABLE = test_files.CASES | {
 
 
 def test_there_are_at_least_sixty_and_no_two_alike():
-    parts = (test_files, *WITH_HEADER)
+    parts = (test_load_bad_files, *WITH_HEADER)
     assert len(TABLE) == sum(len(module.CASES) for module in parts)
     assert len({text for text, _ in TABLE.values()}) == len(TABLE)
     assert len({tuple(messages) for _, messages in TABLE.values()}) >= 60

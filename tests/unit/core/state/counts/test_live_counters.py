@@ -6,13 +6,14 @@ from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.selectors.labels import pairs_of
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counts.concerned import ConcernIndex
-from k8s_scheduler.core.state.counts.counters import Counter, Matching
 from k8s_scheduler.core.state.counts.live_counters import Counters
+from k8s_scheduler.core.state.counts.pod_counter import PodCounter
+from k8s_scheduler.core.state.counts.questions import SelectedPods
 from tests.builders import make_node, make_pod
 
 
 def apps(name, *, namespaces=("default",), with_terminating=True):
-    return Matching(((namespaces, pairs_of({"app": name})),), with_terminating)
+    return SelectedPods(((namespaces, pairs_of({"app": name})),), with_terminating)
 
 
 class Bench:
@@ -131,7 +132,7 @@ def test_whoever_asks_a_dropped_counter_knows_that_much_may_have_happened(monkey
 
 
 def test_the_log_is_bounded(monkeypatch):
-    monkeypatch.setattr(Counter, "LOGGED", 2)
+    monkeypatch.setattr(PodCounter, "LOGGED", 2)
     bench = Bench()
     counter = bench.counters.get(apps("web"))
     start = counter.version
@@ -169,9 +170,9 @@ def test_new_labels_ask_only_counters_that_they_may_concern(namespace, monkeypat
         bench.counters.get(apps(f"a{number}")).by_row.sum()
         bench.counters.get(apps(f"a{number}", namespaces=None)).by_row.sum()
     asked = []
-    picks = Matching.picks
+    picks = SelectedPods.picks
     monkeypatch.setattr(
-        Matching, "picks", lambda spec, *about: asked.append(spec) or picks(spec, *about)
+        SelectedPods, "picks", lambda spec, *about: asked.append(spec) or picks(spec, *about)
     )
     pod = make_pod("p").namespace(namespace).label(app="a7", own="p").on("n0").obj()
     bench.cache.put_bound(pod)
@@ -188,9 +189,9 @@ def test_labels_that_no_counter_looks_at_are_not_asked_about_again(monkeypatch):
     everybody = bench.counters.get(apps("db"))
     assert everybody.by_row[0] == 0
     asked = []
-    picks = Matching.picks
+    picks = SelectedPods.picks
     monkeypatch.setattr(
-        Matching, "picks", lambda spec, *about: asked.append(spec) or picks(spec, *about)
+        SelectedPods, "picks", lambda spec, *about: asked.append(spec) or picks(spec, *about)
     )
     for number in range(5):
         bench.cache.put_bound(of_set(number))
@@ -201,7 +202,7 @@ def test_labels_that_no_counter_looks_at_are_not_asked_about_again(monkeypatch):
 def test_a_counter_that_looks_at_another_label_tells_sets_apart(monkeypatch):
     monkeypatch.setattr(Counters, "LIMIT", 2)
     bench = Bench()
-    third = Matching(((("default",), pairs_of({"index": "3"})),), with_terminating=True)
+    third = SelectedPods(((("default",), pairs_of({"index": "3"})),), with_terminating=True)
     everybody, one = bench.counters.get(apps("db")), bench.counters.get(third)
     assert everybody.by_row[0] == 0
     for number in range(4):

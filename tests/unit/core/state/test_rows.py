@@ -1,6 +1,6 @@
 """Numbers of rows never come again, also where rows are cut off and others come."""
 
-from k8s_scheduler.core.state.row_versions import RowVersions
+from k8s_scheduler.core.state.rows import RowVersions
 
 
 def test_a_change_makes_another_number():

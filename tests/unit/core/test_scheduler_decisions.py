@@ -250,7 +250,7 @@ class TestManyResources:
         assert [note for _, _, note in h.events()] == [
             f"0/1 nodes are available: 1 Insufficient example.com/r{i}." for i in range(20)
         ]
-        assert len(h.core._judge._verdicts._verdicts) <= 7
+        assert len(inside(h.core).judge._verdicts._verdicts) <= 7
 
     def test_reasons_of_pods_that_are_gone_are_forgotten_after_a_while(self, monkeypatch):
         monkeypatch.setattr(VerdictTable, "ORDINARY", 5)
@@ -260,7 +260,7 @@ class TestManyResources:
         for pod in pods:
             h.pod(pod.obj())
         h.schedule()
-        verdicts = h.core._judge._verdicts
+        verdicts = inside(h.core).judge._verdicts
         assert len(verdicts._verdicts) > 20
         for pod in pods:
             h.drop_pod(pod.obj())

@@ -21,8 +21,8 @@ from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counts.concerned import ConcernIndex
-from k8s_scheduler.core.state.counts.counters import Holding, Matching
 from k8s_scheduler.core.state.counts.live_counters import Counters
+from k8s_scheduler.core.state.counts.questions import SelectedPods, TermHolders
 from k8s_scheduler.core.state.terms.picked_terms import Purpose
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
@@ -209,7 +209,7 @@ def test_pods_with_terms_that_come_and_go_are_not_work_for_each_shape_there_is()
             state.put_bound(own.obj())
         for number in range(looks):
             picked = terms.picked("others", {}, {"app": f"a{number}"})
-            counter = state.pods.counters.get(Holding(picked, Purpose.REFUSING, HOST))
+            counter = state.pods.counters.get(TermHolders(picked, Purpose.REFUSING, HOST))
             assert counter.total(HOST) >= 4
             counters.append(counter)
         second = holding("second", range(3), "required", "DoesNotExist").obj()
@@ -224,10 +224,10 @@ def test_terms_of_a_pending_pod_make_no_pod_of_others_dearer_for_long():
     state = Cache()
     state.put_node(make_node("n0").obj())
     web = ((None, pairs_of({"app": "web"})),)
-    questions = [Matching(((None, ()),), n) for n in (True, False)]
+    questions = [SelectedPods(((None, ()),), n) for n in (True, False)]
     everybody = [state.pods.counters.get(question) for question in questions]
     assert [counter.by_row[0] for counter in everybody] == [0, 0]
-    other = state.pods.counters.get(Matching(web, with_terminating=True))
+    other = state.pods.counters.get(SelectedPods(web, with_terminating=True))
     assert other.by_row[0] == 0
     count = other.IDLE + 1
     for number in range(count):
@@ -336,7 +336,7 @@ def test_memory_for_held_terms_is_given_back(one):
         for pod in pods:
             state.put_bound(pod)
         picked = state.pods.held_terms.picked("others", {}, {})
-        counter = state.pods.counters.get(Holding(picked, Purpose.REFUSING, HOST))
+        counter = state.pods.counters.get(TermHolders(picked, Purpose.REFUSING, HOST))
         assert counter.total(HOST) == len(picked) == 1200
 
     def go() -> None:
@@ -360,7 +360,7 @@ def count_everything(state: Cache, workloads: int) -> list[int]:
     found = []
     for number in range(workloads):
         selection = (("default",), pairs_of({"app": f"a{number}"}))
-        counter = state.pods.counters.get(Matching((selection,), with_terminating=False))
+        counter = state.pods.counters.get(SelectedPods((selection,), with_terminating=False))
         found.append(counter.total("host"))
         found.append(counter.total("zone"))
     return found
@@ -396,7 +396,14 @@ def test_columns_of_a_node_with_many_labels_are_given_back():
         labels.column(f"k{number}")
     epoch = labels.epoch
     state.remove_node(NodeName("odd"))
-    assert len(labels._keys) == 1000
+    assert labels._keys == []
+    assert labels.epoch > epoch
+
+
+def test_values_that_no_node_has_any_more_are_given_back():
+    state = with_workloads(10)
+    labels = state.nodes.labels
+    epoch = labels.epoch
     for number in range(labels.SPARE + 50):
         name = f"passing{number}"
         state.put_node(make_node(name).label(host=name).obj())
