@@ -31,7 +31,7 @@ class Inside:
 
     @property
     def flights(self) -> Any:
-        return self._core._flights
+        return self._core._state.in_flight
 
     @property
     def out(self) -> Any:
@@ -40,6 +40,26 @@ class Inside:
     @property
     def evictions(self) -> Any:
         return self._core._evictions
+
+    @property
+    def state(self) -> Any:
+        return self._core._state
+
+    @property
+    def profiles(self) -> Any:
+        return self._core._state.profiles
+
+    @property
+    def cycle(self) -> Any:
+        return self._core._cycle
+
+    @property
+    def parked(self) -> Any:
+        return self._core._parked
+
+    @property
+    def post_filter(self) -> Any:
+        return self._core._post_filter
 
 
 def inside(core: Any) -> Inside:

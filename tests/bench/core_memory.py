@@ -20,6 +20,7 @@ from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from tests.bench.core_workloads import ROOMY, make_shape
 from tests.bench.workloads import Raw, make_node, make_pod
+from tests.inside import inside
 
 _PAGE = 4096
 _NOW = 1000.0
@@ -55,11 +56,11 @@ def growth(*, nodes: int, pods: int, shapes: int) -> Iterator[tuple[str, int]]:
         core.handle(PodChanged(_NOW, PodUid(name), pod))
     before, after = after, resident_bytes()
     yield f"{pods} pods", after - before
-    profile = next(iter(core._profiles.values()))
+    profile = next(iter(inside(core).profiles.values()))
     for number in range(_ROUNDS * shapes):
         raw = make_sized(number % shapes)
         queued = QueuedPod(make_pod(raw, f"come-{number}"), timestamp=_NOW)
-        core._cycle.decide(profile, queued)
+        inside(core).cycle.decide(profile, queued)
     before, after = after, resident_bytes()
     yield f"{len(core._shapes)} shapes", after - before
 

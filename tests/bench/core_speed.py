@@ -67,7 +67,7 @@ class Course:
         self.come = 0
         self._core = Scheduler(Setup(profiles=default_configuration(known_plugins()).profiles))
         self._now = 1000.0
-        self._profile = next(iter(self._core._profiles.values()))
+        self._profile = next(iter(inside(self._core).profiles.values()))
         # The same state without anything kept: for what is decided again from scratch.
         verdicts = VerdictTable()
         runtime = Runtime(self._core._cache, verdicts)
@@ -131,11 +131,11 @@ class Course:
                 spent += self._let_go()
             row = self._again(queued) if number % SAMPLED == SAMPLED - 1 else None
             start = time.process_time_ns()
-            found = self._core._cycle.decide(self._profile, queued)
+            found = inside(self._core).cycle.decide(self._profile, queued)
             if isinstance(found, NoNode):
                 found.diagnosis.message()
-                self._core._making_room.begin_message()
-                self._core._making_room.make(self._profile, queued, found, now=0.0)
+                inside(self._core).post_filter.begin_message()
+                inside(self._core).post_filter.make(self._profile, queued, found, now=0.0)
                 inside(self._core).out.drain()
             elif not self.workload.claims:
                 self._core._cache.assume(queued.pod, found.row, queued.view.requests)

@@ -64,7 +64,7 @@ class Scratch:
     """A state like a core's, in which nothing is kept yet."""
 
     def __init__(self, core: Scheduler) -> None:
-        checkpoint = take_checkpoint(core._parts)
+        checkpoint = take_checkpoint(inside(core).state)
         self._state = Cache()
         _fill(self._state, checkpoint)
         for promise in checkpoint.nominations:
@@ -172,9 +172,9 @@ def check(
     """
     if not len(inside(core).cache.nodes):
         return Checked()
-    profile = core._profiles[pod.spec.scheduler_name]
+    profile = inside(core).profiles[pod.spec.scheduler_name]
     other = profile_of(pod.spec.scheduler_name, preempts=preempts)
-    nominated = core._cycle.nominees.counting_for(pod)
+    nominated = inside(core).cycle.nominees.counting_for(pod)
     kept = inside(core).shapes.find(profile, QueuedPod(pod, timestamp=0.0), None, nominated)
     withheld = 0
     if kept is not None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.engine.nominated import nominated_for
-from k8s_scheduler.core.engine.preemption.evaluator import Stuck
+from k8s_scheduler.core.engine.preemption.evaluator import Evaluator, UnplacedCase
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.preemption import DryRunError
 from k8s_scheduler.core.framework.views.pod_view import PodView
@@ -186,24 +186,16 @@ def test_candidates_victims_and_the_pick_equal_the_reference(drawn, pod):
 
 
 def stuck_of(core, pod, seed, at_once=1):
-    profile = core._profiles[pod.spec.scheduler_name]
+    profile = inside(core).profiles[pod.spec.scheduler_name]
     cache, runtime = inside(core).cache, core._judge._runtime
     rows = cache.nodes.present_rows()
     nominated = nominated_for(cache, pod)
     (step,) = (step for step in profile.post_filters if step.name == "DefaultPreemption")
-    return step.plugin, Stuck(
-        state=cache,
-        runtime=runtime,
-        verdicts=core._judge._verdicts,
-        profile=profile,
-        step=step,
-        pod=pod,
-        rows=rows,
-        filtered=runtime.run_filters(profile, PodView(pod), rows, nominated),
-        nominated=nominated,
-        seed=seed,
-        at_once=at_once,
+    filtered = runtime.run_filters(profile, PodView(pod), rows, nominated)
+    case = UnplacedCase(
+        profile, step, pod, rows, filtered, nominated=nominated, seed=seed, at_once=at_once
     )
+    return step.plugin, Evaluator(cache, runtime, core._judge._verdicts, case)
 
 
 def outcome_of(stuck, node):

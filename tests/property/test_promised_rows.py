@@ -109,7 +109,7 @@ def shown(verdicts, codes):
 
 def remembered(core, profile, pod, rows):
     """Judge as the core does, with all that it keeps."""
-    cycle = core._cycle
+    cycle = inside(core).cycle
     nominated = cycle.nominees.counting_for(pod)
     found = cycle._runtime.run_filters(profile, PodView(pod), rows, nominated)
     return shown(cycle._verdicts, found.codes)
@@ -150,7 +150,7 @@ def test_all_rows_at_once_are_as_each_by_itself(seed):
         asked = [any_pod(life.draw, f"q{life.number}-{i}").obj() for i in range(3)]
         asked += [pod for pod in life.there if pod.status.nominated_node_name][-1:]
         for pod in asked:
-            profile = core._profiles[pod.spec.scheduler_name]
+            profile = inside(core).profiles[pod.spec.scheduler_name]
             want = from_scratch(core, profile, pod, rows)
             # Twice: the second time everything is remembered.
             assert remembered(core, profile, pod, rows) == want
@@ -160,8 +160,8 @@ def test_all_rows_at_once_are_as_each_by_itself(seed):
                 alone = np.array([rows[-1]], dtype=np.int64)
                 assert remembered(core, profile, pod, alone) == want[-1:]
             plain = shown(
-                core._cycle._verdicts,
-                core._cycle._runtime.run_filters(profile, PodView(pod), rows).codes,
+                inside(core).cycle._verdicts,
+                inside(core).cycle._runtime.run_filters(profile, PodView(pod), rows).codes,
             )
             compared += 1
             changed += plain != want

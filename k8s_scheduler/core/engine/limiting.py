@@ -17,9 +17,9 @@ from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.pod_counts import excess_text, pod_excess
 from k8s_scheduler.api.within_limits import node_within, placed_within
-from k8s_scheduler.core.engine.failure import says_so, tell_failure
 from k8s_scheduler.core.engine.metering.limit_meter import LimitMeter
 from k8s_scheduler.core.engine.outbox import Outbox
+from k8s_scheduler.core.engine.telling import says_so, tell_failure
 from k8s_scheduler.core.framework.status import UNSCHEDULABLE
 from k8s_scheduler.core.messages.checkpoint import OverLimitEntry
 from k8s_scheduler.core.messages.outgoing import Log, Severity

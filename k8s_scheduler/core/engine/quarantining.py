@@ -7,8 +7,8 @@ several has to wait before, ever longer: it costs all others a take-over each ti
 
 from typing import Final
 
-from k8s_scheduler.core.engine.failure import warn
 from k8s_scheduler.core.engine.outbox import Outbox
+from k8s_scheduler.core.engine.telling import warn
 from k8s_scheduler.core.messages.incoming import Quarantine
 from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.queued_pod import QueuedPod

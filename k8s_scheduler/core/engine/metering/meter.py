@@ -2,12 +2,11 @@
 
 Children are bound once, when they are first needed. All methods together cost a decision a few
 microseconds; only sampled attempts pay for a look at the clock around every plugin
-(`timed_plugins`).
+(`plugin_timing`).
 """
 
 from collections.abc import Callable, Iterable
 
-from k8s_scheduler.core.engine.metering.entities import Entities
 from k8s_scheduler.core.engine.metering.point_meter import PointMeter
 from k8s_scheduler.core.framework.status import AttemptResult
 from k8s_scheduler.core.queue.observer import QueueObserver
@@ -19,6 +18,7 @@ from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 # Beyond this, kube-scheduler's SLI histogram counts attempts as one.
 _MANY_ATTEMPTS = 15
+_POD = "pod"
 
 
 class Meter(QueueObserver):
@@ -27,7 +27,7 @@ class Meter(QueueObserver):
     def __init__(
         self,
         metrics: SchedulerMetrics,
-        profiles: tuple[str, ...],
+        profiles: Iterable[str],
         *,
         perf: Callable[[], float] = lambda: 0.0,
     ) -> None:
@@ -37,8 +37,12 @@ class Meter(QueueObserver):
             gauge.set(0)
         # A core that is made in place of another one counts from the start.
         metrics.unschedulable_pods.reset()
-        self._entities = Entities(metrics)
-        self._perf = perf
+        # Entities are what upstream counts beside pods: single ones, or groups. Every one is a pod
+        # here, so these are the same numbers once more, shown by `measure`.
+        self._entities = {p: metrics.queued_entities.labels(p.value, _POD) for p in QueuePlace}
+        self._queued = dict.fromkeys(QueuePlace, 0)
+        self._entered: dict[tuple[QueuePlace, str], int] = {}
+        self.perf = perf
         self._attempts: dict[tuple[AttemptResult, str], tuple[Count, Observations]] = {}
         # By profile; of those that are served no more too: pods on their way still go by them.
         self.watches: dict[str, PointMeter] = {}
@@ -65,7 +69,7 @@ class Meter(QueueObserver):
         for profile in profiles:
             if profile in self.watches:
                 continue
-            self.watches[profile] = PointMeter(metrics, profile, self._perf)
+            self.watches[profile] = PointMeter(metrics, profile, self.perf)
             for result in AttemptResult:
                 labels = (result.value, profile)
                 self._attempts[result, profile] = (
@@ -81,9 +85,10 @@ class Meter(QueueObserver):
         """Count pods by place, and parked ones by the plugins that rejected them."""
         if source is not None:
             self._pending[source].dec()
+            self._queued[source] -= 1
         if target is not None:
             self._pending[target].inc()
-        self._entities.moved(source, target)
+            self._queued[target] += 1
         # A rejected pod counts from its return to the queue until it leaves it to be tried again.
         if source is None or target is None:
             for plugin in queued.rejectors:
@@ -97,7 +102,7 @@ class Meter(QueueObserver):
             counter = self._metrics.queue_incoming_pods.labels(place.value, event)
             self._incoming[place, event] = counter
         counter.inc()
-        self._entities.entered(place, event)
+        self._entered[place, event] = self._entered.get((place, event), 0) + 1
 
     def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
         """Count a parked pod with the plugins that reject it now."""
@@ -232,6 +237,10 @@ class Meter(QueueObserver):
         self._nodes.set(len(cache.nodes))
         self._pods.set(cache.pod_count)
         self._assumed.set(cache.assumed_count)
-        self._entities.flush()
+        for place, count in self._queued.items():
+            self._entities[place].set(count)
+        entered, self._entered = self._entered, {}
+        for (place, event), count in entered.items():
+            self._metrics.queue_incoming_entities.labels(place.value, event, _POD).inc(count)
         for watch in self.watches.values():
             watch.flush()

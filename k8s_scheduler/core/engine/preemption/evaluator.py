@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, NoReturn
 
 import numpy as np
@@ -11,8 +12,7 @@ from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.workloads import PodDisruptionBudget
 from k8s_scheduler.core.engine.preemption.arranged import Arranged
-from k8s_scheduler.core.engine.preemption.disruption_budgets import Budgets
-from k8s_scheduler.core.engine.preemption.dry_runs import Candidate, DryRuns
+from k8s_scheduler.core.engine.preemption.dry_runs import DryRunNode, DryRuns
 from k8s_scheduler.core.engine.preemption.outcomes import Outcome
 from k8s_scheduler.core.engine.preemption.searches import Search
 from k8s_scheduler.core.engine.preemption.work import RECALL, ROUND, Price
@@ -38,8 +38,25 @@ _AT_ONCE_COUNTING: Final = 16
 _PROBE: Final = 8
 
 
-class Stuck:
-    """A pod that no node takes: what was said about it, and what can be tried.
+@dataclass(frozen=True, slots=True)
+class UnplacedCase:
+    """A pod that no node takes, what was said about it, and the plugin that asks what can be tried.
+
+    Nodes are tried `at_once`, those that come next together.
+    """
+
+    profile: Profile
+    step: Step[PostFilterPlugin]
+    pod: Pod
+    rows: Rows
+    filtered: Filtered
+    nominated: Nominated
+    seed: int
+    at_once: int = 1
+
+
+class Evaluator:
+    """Evaluates what would come of evicting pods.
 
     It implements `framework.preemption.UnplacedPod`, on the state as it is now. With a `search`,
     what came of nodes before is known, and no more is tried than its work allows.
@@ -47,42 +64,32 @@ class Stuck:
 
     def __init__(
         self,
-        *,
         state: PlacedPods,
         runtime: Runtime,
         verdicts: VerdictTable,
-        profile: Profile,
-        step: Step[PostFilterPlugin],
-        pod: Pod,
-        rows: Rows,
-        filtered: Filtered,
-        nominated: Nominated,
-        seed: int,
-        at_once: int = 1,
+        case: UnplacedCase,
+        *,
         search: Search | None = None,
-        budgets: Budgets | None = None,
         arranged: Arranged | None = None,
     ) -> None:
-        """Look at the state as it is; nodes are tried `at_once`, those that come next together."""
         self._state = state
         self._runtime = runtime
         self._verdicts = verdicts
-        self._profile = profile
-        self._step = step
-        self._pod = pod
-        self._filtered = filtered
-        self._nominated = nominated
-        self._seed = seed
-        self._rows = rows
+        self._profile = profile = case.profile
+        self._step = case.step
+        self._pod = case.pod
+        self._filtered = filtered = case.filtered
+        self._nominated = case.nominated
+        self._seed = case.seed
+        self._rows = case.rows
         self._search = search
-        self._budgets = Budgets() if budgets is None else budgets
         self._arranged = Arranged(state) if arranged is None else arranged
         terms = filtered.before.state.terms
         counting = [step for step, _ in counting_steps(profile, terms)]
-        self._at_once = min(at_once, _AT_ONCE_COUNTING) if counting else at_once
+        self._at_once = min(case.at_once, _AT_ONCE_COUNTING) if counting else case.at_once
         one_by_one = sum(step.barring is None and step.sifting is None for step in counting)
-        self._price = Price(pod, counting=len(counting), one_by_one=one_by_one)
-        # What came of nodes that were tried, until somebody asks.
+        self._price = Price(case.pod, counting=len(counting), one_by_one=one_by_one)
+        # What came of nodes that were tried, until the plugin asks.
         self._tried: dict[NodeName, Outcome] = {}
         # What went wrong in dry runs, whether or not others worked.
         self.failures: list[str] = []
@@ -159,7 +166,7 @@ class Stuck:
         return self._seed
 
     def dry_run(self, node: NodeName) -> Victims | Verdict:
-        """Return who would have to leave a node, or why nobody's leaving would help."""
+        """Return who would have to leave a node, or why it would not help if pods left."""
         found: Outcome | None = self._refusals.get(node)
         if found is None:
             found = self._tried.pop(node, None) or self._known(node)
@@ -246,7 +253,7 @@ class Stuck:
             self._runtime,
             self._profile,
             self._filtered.before.state.terms,
-            budgets=self._budgets,
+            budgets=self._arranged.budgets,
             listed=self._budgets_of,
             reads=reads,
         )
@@ -269,7 +276,7 @@ class Stuck:
 
     def _candidates(
         self, nodes: Iterator[NodeName], reads: Reads | None
-    ) -> dict[NodeName, Candidate]:
+    ) -> dict[NodeName, DryRunNode]:
         """Return the first of the nodes, as many as may be tried, with what is to be tried."""
         search = self._search
         work = None if search is None else search.work
@@ -278,7 +285,7 @@ class Stuck:
         helps = search is not None and search.helped
         most = _PROBE if search is not None and search.helped is None else self._at_once
         expected = 0
-        found: dict[NodeName, Candidate] = {}
+        found: dict[NodeName, DryRunNode] = {}
         for node in nodes:
             if work is not None and not found and work.is_spent and not self._is_fresh:
                 self._stop_at(node)
@@ -290,7 +297,7 @@ class Stuck:
             lesser = self._arranged.below(row, priority)
             trial = self._runtime.trial(self._profile, self._filtered.before, row, reads)
             promised = self._nominated.get(row, ())
-            found[node] = Candidate(trial, lesser, promised)
+            found[node] = DryRunNode(trial, lesser, promised)
             if work is not None:
                 amount = found[node].amount
                 work.spend(self._price.take_away(*amount))
@@ -304,17 +311,17 @@ class Stuck:
             self._search.stopped_at = node
         raise SearchSuspended
 
-    def _allowance(self) -> Callable[[Candidate], bool]:
+    def _allowance(self) -> Callable[[DryRunNode], bool]:
         """Return who says whether it may be found out who would have to leave a node.
 
         Of the first one it always may: that is the least that a step finds out.
         """
         work = None if self._search is None else self._search.work
-        asked: list[Candidate] = []
+        asked: list[DryRunNode] = []
         # Those of them whose pods come back in rounds.
-        judged: list[Candidate] = []
+        judged: list[DryRunNode] = []
 
-        def may_go_on(candidate: Candidate) -> bool:
+        def may_go_on(candidate: DryRunNode) -> bool:
             if work is None:
                 return True
             if asked and work.left <= 0:
@@ -333,7 +340,7 @@ class Stuck:
     def _note(
         self,
         outcomes: Mapping[NodeName, Outcome],
-        candidates: Mapping[NodeName, Candidate],
+        candidates: Mapping[NodeName, DryRunNode],
         reads: Reads | None,
     ) -> None:
         self._tried.update(outcomes)

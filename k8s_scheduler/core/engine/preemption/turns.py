@@ -17,7 +17,7 @@ DECISIONS_PER_STEP: Final = 64
 _JOINING: Final = 256
 
 
-class Turns:
+class SearchTurns:
     """Picks the next pod."""
 
     def __init__(self, queue: SchedulingQueue) -> None:

@@ -34,7 +34,7 @@ _LET_BACK_COUNTING: Final = 70
 _TERMS: Final = 4
 
 
-class Work:
+class WorkLeft:
     """What is left to do in one message."""
 
     __slots__ = ("_rest", "left")

@@ -17,6 +17,7 @@ from k8s_scheduler.core.state.pods.pod_index import PodIndex
 from tests.fakes.api import FakeApi
 from tests.fakes.clock import virtual_time
 from tests.fakes.transport import status
+from tests.inside import inside
 from tests.unit.app.daemon_scene import NODES, PODS, daemon, node, nodes_of, pod
 
 POISON = "poison"
@@ -215,7 +216,7 @@ async def test_gauges_count_pods_that_wait_once_although_two_cores_were_told_of_
     api.create(NODES, node("n1"))
     async with daemon(api) as (graph, _):
         await asyncio.sleep(1)
-        metrics = graph.pump.core._meter._metrics
+        metrics = inside(graph.pump.core).state.meter._metrics
         by_plugin = metrics.unschedulable_pods.labels("NodeResourcesFit", "default-scheduler")
         over = metrics.pods_over_limit.labels("affinityTerms", "pending")
         api.create(PODS, pod("large", cpu="99"))

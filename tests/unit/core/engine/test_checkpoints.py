@@ -23,6 +23,7 @@ from k8s_scheduler.core.messages.recording import (
 )
 from k8s_scheduler.core.scheduler import Scheduler
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FULL, FullHarness, away, claiming, near, promised, zoned
 
 HEADER = Header(version="1", started=7.0, profiles=[], queue={})
@@ -260,7 +261,7 @@ def test_a_promise_to_a_pod_on_its_way_out_is_as_it_was():
 
 def test_where_sampling_goes_on_is_kept():
     h = FullHarness()
-    h.core._cycle.sampling.next_start = 17
+    inside(h.core).cycle.sampling.next_start = 17
     assert restored(h.core)._cycle.sampling.next_start == 17
 
 

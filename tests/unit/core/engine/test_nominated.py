@@ -189,8 +189,8 @@ def test_what_a_promise_comes_to_is_remembered_unless_it_has_to_be_read_anew(h, 
     if disk:
         pod.raw["spec"]["volumes"] = [{"name": "v", "gcePersistentDisk": {"pdName": "d"}}]
     h.pod(pod.obj())
-    promises = h.core._cycle._runtime.promised
-    nominated = h.core._cycle.nominees.counting_for(make_pod("p").obj())
-    assert nominated is h.core._cycle.nominees.counting_for(make_pod("q").obj())
+    promises = inside(h.core).cycle._runtime.promised
+    nominated = inside(h.core).cycle.nominees.counting_for(make_pod("p").obj())
+    assert nominated is inside(h.core).cycle.nominees.counting_for(make_pod("q").obj())
     [(row, pods)] = nominated.items()
     assert (promises.difference(row, pods) is promises.difference(row, pods)) is same

@@ -79,11 +79,11 @@ class TestQueue:
         h.pod(make_pod("far").uid("far").scheduler("other").request(cpu="4").obj())
         h.schedule()
         h.now += 20
-        kept = h.core._profiles["default-scheduler"]
+        kept = inside(h.core).profiles["default-scheduler"]
         swap(h, profile(), without(profile("other"), "NodeResourcesFit"))
         assert place(h, "big") is QueuePlace.PARKED
         assert place(h, "far") is QueuePlace.ACTIVE
-        assert h.core._profiles["default-scheduler"] is kept
+        assert inside(h.core).profiles["default-scheduler"] is kept
 
     def test_a_pod_that_nobody_serves_any_more_leaves_and_comes_back_when_told_of(self):
         h = Harness(Setup(profiles=(profile(), profile("other"))))
@@ -242,7 +242,7 @@ class TestUnderWay:
         h.pod(make_pod("p").uid("p").label(extended="yes").obj())
         (first,) = only(AskExtender, h.schedule())
         swap(h, without(profile(), "NodeName"))
-        assert len(h.core._suspensions) == 0
+        assert len(inside(h.core).state.suspensions) == 0
         assert place(h, "p") is QueuePlace.ACTIVE
         late = ExtenderAnswer(h.now, first.uid, first.attempt, first.request, nodes=first.nodes)
         assert h.tell(late) == []

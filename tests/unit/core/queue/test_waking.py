@@ -336,7 +336,7 @@ def test_only_so_many_groups_of_a_shape_are_asked_at_an_event(h, monkeypatch):
     for priority in range(5):
         h.pod(make_pod(f"p{priority}").request(cpu="4").priority(priority).obj())
     h.settle()
-    judge = h.core._parked.waker._judge
+    judge = inside(h.core).parked.waker._judge
     original = judge._could_make_room
     monkeypatch.setattr(
         judge, "_could_make_room", lambda *a: asked.append(a[1].uid) or original(*a)
@@ -354,7 +354,7 @@ class Spy:
 
     def __init__(self, h, monkeypatch):
         self.rows = []
-        runtime = h.core._parked.waker._judge._runtime
+        runtime = inside(h.core).parked.waker._judge._runtime
         original = runtime.run_filters
 
         def run_filters(profile, pod, rows, *rest, **options):

@@ -8,6 +8,7 @@ from k8s_scheduler.core.queue import interest, waking
 from k8s_scheduler.core.queue.prices import judging, price_of
 from k8s_scheduler.core.state.news.pod_news import PodNews
 from tests.builders import make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FullHarness, away, near, pinned, spread, zoned
 from tests.unit.core.harness import only
 
@@ -24,7 +25,7 @@ def h():
 def judged(h, monkeypatch):
     """Of each judgement by waking, how many rows it was about."""
     found: list[int] = []
-    runtime = h.core._parked.waker._judge._runtime
+    runtime = inside(h.core).parked.waker._judge._runtime
     original = runtime.run_filters
 
     def run_filters(profile, pod, rows, *rest, **options):
@@ -64,7 +65,7 @@ def test_pods_that_nobody_counts_cost_no_judgement(h, judged):
 def test_a_thousand_parked_shapes_are_not_even_looked_at(h, judged, monkeypatch):
     park(h, judged, *(near(make_pod(f"p{i:04}"), app=f"x{i}") for i in range(1000)))
     seen = []
-    waker = h.core._parked.waker
+    waker = inside(h.core).parked.waker
     original = waker._look_at
     monkeypatch.setattr(
         waker, "_look_at", lambda r, alike: seen.append(alike) or original(r, alike)

@@ -7,7 +7,7 @@ import pytest
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.engine.parked import renewals
-from k8s_scheduler.core.engine.preemption import post_filter as making_room
+from k8s_scheduler.core.engine.preemption import post_filter
 from k8s_scheduler.core.messages.outgoing import Bind, Evict, Log, PatchCondition, RecordEvent
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.obs.metrics import Metrics
@@ -255,8 +255,8 @@ class TestWhoIsWokenInstead:
 
     def test_a_pod_that_fits_and_that_waking_has_missed(self, labelled, monkeypatch):
         h = labelled
-        monkeypatch.setattr(h.core._parked.waker, "_help_for", lambda *_: None)
-        monkeypatch.setattr(h.core._parked.waker, "sample", lambda: None)
+        monkeypatch.setattr(inside(h.core).parked.waker, "_help_for", lambda *_: None)
+        monkeypatch.setattr(inside(h.core).parked.waker, "sample", lambda: None)
         h.node(zoned("n2", cpu="32").label(team="blue").obj())
         h.second()
         (line,) = [log for log in only(Log, h.out) if "was not woken" in log.event]
@@ -273,13 +273,13 @@ class TestCost:
     def judged(self, h, monkeypatch):
         """Count the judgements that renewals ask for, by pod."""
         seen = Counter()
-        original = h.core._cycle.diagnose
+        original = inside(h.core).cycle.diagnose
 
         def diagnose(profile, queued):
             seen[queued.pod.metadata.name] += 1
             return original(profile, queued)
 
-        monkeypatch.setattr(h.core._cycle, "diagnose", diagnose)
+        monkeypatch.setattr(inside(h.core).cycle, "diagnose", diagnose)
         return seen
 
     def crowd(self, h, pods, shapes):
@@ -361,8 +361,8 @@ class TestCost:
         h.pod(make_pod("vip1").request(cpu="3").priority(99).on("n1").obj())
         h.pod(make_pod("vip2").request(cpu="3").priority(99).on("n2").obj())
         h.settle()
-        monkeypatch.setattr(making_room, "SEARCH_WORK", 15)
-        monkeypatch.setattr(making_room, "AT_ONCE", 1)
+        monkeypatch.setattr(post_filter, "SEARCH_WORK", 15)
+        monkeypatch.setattr(post_filter, "AT_ONCE", 1)
         for name in ("n1", "n2"):
             h.pod(make_pod(f"more-{name}").on(name).obj())
         h.node(zoned("n3").taint("k").obj())

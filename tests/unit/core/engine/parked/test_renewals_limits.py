@@ -2,8 +2,8 @@
 
 import dataclasses
 
+from k8s_scheduler.core.engine.allowance import Allowance
 from k8s_scheduler.core.engine.parked import renewals
-from k8s_scheduler.core.engine.preemption.allowance import Allowance
 from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import Reconfigure, Restore, Tick
 from k8s_scheduler.core.messages.outgoing import Bind, PatchCondition, RecordEvent
@@ -145,7 +145,7 @@ class TestOtherMoments:
         h.pod(make_pod("p").request(cpu="2").obj())
         h.settle()
         h.second()
-        before = h.core._parked.renewals._judgements.left
+        before = inside(h.core).parked.renewals._judgements.left
         h.node(make_node("n").offers(cpu="1", memory="1Gi", pods="9").obj())
         h.second()
-        assert h.core._parked.renewals._judgements.left >= before
+        assert inside(h.core).parked.renewals._judgements.left >= before

@@ -105,7 +105,7 @@ class TestWhatItCosts:
 
     def test_one_nomination_more_is_the_only_one_read(self, monkeypatch):
         h = cluster(promises=20)
-        nominees = h.core._cycle.nominees
+        nominees = inside(h.core).cycle.nominees
         nominees.counting_for(replica(0))
         h.pod(vip(30).obj())
         read = []
@@ -122,7 +122,7 @@ class TestWhatItCosts:
     def test_pods_of_all_priorities_between_two_share_who_counts(self):
         h = cluster(promises=3)
         h.pod(promised(make_pod("more").priority(9).gate("wait"), "n0").obj())
-        nominees = h.core._cycle.nominees
+        nominees = inside(h.core).cycle.nominees
         found = [nominees.counting_for(make_pod("p").priority(p).obj()) for p in (0, 5, 6, 9, 10)]
         assert found[0] is found[1]
         assert found[2] is found[3]
@@ -130,7 +130,7 @@ class TestWhatItCosts:
 
     def test_a_nominated_pod_shares_who_counts_but_for_itself(self):
         h = cluster(promises=3)
-        nominees = h.core._cycle.nominees
+        nominees = inside(h.core).cycle.nominees
         everybody = nominees.counting_for(replica(0))
         found = nominees.counting_for(vip(1).obj())
         assert isinstance(found, Excepting)
@@ -155,9 +155,9 @@ class TestCounts:
             h.pod(vip(number, "x", demand).obj())
         state, verdicts = inside(h.core).cache, VerdictTable()
         plain = Judge(state, Runtime(state, verdicts), verdicts)
-        (profile,) = h.core._profiles.values()
+        (profile,) = inside(h.core).profiles.values()
         # Otherwise promises look like others each time, and everything is tried anew.
-        h.core._judge._nominees = h.core._cycle.nominees
+        h.core._judge._nominees = inside(h.core).cycle.nominees
         for number in range(12):
             pod = replica(number, demand)
             h.pod(pod)

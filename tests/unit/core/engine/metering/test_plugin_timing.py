@@ -6,9 +6,8 @@ import itertools
 import pytest
 
 from k8s_scheduler.core.engine.metering.meter import Meter
-from k8s_scheduler.core.engine.timed_plugins import (
+from k8s_scheduler.core.engine.metering.plugin_timing import (
     Stopwatch,
-    TimedProfiles,
     is_sampled,
     timed,
 )
@@ -18,6 +17,7 @@ from k8s_scheduler.core.framework.seeds import seed_of
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.obs.metrics import Metrics
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FullHarness
 
 NAME = "default-scheduler"
@@ -45,7 +45,7 @@ def h():
 
 
 def plain(h):
-    return h.core._profiles[NAME]
+    return inside(h.core).profiles[NAME]
 
 
 def observed(metrics):
@@ -65,8 +65,8 @@ def queued(pod):
 
 def test_decisions_are_the_same_and_every_point_is_timed(metrics, stopwatch, h):
     pod = queued(make_pod("p").request(cpu="1").obj())
-    expected = h.core._cycle.decide(plain(h), pod)
-    assert h.core._cycle.decide(timed(plain(h), stopwatch), pod).row == expected.row
+    expected = inside(h.core).cycle.decide(plain(h), pod)
+    assert inside(h.core).cycle.decide(timed(plain(h), stopwatch), pod).row == expected.row
     calls = observed(metrics)
     assert calls["NodeResourcesFit", "PreFilter", "Success"] == 1
     assert calls["NodeResourcesFit", "Filter", "Success"] == 1
@@ -76,7 +76,9 @@ def test_decisions_are_the_same_and_every_point_is_timed(metrics, stopwatch, h):
 
 
 def test_a_no_of_all_nodes_is_unschedulable(metrics, stopwatch, h):
-    h.core._cycle.decide(timed(plain(h), stopwatch), queued(make_pod("p").request(cpu="9").obj()))
+    inside(h.core).cycle.decide(
+        timed(plain(h), stopwatch), queued(make_pod("p").request(cpu="9").obj())
+    )
     assert observed(metrics)["NodeResourcesFit", "Filter", "Unschedulable"] == 1
 
 
@@ -131,7 +133,7 @@ def test_a_tenth_of_the_attempts_is_sampled_and_always_the_same(h):
     pods = [make_pod("p").uid(f"uid-{number}").obj() for number in range(2000)]
     sampled = [pod for pod in pods if is_sampled(seed_of(pod, attempt=1))]
     assert 140 < len(sampled) < 260
-    profiles = TimedProfiles({NAME: plain(h)}, Meter(Metrics().scheduler, (NAME,)), lambda: 0.0)
+    profiles = inside(h.core).profiles
     for pod in pods:
         is_plain = profiles.of(queued(pod)) is plain(h)
         assert is_plain == (pod not in sampled)
