@@ -237,12 +237,10 @@ class Scheduler:
 
     @property
     def binding_count(self) -> int:
-        """Return how many bindings are under way."""
         return len(self._state.in_flight)
 
     @property
     def pending_count(self) -> int:
-        """Return how many pods wait, wherever they do."""
         return len(self._queue)
 
     @property
@@ -266,12 +264,10 @@ class Scheduler:
 
     @property
     def scheduler_names(self) -> frozenset[str]:
-        """Return whose pods are scheduled."""
         return frozenset(self._state.profiles)
 
     @property
     def tally(self) -> Tally:
-        """Return how often evaluations that are kept could be used."""
         return self._shapes.tally
 
     def judge(self, pod: Pod, *, makes_room: bool = True) -> Judgement:
@@ -290,7 +286,6 @@ class Scheduler:
         return Holdings(self._state)
 
     def node_of(self, uid: PodUid) -> NodeName | None:
-        """Return the node on which a pod takes room, bound or about to be; None if on none."""
         return self._cache.node_of(uid)
 
     def checkpoint(self) -> Checkpoint:

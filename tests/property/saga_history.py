@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import Kind, as_text, from_text
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.engine.pods.in_flight import Phase
 from k8s_scheduler.core.messages.incoming import (
@@ -42,8 +42,8 @@ from tests.unit.core.engine.sagas import check_room, state_of
 STEPS = 45
 NODES = ("n0", "n1", "n2")
 WISHES = {"reserve", "permit", "group", "prebind"}
-wire = msgspec.msgpack.Encoder()
-unwire = msgspec.msgpack.Decoder(Message)
+wire = msgspec.msgpack.Encoder(enc_hook=as_text)
+unwire = msgspec.msgpack.Decoder(Message, dec_hook=from_text)
 
 
 class History(abc.ABC):

@@ -84,7 +84,6 @@ PEOPLE_IN = {
     "core/framework",
     "core/plugins",
     "core/queue",
-    "core/setup.py",
     "core/state",
 }
 REASONS = [reason for r in BUILT_INS.values() for reason in r.kind.reasons]

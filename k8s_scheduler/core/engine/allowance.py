@@ -30,7 +30,6 @@ class Allowance:
 
     @property
     def is_spent(self) -> bool:
-        """Whether there is less than a whole token left."""
         return self.left < 1.0
 
     def spend(self, tokens: float) -> None:

@@ -128,13 +128,11 @@ class Attempts:
             self._bind(queued, decision, now=now)
 
     def _decided(self, started: float) -> float:
-        """Observe how long a decision took, making room included, and return it."""
         seconds = self._meter.perf() - started
         self._meter.decided(seconds)
         return seconds
 
     def _bind(self, queued: QueuedPod, placement: Placement, *, now: float) -> None:
-        """Begin the binding cycle."""
         flight = InFlightPod(
             queued,
             self._cache.nodes.name_of(placement.row),
@@ -263,7 +261,6 @@ class Attempts:
                 self._binding_cycle.answered(flight, result)
 
     def settle(self, *, now: float) -> None:
-        """Do what plugins have said about waiting pods."""
         while words := self._binding_cycle.take_words():
             for flight, verdict in words:
                 status = points.SUCCESS if verdict is None else points.UNSCHEDULABLE
@@ -281,7 +278,6 @@ class Attempts:
                 self._binding_cycle.look_again(flight, now=now)
 
     def expire(self, *, now: float) -> None:
-        """End what has waited for too long."""
         self._binding_cycle.expire(now=now)
         for flight in self._binding_cycle.overdue(now=now):
             self._binding_cycle.pre_bind_ended(flight, points.ERROR, now=now)

@@ -74,7 +74,6 @@ def _entry(queued: QueuedPod, queue: SchedulingQueue) -> QueueEntry:
 
 
 def restore(checkpoint: Checkpoint, state: CoreState) -> None:
-    """Fill an empty core."""
     cache, queue = state.cache, state.queue
     if cache.nodes.row_count or len(queue):
         raise ValueError("only an empty core can be restored")
@@ -116,7 +115,6 @@ def restore(checkpoint: Checkpoint, state: CoreState) -> None:
 
 
 def _fill(cache: Cache, checkpoint: Checkpoint) -> None:
-    """Put nodes, pods and objects where they were."""
     cache.nodes.lay_out(
         rows=checkpoint.row_count,
         names={NodeRow(entry.row): entry.name for entry in checkpoint.nodes},

@@ -17,7 +17,6 @@ class NodeMessages:
         self._overfilled = overfilled
 
     def changed(self, message: NodeChanged) -> None:
-        """Take a node's new facts, or its end."""
         if message.node is None:
             self._state.limiting.node_left(message.name)
             self._cache.remove_node(message.name)

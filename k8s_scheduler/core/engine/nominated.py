@@ -25,7 +25,6 @@ _KEPT: Final = 16
 
 
 def nominated_for(state: Tables, pod: Pod) -> Nominated:
-    """Return, by row, the pods whose promised room the pod has to respect."""
     return Nominees(state).counting_for(pod)
 
 
@@ -98,7 +97,6 @@ class Nominees:
         self._known.clear()
 
     def _counting(self, least: int) -> Mapping[NodeRow, Placed]:
-        """Return all that are at least as important."""
         nominations, layout = self._state.nominations, self._state.nodes.present_rows()
         known = self._known.pop(least, None)
         if known is None or known.layout is not layout:

@@ -31,7 +31,6 @@ class Outbox:
         return self.last_request
 
     def drain(self) -> list[Instruction]:
-        """Return everything, once."""
         drained = [*self._instructions, *self._remarks]
         self._instructions.clear()
         self._remarks.clear()

@@ -32,7 +32,6 @@ class PodMessages:
         self._overfilled = overfilled
 
     def changed(self, message: PodChanged) -> None:
-        """Take a pod as the watch shows it, or its end."""
         uid, pod = message.uid, message.pod
         self._keep_promise(uid, pod)
         if pod is None:

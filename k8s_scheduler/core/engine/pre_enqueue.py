@@ -17,7 +17,6 @@ class PreEnqueueGate:
         self._evictions = evictions
 
     def is_gated(self, pod: Pod) -> bool:
-        """Return whether a pod has to wait outside."""
         if self._evictions.is_under_way(PodUid(pod.metadata.uid)):
             return True
         watch = self._state.meter.watches[pod.spec.scheduler_name]
@@ -38,7 +37,6 @@ class PreEnqueueGate:
         return status != points.SUCCESS or self._state.limiting.is_over(pod)
 
     def _complaint(self, pod: Pod, error: PluginError) -> Log:
-        """Return what is logged of a plugin that can't say whether a pod may enter the queue."""
         self._state.meter.plugin_failed(error.plugin, error.extension_point)
         fields: dict[str, str | int] = {
             "plugin": error.plugin,

@@ -47,23 +47,19 @@ class OngoingPreemption:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something that was asked for is not answered."""
         return bool(self.requests or self.joined)
 
     @property
     def pod(self) -> PodReference:
-        """For which pod it is."""
         return PodReference(self.namespace, self.name, self.uid)
 
     @property
     def about(self) -> PodAttempt:
-        """What its instructions name."""
         return PodAttempt(
             uid=self.uid, namespace=self.namespace, name=self.name, attempt=self.attempt
         )
 
     def entry(self) -> PreemptionEntry:
-        """Return this as checkpoint data."""
         return as_entry(
             PreemptionEntry,
             self,
@@ -101,14 +97,12 @@ class Preemptions:
         self.granted: dict[PodUid, None] = {}
 
     def of(self, uid: PodUid) -> Iterable[OngoingPreemption]:
-        """Return those for a pod."""
         return self._by_pod.get(uid, ())
 
     def of_victim(self, uid: PodUid) -> list[OngoingPreemption]:
         return list(self._by_victim.get(uid, ()))
 
     def of_answer(self, result: RequestResult) -> OngoingPreemption | None:
-        """Return the one that an answer is about; None for any other attempt."""
         return next((p for p in self.of(result.uid) if result.request in p.requests), None)
 
     def add(self, preemption: OngoingPreemption) -> None:

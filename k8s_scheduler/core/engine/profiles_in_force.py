@@ -69,7 +69,6 @@ class ProfilesInForce(Mapping[str, Profile]):
 
     @property
     def resolved(self) -> tuple[ResolvedProfile, ...]:
-        """The configuration in force."""
         return self._current.resolved
 
     @property
@@ -85,15 +84,12 @@ class ProfilesInForce(Mapping[str, Profile]):
     # For one attempt
 
     def of(self, queued: QueuedPod) -> Profile:
-        """Return the profile for a pod's present attempt."""
         return self._of(self._current, queued.pod, queued.seed)
 
     def of_pod(self, pod: Pod) -> Profile:
-        """Return the profile for a pod before its first attempt."""
         return self._of(self._current, pod, seed_of(pod, attempt=0))
 
     def of_flight(self, flight: InFlightPod) -> Profile:
-        """Return the profile that a pod in flight goes by."""
         if flight.profile is None:
             is_current = flight.generation == self.generation
             found = self._current if is_current else self._earlier[flight.generation]
@@ -135,7 +131,6 @@ class ProfilesInForce(Mapping[str, Profile]):
     # Checkpoints
 
     def entries(self) -> tuple[EarlierEntry, ...]:
-        """Return the configurations that pods in flight go by, as checkpoint data."""
         self._forget_unused()
         return tuple(EarlierEntry(n, each.resolved) for n, each in self._earlier.items())
 

@@ -21,7 +21,6 @@ _LONGEST_WAIT_SECONDS: Final = 3600.0
 
 
 def wait_seconds(deaths: int) -> float:
-    """Return how long a pod has to wait that has ended so many processes."""
     if deaths <= 1:
         return 0.0
     # Beyond this many the longest wait is reached by far.

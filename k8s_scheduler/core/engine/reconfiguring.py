@@ -69,7 +69,6 @@ class Reconfiguring:
         state.out.append(Log(Severity.INFO, "the configuration has changed", fields))
 
     def _dismiss(self) -> int:
-        """Let the pods go that no profile serves any more; return how many."""
         state = self._state
         leaving = [q.uid for q in state.queue if not state.profiles.serves(q.pod)]
         for uid in leaving:
@@ -85,7 +84,6 @@ class Reconfiguring:
 
 
 def policy_of(settings: QueueSettings) -> QueuePolicy:
-    """Return what the queue goes by."""
     return QueuePolicy(
         BackoffPolicy(
             initial_seconds=settings.initial_backoff_seconds,
@@ -98,7 +96,6 @@ def policy_of(settings: QueueSettings) -> QueuePolicy:
 
 
 def settings_of(policy: QueuePolicy) -> QueueSettings:
-    """Return what the queue goes by, as data."""
     return QueueSettings(
         initial_backoff_seconds=policy.backoff.initial_seconds,
         maximum_backoff_seconds=policy.backoff.maximum_seconds,

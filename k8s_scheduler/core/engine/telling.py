@@ -64,7 +64,6 @@ def tell_failure(
 
 
 def tell_success(pod: Pod, *, attempt: int, node: NodeName) -> RecordEvent:
-    """Return the event of a pod that was bound."""
     return RecordEvent(
         **attempt_at(pod, attempt),
         scheduler_name=pod.spec.scheduler_name,
@@ -100,13 +99,11 @@ def digest_of(message: str) -> int:
 
 
 def tell_exhausted(pod: Pod, *, attempt: int) -> RecordEvent:
-    """Return the event of a pod that is not tried again by itself."""
     note = f"failed {attempt} times; tried again when something changes in the cluster"
     return warn(pod, attempt=attempt, note=note, reason="MaxAttemptsReached")
 
 
 def warn(pod: Pod, *, attempt: int, note: str, reason: str = "FailedScheduling") -> RecordEvent:
-    """Return an event that warns of what keeps a pod from being scheduled."""
     return RecordEvent(
         **attempt_at(pod, attempt),
         scheduler_name=pod.spec.scheduler_name,
@@ -129,7 +126,6 @@ def says_so(pod: Pod, reason: str, message: str) -> bool:
 
 
 def _not_scheduled(pod: Pod) -> Condition | None:
-    """Return the condition that says that the pod was not scheduled."""
     conditions = pod.status.conditions or ()
     found = next((c for c in conditions if c.type == POD_SCHEDULED), None)
     return None if found is None or found.status != "False" else found
@@ -141,7 +137,6 @@ def unreadable(kind: str, name: str, error: QuantityError) -> Log:
 
 
 def plugin_log(queued: QueuedPod, error: PluginError) -> Log:
-    """Return the line about a plugin that raised."""
     return Log(
         Severity.ERROR,
         "plugin failed",

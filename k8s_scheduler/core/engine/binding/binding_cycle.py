@@ -118,7 +118,6 @@ class BindingCycle:
 
     @contextmanager
     def _timed(self, flight: InFlightPod, point: str) -> Iterator[None]:
-        """Observe how long a point takes, and how it ends."""
         watch = self._watch(flight)
         started = watch.now()
         status = points.ERROR
@@ -250,7 +249,6 @@ class BindingCycle:
         return tuple(flight.uid for flight in waiting if plugin in flight.permits)
 
     def pod(self, uid: PodUid) -> Pod | None:
-        """Return a pod that waits."""
         flight = self._in_flight.get(uid)
         return flight.pod if flight is not None and flight.phase is Phase.WAITING else None
 
@@ -264,7 +262,6 @@ class BindingCycle:
             self._words[uid] = None
 
     def reject(self, uid: PodUid, plugin: str, message: str) -> None:
-        """Send a pod back."""
         if self._waiting(uid) is not None:
             reason = Reason(code=f"{plugin}/Rejected", text=message)
             self._words[uid] = Verdict(plugin, (reason,), resolvable=True)
@@ -356,7 +353,6 @@ class BindingCycle:
         return self._runtime.view(step, rows)
 
     def _row(self, flight: InFlightPod) -> NodeRow | None:
-        """Return the row of the chosen node; None if the node is gone."""
         row = self._cache.nodes.row_of(flight.node)
         return None if row is None or self._cache.nodes.node_at(row) is None else row
 

@@ -49,7 +49,6 @@ class Holdings:
         return ""
 
     def pods(self) -> Iterator[Pod]:
-        """Yield every pod that takes room or waits."""
         state = self._state
         for _, pod, _ in state.cache.placed_pods():
             yield pod
@@ -61,7 +60,6 @@ class Holdings:
         return self._state.pods.is_on_node(uid)
 
     def has_pod(self, pod: Pod) -> bool:
-        """Return whether a pod takes room or waits still."""
         return self._state.pods.where(PodUid(pod.metadata.uid)) is not Where.UNKNOWN
 
     def node_problem(self, node: Node) -> str:
@@ -78,13 +76,11 @@ class Holdings:
         return "it is not known" if held is None else "another version of it is known"
 
     def has_node(self, node: Node) -> bool:
-        """Return whether a node is there still."""
         table = self._state.cache.nodes
         row = table.row_of(NodeName(node.metadata.name))
         return row is not None and table.node_at(row) is not None
 
     def nodes(self) -> Iterator[Node]:
-        """Yield every node."""
         table = self._state.cache.nodes
         for row, _ in table.used_rows():
             node = table.node_at(row)
@@ -92,30 +88,25 @@ class Holdings:
                 yield node
 
     def object(self, kind: Kind, namespace: str, name: str) -> ClusterObject | None:
-        """Return an object of another kind as it was told last."""
         found: ClusterObject | None = self._state.cache.objects.original(kind, namespace, name)
         return found
 
     def objects(self, kind: Kind) -> Iterator[ClusterObject]:
-        """Yield every object of another kind, as it was told last."""
         for each, _, _, found, _ in self._state.cache.objects.entries():
             if each == kind:
                 yield found
 
     @property
     def row_count(self) -> int:
-        """How many rows there are, used or not."""
         return self._state.cache.nodes.row_count
 
     @property
     def quarantined(self) -> tuple[PodUid, ...]:
-        """The pods in quarantine."""
         return self._state.queue.quarantine.uids
 
     # For people
 
     def totals(self) -> dict[str, int]:
-        """Return how much there is of everything."""
         cache, queue = self._state.cache, self._state.queue
         return {
             "nodes": len(cache.nodes),
@@ -137,7 +128,6 @@ class Holdings:
             yield line
 
     def queue_lines(self) -> Iterator[dict[str, str | int]]:
-        """Yield where each pending pod waits."""
         for queued in self._state.queue:
             yield {
                 "pod": key_of(queued.pod.metadata),

@@ -109,12 +109,10 @@ class Overfilled:
             self._tell(name, fresh, Cause.FOUND if before is None else Cause.ALLOCATABLE)
 
     def pod_left(self, place: Place | None) -> None:
-        """Look again at a node that a pod has left."""
         if place is not None and place.node in self._now:
             self._look(place.node, _resources(place))
 
     def node_left(self, name: NodeName) -> None:
-        """Forget a node that is gone."""
         if name in self._now:
             self._look(name)
 
@@ -245,7 +243,6 @@ def _was_bound(pod: Pod) -> bool:
 
 
 def _have_filled(pods: list[PlacedPod], fresh: tuple[Overdrawn, ...]) -> bool:
-    """Return whether there would be enough of something without these pods."""
     taken = {PODS: len(pods)}
     for other in pods:
         for resource, amount in other.requests.amounts:
@@ -254,7 +251,6 @@ def _have_filled(pods: list[PlacedPod], fresh: tuple[Overdrawn, ...]) -> bool:
 
 
 def _resources(*places: Place | None) -> tuple[str, ...]:
-    """Return the resources of which a pod takes any."""
     found = {name: None for place in places if place for name, _ in place.requests.amounts}
     return tuple(found)
 

@@ -82,7 +82,6 @@ class Meter(QueueObserver):
     def moved(
         self, queued: QueuedPod, *, source: QueuePlace | None, target: QueuePlace | None
     ) -> None:
-        """Count pods by place, and parked ones by the plugins that rejected them."""
         if source is not None:
             self._pending[source].dec()
             self._queued[source] -= 1
@@ -96,7 +95,6 @@ class Meter(QueueObserver):
                 gauge.inc(1 if source is None else -1)
 
     def entered(self, place: QueuePlace, event: str) -> None:
-        """Count arrivals."""
         counter = self._incoming.get((place, event))
         if counter is None:
             counter = self._metrics.queue_incoming_pods.labels(place.value, event)
@@ -105,7 +103,6 @@ class Meter(QueueObserver):
         self._entered[place, event] = self._entered.get((place, event), 0) + 1
 
     def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
-        """Count a parked pod with the plugins that reject it now."""
         profile = queued.pod.spec.scheduler_name
         for plugin in queued.rejectors:
             self._rejected_by(plugin, profile).inc(-1)
@@ -122,21 +119,17 @@ class Meter(QueueObserver):
     # Attempts
 
     def attempted(self, result: AttemptResult, profile: str, seconds: float) -> None:
-        """Count an attempt that has ended."""
         counter, duration = self._attempts[result, profile]
         counter.inc()
         duration.observe(seconds)
 
     def decided(self, seconds: float) -> None:
-        """Observe the time one decision took."""
         self._decisions.observe(seconds)
 
     def permit_waited(self, status: str, seconds: float) -> None:
-        """Observe how long a pod waited for its permits, and how that ended."""
         self._metrics.permit_wait_duration_seconds.labels(status).observe(seconds)
 
     def bound(self, queued: QueuedPod, *, now: float) -> None:
-        """Observe how long and how many attempts a pod needed."""
         self._attempts_of_bound.observe(queued.attempts)
         if queued.first_active is not None:
             duration = self._sli_of(min(queued.attempts, _MANY_ATTEMPTS))
@@ -157,29 +150,23 @@ class Meter(QueueObserver):
     # Preemption
 
     def tried_to_make_room(self) -> None:
-        """Count an attempt at preemption."""
         self._metrics.preemption_attempts.inc()
 
     def quarantined(self, count: int) -> None:
-        """Show how many pods are tried last because a process ended while it tried them."""
         self._metrics.quarantined_pods.set(count)
 
     def preempted(self, victims: int) -> None:
-        """Observe how many pods have to leave for one."""
         self._metrics.preemption_victims.observe(victims)
 
     def preemption_put_off(self) -> None:
-        """Count a preemption that the limit on victims did not allow."""
         self._metrics.preemptions_put_off.inc()
 
     def preemption_ended(self, *, failed: bool) -> None:
-        """Count a preemption that was carried out, or broke off."""
         self._preemptions[failed].inc()
 
     # Plugins
 
     def plugin_took(self, plugin: str, point: str, status: str, seconds: float) -> None:
-        """Observe one call of a plugin; only attempts that are sampled tell."""
         child = self._plugins.get((plugin, point, status))
         if child is None:
             durations = self._metrics.plugin_execution_duration_seconds
@@ -187,7 +174,6 @@ class Meter(QueueObserver):
         child.observe(seconds)
 
     def exhausted(self, profile: str) -> None:
-        """Count a pod that was tried as often as allowed."""
         self._metrics.attempts_exhausted.labels(profile).inc()
 
     def resolved(self, found: str) -> None:
@@ -195,11 +181,9 @@ class Meter(QueueObserver):
         self._metrics.unconfirmed_pods.labels(found).inc()
 
     def differs(self, kind: str) -> None:
-        """Count something that is not as it should be."""
         self._metrics.cache_differences.labels(kind).inc()
 
     def reason_renewed(self, result: str) -> None:
-        """Count a parked pod that was told what holds it back now, or that has to wait for it."""
         self._metrics.reason_renewals.labels(result).inc()
 
     def parked_in_vain(self) -> None:
@@ -207,13 +191,11 @@ class Meter(QueueObserver):
         self._metrics.parked_but_feasible.inc()
 
     def plugin_failed(self, plugin: str, extension_point: str) -> None:
-        """Count a plugin that raised."""
         self._metrics.plugin_errors.labels(plugin, extension_point).inc()
 
     # The cluster
 
     def handled(self, event: str, seconds: float) -> None:
-        """Observe the time it took to take in a change of the cluster."""
         child = self._events.get(event)
         if child is None:
             child = self._metrics.event_handling_duration_seconds.labels(event)
@@ -221,11 +203,9 @@ class Meter(QueueObserver):
         child.observe(seconds)
 
     def overfilled(self, cause: str, resource: str, first: str) -> None:
-        """Count a resource of a node that came to be overdrawn."""
         self._metrics.overfilled.labels(cause, resource, first).inc()
 
     def overfilled_nodes(self, count: int) -> None:
-        """Show how many nodes are overfilled now."""
         self._metrics.overfilled_nodes.set(count)
 
     def watch_bindings(self, count: Callable[[], int]) -> None:

@@ -22,7 +22,6 @@ StatusOf = Callable[[Any], str]
 
 
 def is_sampled(seed: int) -> bool:
-    """Return whether an attempt with this seed is one of those whose plugins are timed."""
     return seed % 100 < SAMPLED_PERCENT
 
 
@@ -36,7 +35,6 @@ class Stopwatch:
     def timed(
         self, call: Callable[..., Any], *, plugin: str, point: str, status_of: StatusOf
     ) -> Callable[..., Any]:
-        """Return the same call, timed."""
         tell, perf = self._tell, self._perf
 
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -54,8 +52,6 @@ class Stopwatch:
 
 
 def timed(profile: Profile, stopwatch: Stopwatch) -> Profile:
-    """Return the profile with plugins that tell how long they take."""
-
     def of(step: Any) -> Any:
         if isinstance(step, tuple):
             name, plugin = step

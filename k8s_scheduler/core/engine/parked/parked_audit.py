@@ -28,7 +28,6 @@ class ParkedAudit:
         self._nominees = nominees
 
     def look(self, *, now: float) -> None:
-        """Look at one pod; wake it if it fits."""
         queued = self._waker.sample()
         if queued is None:
             return
@@ -49,7 +48,6 @@ class ParkedAudit:
         self._state.queue.wake(queued, "UnschedulableTimeout", now=now)
 
     def report(self, queued: QueuedPod, row: NodeRow) -> None:
-        """Count and log a parked pod that a node takes."""
         self._state.meter.parked_in_vain()
         line = Log(
             Severity.ERROR,

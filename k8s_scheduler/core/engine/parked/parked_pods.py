@@ -30,16 +30,13 @@ class ParkedPods:
 
     @property
     def is_due(self) -> bool:
-        """Return whether there is something to do before the next tick."""
         return self.waker.is_due or self.renewals.is_due
 
     def wake(self, *, now: float) -> None:
-        """Do one step of waking, and one of renewing reasons."""
         self.waker.wake(now=now)
         self.renewals.step(now=now)
 
     def tick(self, *, now: float) -> None:
-        """Do what is due once a second."""
         self.waker.wake(now=now)
         self._queue.tick(now=now)
         self._audit.look(now=now)

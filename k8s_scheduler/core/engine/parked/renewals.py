@@ -114,7 +114,6 @@ class Renewals:
 
     @property
     def is_due(self) -> bool:
-        """Return whether a step would do something."""
         return bool(self._round) and not self._is_spent
 
     # Rounds
@@ -146,7 +145,6 @@ class Renewals:
         self._is_owing = False
 
     def step(self, *, now: float) -> None:
-        """Judge and tell some."""
         work = 0.0
         while self._round and not self._is_spent:
             if work >= WORK_PER_STEP:

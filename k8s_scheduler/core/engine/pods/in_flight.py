@@ -83,11 +83,9 @@ class InFlightPod(msgspec.Struct):
 
     @property
     def attempt(self) -> PodAttempt:
-        """What instructions about it name."""
         return attempt_at(self.queued.pod, self.queued.attempts)
 
     def entry(self) -> InFlightEntry:
-        """Return this as checkpoint data."""
         notes = dict(self.state.notes)
         return as_entry(InFlightEntry, self, queued=self.queued.entry(), notes=notes)
 
@@ -130,12 +128,10 @@ class InFlightPods:
         return self._pods.get(uid)
 
     def is_binding(self, uid: PodUid) -> bool:
-        """Return whether a pod's Bind is under way."""
         flight = self._pods.get(uid)
         return flight is not None and flight.phase is Phase.BINDING
 
     def of(self, result: BindResult | RequestResult) -> InFlightPod | None:
-        """Return the pod a result belongs to; None for any other attempt."""
         flight = self._pods.get(result.uid)
         if flight is None or flight.queued.attempts != result.attempt:
             return None
@@ -160,11 +156,9 @@ class InFlightPods:
             flight.changes_seen = -1
 
     def entries(self) -> tuple[InFlightEntry, ...]:
-        """Return all of them as checkpoint data."""
         return tuple(flight.entry() for flight in self._pods.values())
 
     def in_phase(self, phase: Phase) -> list[InFlightPod]:
-        """Return the pods that have come just so far, longest in flight first."""
         return [flight for flight in self._pods.values() if flight.phase is phase]
 
     def to_ask(self) -> Iterator[InFlightPod]:

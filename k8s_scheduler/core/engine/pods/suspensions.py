@@ -46,7 +46,6 @@ class Suspension:
 
     @property
     def opinion(self) -> Opinion:
-        """What extenders have said so far."""
         return Opinion(self.allowed, self.refused, self.bonus)
 
 
@@ -69,7 +68,6 @@ class Suspensions:
         return tuple(e.name for e in sorted(found, key=lambda e: e.ignorable))
 
     def is_busy(self, profile: str) -> bool:
-        """Return whether a decision of a profile waits."""
         return profile in self._waiting
 
     def start(self, suspension: Suspension) -> AskExtender | None:
@@ -128,7 +126,6 @@ class Suspensions:
             suspension.changes_seen = -1
 
     def queued(self, uid: PodUid) -> QueuedPod | None:
-        """Return a pod whose decision waits."""
         suspension = self._by_uid(uid)
         return None if suspension is None else suspension.queued
 

@@ -36,7 +36,7 @@ class DryRunNode:
     trial: Trial
     lesser: Lesser
     promised: Sequence[PlacedPod]
-    # Whom to let back in, in this order; the first ones against a budget.
+    # The pods to let back in, in this order; the first ones against a budget.
     waiting: Sequence[PlacedPod] = ()
     protected: int = 0
     victims: list[Pod] = field(default_factory=list)
@@ -81,7 +81,7 @@ class DryRuns:
         """Return for each who has to leave, or the code of what still rejects the pod.
 
         `may_go_on` is asked, in turn, about those that would do if everybody left: None of those
-        for whom the rest is too much.
+        for which the rest is too much.
         """
         for candidate in candidates:
             lesser = candidate.lesser

@@ -106,14 +106,12 @@ class Evaluator:
         return self._verdicts[int(self._filtered.codes[found[0]])] if len(found) else None
 
     def pods_on(self, node: NodeName) -> tuple[Pod, ...]:
-        """Return the pods on a node; none of a node that is gone."""
         row = self._state.nodes.row_of(node)
         if row is None or self._state.nodes.node_at(row) is None:
             return ()
         return tuple(placed.pod for placed in self._state.pods_on(row))
 
     def resolvable_count(self) -> int:
-        """Return how many nodes might take the pod if others left."""
         verdicts = self._verdicts
         counts = self._filtered.counts()
         return sum(count for code, count in counts if verdicts[code].resolvable)
@@ -158,11 +156,9 @@ class Evaluator:
         return found
 
     def node_count(self) -> int:
-        """Return how many nodes there are."""
         return len(self._rows)
 
     def seed(self) -> int:
-        """Return a number that is another one at each attempt."""
         return self._seed
 
     def dry_run(self, node: NodeName) -> Victims | Verdict:
@@ -228,7 +224,6 @@ class Evaluator:
                     return
 
     def _place_of(self, node: NodeName) -> int | None:
-        """Return where a node is among the rows with lesser pods; None if it is not."""
         row = self._state.nodes.row_of(node)
         found = np.flatnonzero(self._lesser_rows == (-1 if row is None else row))
         return int(found[0]) if len(found) else None
@@ -258,7 +253,7 @@ class Evaluator:
             reads=reads,
         )
         try:
-            # It must have declared that it reads them, whoever is there to leave.
+            # It must have declared that it reads them, whichever pods are there.
             self._budgets_of("")
             found = runs.select(list(candidates.values()), self._allowance())
         except (PluginError, UndeclaredReadError) as error:

@@ -103,7 +103,6 @@ class PostFilter:
         self.searches.arranged.clear()
 
     def begin_anew(self) -> None:
-        """Begin all unfinished searches anew: they are no part of checkpoints."""
         self._queue.dissolve_line()
         self.turns.start_over()
         self.searches.clear()
@@ -115,7 +114,6 @@ class PostFilter:
         self._limit.change(max_victims_per_minute, now=now)
 
     def tick(self, *, now: float) -> None:
-        """Do what is due."""
         self._wake_put_off(now=now)
         self.searches.tidy(now=now)
         self._cache.pods.counters.tidy()
@@ -354,7 +352,6 @@ class PostFilter:
         )
 
     def start(self, queued: QueuedPod, room: PostFiltered, *, now: float) -> None:
-        """Let the victims leave, if there are any."""
         if room.victims is not None and room.nominated:
             self.evictions.start(
                 queued, room.nominated, plugin=room.plugin, victims=room.victims.pods, now=now

@@ -138,11 +138,10 @@ class Searches:
             del self._under_way[next(iter(self._under_way))]
 
     def end(self, uid: PodUid) -> None:
-        """Forget a search that is over, or of no use any more."""
         self._under_way.pop(uid, None)
 
     def tidy(self, *, now: float) -> None:
-        """Hold on to no pods while nobody searches."""
+        """Hold on to no pods while no search is under way."""
         self.arranged.tidy()
         self.memory.age(now=now)
         if self._last_used and now - self._last_used > _VICTIMS_SECONDS:
@@ -155,7 +154,6 @@ class Searches:
         self.arranged.clear()
 
     def clear(self) -> None:
-        """Forget everything: what goes on begins anew."""
         self.memory.clear()
         self.arranged.clear()
         self._under_way.clear()
