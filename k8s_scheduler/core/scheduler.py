@@ -50,26 +50,8 @@ from k8s_scheduler.core.engine.victim_limit import VictimLimit
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.profile import compile_profiles
 from k8s_scheduler.core.framework.reasons import VerdictTable
+from k8s_scheduler.core.messages import incoming
 from k8s_scheduler.core.messages.checkpoint import Checkpoint
-from k8s_scheduler.core.messages.incoming import (
-    BindResult,
-    ExtenderAnswer,
-    HoldBack,
-    LimitCaches,
-    Message,
-    NodeChanged,
-    ObjectChanged,
-    PodChanged,
-    PodRead,
-    Quarantine,
-    Reconfigure,
-    Recount,
-    RequestResult,
-    Restore,
-    Schedule,
-    StorageSetBack,
-    Tick,
-)
 from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.setup import Setup
@@ -190,7 +172,7 @@ class Scheduler:
 
     # Messages
 
-    def handle(self, message: Message) -> list[Instruction]:
+    def handle(self, message: incoming.Message) -> list[Instruction]:
         """Take one message; return what is to be done about it."""
         event_of = EVENTS.get(type(message))
         event = "" if event_of is None else event_of(message, self._state.pods)
@@ -202,24 +184,24 @@ class Scheduler:
         self._attempts.settle(now=message.now)
         return self._out.drain()
 
-    def _handlers_by_type(self) -> dict[type[Message], Handler]:
+    def _handlers_by_type(self) -> dict[type[incoming.Message], Handler]:
         return {
-            PodChanged: self._pod_messages.changed,
-            NodeChanged: self._node_messages.changed,
-            ObjectChanged: self._object_changed,
-            Schedule: self._schedule,
-            BindResult: self._attempts.take_result,
-            RequestResult: self._request_result,
-            ExtenderAnswer: self._attempts.take_opinion,
-            PodRead: self._pod_messages.read,
-            Recount: self._node_messages.recount,
-            HoldBack: lambda message: self._queue.hold_back(message.namespaces),
-            StorageSetBack: self._storage_set_back,
-            LimitCaches: self._limit_caches,
-            Tick: self._tick,
-            Quarantine: lambda message: quarantining.begin(message, self._queue, out=self._out),
-            Reconfigure: self._reconfigure,
-            Restore: self._restore,
+            incoming.PodChanged: self._pod_messages.changed,
+            incoming.NodeChanged: self._node_messages.changed,
+            incoming.ObjectChanged: self._object_changed,
+            incoming.Schedule: self._schedule,
+            incoming.BindResult: self._attempts.take_result,
+            incoming.RequestResult: self._request_result,
+            incoming.ExtenderAnswer: self._attempts.take_opinion,
+            incoming.PodRead: self._pod_messages.read,
+            incoming.Recount: self._node_messages.recount,
+            incoming.HoldBack: lambda message: self._queue.hold_back(message.namespaces),
+            incoming.StorageSetBack: self._storage_set_back,
+            incoming.LimitCaches: self._limit_caches,
+            incoming.Tick: self._tick,
+            incoming.Quarantine: lambda message: quarantining.begin(message, state=self._state),
+            incoming.Reconfigure: self._reconfigure,
+            incoming.Restore: self._restore,
         }
 
     # What the shell may ask
@@ -238,10 +220,6 @@ class Scheduler:
     @property
     def binding_count(self) -> int:
         return len(self._state.in_flight)
-
-    @property
-    def pending_count(self) -> int:
-        return len(self._queue)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -303,7 +281,7 @@ class Scheduler:
 
     # Objects, time and decisions
 
-    def _object_changed(self, message: ObjectChanged) -> None:
+    def _object_changed(self, message: incoming.ObjectChanged) -> None:
         found, objects = message.read(), self._cache.objects
         if found is None:
             objects.remove(message.kind, message.namespace, message.name)
@@ -311,13 +289,13 @@ class Scheduler:
             objects.put(message.kind, message.namespace, message.name, found)
         self._attempts.look_again(now=message.now)
 
-    def _schedule(self, message: Schedule) -> None:
+    def _schedule(self, message: incoming.Schedule) -> None:
         self._overfilled.may_tell_users = True
         self._state.limiting.tell(self._queue)
         self._parked.wake(now=message.now)
         self._attempts.run(message.limit, now=message.now)
 
-    def _tick(self, message: Tick) -> None:
+    def _tick(self, message: incoming.Tick) -> None:
         self._parked.tick(now=message.now)
         self._post_filter.tick(now=message.now)
         self._shorten()
@@ -325,7 +303,7 @@ class Scheduler:
         self._shapes.age(now=message.now)
         self._shape_meter.show(self._shapes)
         self._state.limiting.measure(self._queue)
-        self._state.meter.quarantined(len(self._queue.quarantine))
+        self._state.meter.metrics.quarantined_pods.set(len(self._queue.quarantine))
         self._attempts.expire(now=message.now)
         self._attempts.look_again(now=message.now)
         self._state.unconfirmed.due(now=message.now)
@@ -341,25 +319,25 @@ class Scheduler:
             self._shapes.clear()
             self._post_filter.searches.forget_rows()
 
-    def _request_result(self, message: RequestResult) -> None:
+    def _request_result(self, message: incoming.RequestResult) -> None:
         if not self._evictions.take_answer(message):
             self._attempts.take_answer(message)
 
-    def _storage_set_back(self, message: StorageSetBack) -> None:
+    def _storage_set_back(self, message: incoming.StorageSetBack) -> None:
         """Doubt what the API server had agreed to and no watch has shown."""
         self._evictions.doubt_grants(now=message.now)
         self._state.unconfirmed.doubt(now=message.now)
 
-    def _limit_caches(self, message: LimitCaches) -> None:
+    def _limit_caches(self, message: incoming.LimitCaches) -> None:
         self._post_filter.take_limit(message)
         self._shapes.take_limit(message)
 
-    def _reconfigure(self, message: Reconfigure) -> None:
+    def _reconfigure(self, message: incoming.Reconfigure) -> None:
         self._reconfiguring.take(message)
         self._post_filter.reconfigured(message.max_victims_per_minute, now=message.now)
         self._setup = replace(self._setup, queue=policy_of(message.queue))
 
-    def _restore(self, message: Restore) -> None:
+    def _restore(self, message: incoming.Restore) -> None:
         self._reconfiguring.restore(message.checkpoint)
         restore(message.checkpoint, self._state)
         self._shapes.clear()

@@ -15,7 +15,7 @@ import pytest
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.engine.nominated import Nominees
 from k8s_scheduler.core.engine.preemption import outcomes
 from k8s_scheduler.core.engine.preemption.evaluator import AT_ONCE, Evaluator, UnplacedCase
 from k8s_scheduler.core.engine.preemption.outcomes import Outcomes
@@ -123,7 +123,7 @@ def stuck_of(
     state: Cache, tools: Any, profile: Profile, pod: Pod, search: Search | None
 ) -> Evaluator:
     rows = state.nodes.present_rows()
-    nominated = nominated_for(state, pod)
+    nominated = Nominees(state).counting_for(pod)
     runtime = tools._runtime
     (step,) = (step for step in profile.post_filters if step.preempts)
     filtered = runtime.run_filters(profile, PodView(pod), rows, nominated)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.engine.nominated import Nominees
 from k8s_scheduler.core.engine.preemption.evaluator import Evaluator, UnplacedCase
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.preemption import DryRunError
@@ -189,7 +189,7 @@ def stuck_of(core, pod, seed, at_once=1):
     profile = inside(core).profiles[pod.spec.scheduler_name]
     cache, runtime = inside(core).cache, core._judge._runtime
     rows = cache.nodes.present_rows()
-    nominated = nominated_for(cache, pod)
+    nominated = Nominees(cache).counting_for(pod)
     (step,) = (step for step in profile.post_filters if step.name == "DefaultPreemption")
     filtered = runtime.run_filters(profile, PodView(pod), rows, nominated)
     case = UnplacedCase(

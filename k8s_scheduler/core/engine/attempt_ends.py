@@ -103,24 +103,13 @@ class AttemptEnds:
         digest: int = 0,
     ) -> None:
         """Park a pod; the `digest` of the message, if that may be renewed without an attempt."""
-        pod = queued.pod
         is_news = queued.told not in (0, digest)
         queued.told = digest
-        self._meter.attempted(AttemptResult.UNSCHEDULABLE, pod.spec.scheduler_name, seconds)
+        self._meter.attempted(AttemptResult.UNSCHEDULABLE, queued.pod.spec.scheduler_name, seconds)
         self._nominate(queued, nominated)
         queued.seen = self._cache.changes.count
         self._queue.return_rejected(queued, rejectors, now=now)
-        self._let_go(queued)
-        tell_failure(
-            self._out,
-            pod,
-            attempt=queued.attempts,
-            reason=UNSCHEDULABLE,
-            message=message,
-            nominated=nominated,
-            said=None if flight is None else flight.nominated,
-            is_news=is_news,
-        )
+        self._tell(queued, UNSCHEDULABLE, message, nominated, flight=flight, is_news=is_news)
 
     def failed(
         self,
@@ -131,38 +120,48 @@ class AttemptEnds:
         now: float,
         flight: InFlightPod | None = None,
     ) -> None:
-        pod = queued.pod
+        """Let a pod be tried again: something went wrong."""
+        profile = queued.pod.spec.scheduler_name
         if isinstance(error, PluginError):
             self.plugin_failed(queued, error)
-        self._meter.attempted(AttemptResult.ERROR, pod.spec.scheduler_name, seconds)
+        self._meter.attempted(AttemptResult.ERROR, profile, seconds)
         is_news, queued.told = queued.told != 0, 0
         self._nominate(queued, NOWHERE)
         queued.seen = self._cache.changes.count
         tried_again = self._queue.return_failed(queued, now=now)
-        self._let_go(queued)
+        self._tell(queued, SCHEDULER_ERROR, str(error), NOWHERE, flight=flight, is_news=is_news)
+        if not tried_again:
+            self._meter.metrics.attempts_exhausted.labels(profile).inc()
+            self._out.append(tell_exhausted(queued.pod, attempt=queued.attempts))
+
+    def _tell(
+        self,
+        queued: QueuedPod,
+        reason: str,
+        message: str,
+        nominated: NodeName | None,
+        *,
+        flight: InFlightPod | None,
+        is_news: bool,
+    ) -> None:
+        if not self._state.profiles.serves(queued.pod):
+            # No profile has served it since its attempt began.
+            self._queue.remove(queued.uid)
+            self._cache.end_nomination(queued.uid)
         tell_failure(
             self._out,
-            pod,
+            queued.pod,
             attempt=queued.attempts,
-            reason=SCHEDULER_ERROR,
-            message=str(error),
-            nominated=NOWHERE,
+            reason=reason,
+            message=message,
+            nominated=nominated,
             said=None if flight is None else flight.nominated,
             is_news=is_news,
         )
-        if not tried_again:
-            self._meter.exhausted(pod.spec.scheduler_name)
-            self._out.append(tell_exhausted(pod, attempt=queued.attempts))
 
     def plugin_failed(self, queued: QueuedPod, error: PluginError) -> None:
         self._meter.plugin_failed(error.plugin, error.extension_point)
         self._out.append(plugin_log(queued, error))
-
-    def _let_go(self, queued: QueuedPod) -> None:
-        """Keep no pod in the queue that no profile serves since it set out."""
-        if not self._state.profiles.serves(queued.pod):
-            self._queue.remove(queued.uid)
-            self._cache.end_nomination(queued.uid)
 
     def _nominate(self, queued: QueuedPod, node: NodeName | None) -> None:
         """Keep in mind where a pod is promised room; None leaves that as it is."""

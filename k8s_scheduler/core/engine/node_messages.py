@@ -38,6 +38,6 @@ class NodeMessages:
         last = min(message.first + message.count, table.row_count)
         for row, name in table.used_rows():
             if message.first <= row < last and self._cache.recount(row):
-                self._state.meter.differs("amounts")
+                self._state.meter.metrics.cache_differences.labels("amounts").inc()
                 line = Log(Severity.ERROR, "what pods take was counted wrong", {"node": name})
                 self._state.out.append(line)

@@ -24,10 +24,6 @@ _NOBODY: Final[Nominated] = {}
 _KEPT: Final = 16
 
 
-def nominated_for(state: Tables, pod: Pod) -> Nominated:
-    return Nominees(state).counting_for(pod)
-
-
 class Excepting(Mapping[NodeRow, Placed]):
     """What counts for all pods of a priority, but for what one row holds without one of them."""
 

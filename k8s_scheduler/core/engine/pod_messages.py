@@ -107,7 +107,7 @@ class PodMessages:
             return
         uid = message.uid
         found = found_in(message, waiting)
-        state.meter.resolved(found)
+        state.meter.metrics.unconfirmed_pods.labels(found).inc()
         state.out.append(tell_read(waiting, found))
         if found == "unbound":
             # The API server has the last word, whatever it said before.

@@ -7,7 +7,6 @@ it is forgotten once no pod goes by it any more. In a tenth of the attempts the 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -63,9 +62,6 @@ class ProfilesInForce(Mapping[str, Profile]):
 
     def __len__(self) -> int:
         return len(self._current.plain)
-
-    def __contains__(self, name: Any) -> bool:
-        return name in self._current.plain
 
     @property
     def resolved(self) -> tuple[ResolvedProfile, ...]:

@@ -69,7 +69,7 @@ class Overfilled:
 
     def __init__(self, state: CoreState) -> None:
         self._cache = state.cache
-        self._meter = state.meter
+        self._metrics = state.meter.metrics
         self._profiles = state.profiles
         self._out = state.out
         # By node: the resources that are overdrawn. Dicts stand for ordered sets.
@@ -149,7 +149,7 @@ class Overfilled:
         else:
             self._now.pop(name, None)
         if bool(known) != had_any:
-            self._meter.overfilled_nodes(len(self._now))
+            self._metrics.overfilled_nodes.set(len(self._now))
         return fresh
 
     # Which pod did it
@@ -199,7 +199,7 @@ class Overfilled:
         first = _NOBODY if rival is None else "ours" if self._is_ours(rival) else "others"
         for each in fresh:
             resource = each.resource if each.resource in _TOLD else "other"
-            self._meter.overfilled(cause.value, resource, first)
+            self._metrics.overfilled.labels(cause.value, resource, first).inc()
         amounts = ", ".join(map(str, fresh[:_MOST_AMOUNTS]))
         if len(fresh) > _MOST_AMOUNTS:
             amounts += f" and {len(fresh) - _MOST_AMOUNTS} more"

@@ -31,7 +31,7 @@ class Meter(QueueObserver):
         *,
         perf: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        self._metrics = metrics
+        self.metrics = metrics
         self._pending = {place: metrics.pending_pods.labels(place.value) for place in QueuePlace}
         for gauge in self._pending.values():
             gauge.set(0)
@@ -65,7 +65,7 @@ class Meter(QueueObserver):
 
     def serve(self, profiles: Iterable[str]) -> None:
         """Be ready to count what profiles do; one that is known goes on as it was."""
-        metrics = self._metrics
+        metrics = self.metrics
         for profile in profiles:
             if profile in self.watches:
                 continue
@@ -97,7 +97,7 @@ class Meter(QueueObserver):
     def entered(self, place: QueuePlace, event: str) -> None:
         counter = self._incoming.get((place, event))
         if counter is None:
-            counter = self._metrics.queue_incoming_pods.labels(place.value, event)
+            counter = self.metrics.queue_incoming_pods.labels(place.value, event)
             self._incoming[place, event] = counter
         counter.inc()
         self._entered[place, event] = self._entered.get((place, event), 0) + 1
@@ -112,7 +112,7 @@ class Meter(QueueObserver):
     def _rejected_by(self, plugin: str, profile: str) -> Level:
         gauge = self._rejected.get((plugin, profile))
         if gauge is None:
-            gauge = self._metrics.unschedulable_pods.labels(plugin, profile)
+            gauge = self.metrics.unschedulable_pods.labels(plugin, profile)
             self._rejected[plugin, profile] = gauge
         return gauge
 
@@ -126,40 +126,29 @@ class Meter(QueueObserver):
     def decided(self, seconds: float) -> None:
         self._decisions.observe(seconds)
 
-    def permit_waited(self, status: str, seconds: float) -> None:
-        self._metrics.permit_wait_duration_seconds.labels(status).observe(seconds)
-
     def bound(self, queued: QueuedPod, *, now: float) -> None:
         self._attempts_of_bound.observe(queued.attempts)
         if queued.first_active is not None:
             duration = self._sli_of(min(queued.attempts, _MANY_ATTEMPTS))
             duration.observe(max(0.0, now - queued.first_active))
 
-    def bound_after_flush(self) -> None:
-        """Count a bound pod that no event had taken back into the queue, only the clock."""
-        self._metrics.pod_scheduled_after_flush.inc()
-
     def _sli_of(self, attempts: int) -> Observations:
         child = self._sli.get(attempts)
         if child is None:
             label = f"{attempts}+" if attempts == _MANY_ATTEMPTS else str(attempts)
-            child = self._metrics.pod_scheduling_sli_duration_seconds.labels(label)
+            child = self.metrics.pod_scheduling_sli_duration_seconds.labels(label)
             self._sli[attempts] = child
         return child
 
-    # Preemption
+    def bound_after_flush(self) -> None:
+        """Count a bound pod that no event had taken back into the queue, only the clock."""
+        self.metrics.pod_scheduled_after_flush.inc()
 
-    def tried_to_make_room(self) -> None:
-        self._metrics.preemption_attempts.inc()
+    def permit_waited(self, status: str, seconds: float) -> None:
+        self.metrics.permit_wait_duration_seconds.labels(status).observe(seconds)
 
-    def quarantined(self, count: int) -> None:
-        self._metrics.quarantined_pods.set(count)
-
-    def preempted(self, victims: int) -> None:
-        self._metrics.preemption_victims.observe(victims)
-
-    def preemption_put_off(self) -> None:
-        self._metrics.preemptions_put_off.inc()
+    def reason_renewed(self, result: str) -> None:
+        self.metrics.reason_renewals.labels(result).inc()
 
     def preemption_ended(self, *, failed: bool) -> None:
         self._preemptions[failed].inc()
@@ -169,44 +158,21 @@ class Meter(QueueObserver):
     def plugin_took(self, plugin: str, point: str, status: str, seconds: float) -> None:
         child = self._plugins.get((plugin, point, status))
         if child is None:
-            durations = self._metrics.plugin_execution_duration_seconds
+            durations = self.metrics.plugin_execution_duration_seconds
             child = self._plugins[plugin, point, status] = durations.labels(plugin, point, status)
         child.observe(seconds)
 
-    def exhausted(self, profile: str) -> None:
-        self._metrics.attempts_exhausted.labels(profile).inc()
-
-    def resolved(self, found: str) -> None:
-        """Count a pod that had to be read because the watch showed nothing of it."""
-        self._metrics.unconfirmed_pods.labels(found).inc()
-
-    def differs(self, kind: str) -> None:
-        self._metrics.cache_differences.labels(kind).inc()
-
-    def reason_renewed(self, result: str) -> None:
-        self._metrics.reason_renewals.labels(result).inc()
-
-    def parked_in_vain(self) -> None:
-        """Count a parked pod that fits: a bug, seen on a sample."""
-        self._metrics.parked_but_feasible.inc()
-
     def plugin_failed(self, plugin: str, extension_point: str) -> None:
-        self._metrics.plugin_errors.labels(plugin, extension_point).inc()
+        self.metrics.plugin_errors.labels(plugin, extension_point).inc()
 
     # The cluster
 
     def handled(self, event: str, seconds: float) -> None:
         child = self._events.get(event)
         if child is None:
-            child = self._metrics.event_handling_duration_seconds.labels(event)
+            child = self.metrics.event_handling_duration_seconds.labels(event)
             self._events[event] = child
         child.observe(seconds)
-
-    def overfilled(self, cause: str, resource: str, first: str) -> None:
-        self._metrics.overfilled.labels(cause, resource, first).inc()
-
-    def overfilled_nodes(self, count: int) -> None:
-        self._metrics.overfilled_nodes.set(count)
 
     def watch_bindings(self, count: Callable[[], int]) -> None:
         """Show, at every scrape, how many pods are on their way to be bound."""
@@ -221,6 +187,6 @@ class Meter(QueueObserver):
             self._entities[place].set(count)
         entered, self._entered = self._entered, {}
         for (place, event), count in entered.items():
-            self._metrics.queue_incoming_entities.labels(place.value, event, _POD).inc(count)
+            self.metrics.queue_incoming_entities.labels(place.value, event, _POD).inc(count)
         for watch in self.watches.values():
             watch.flush()

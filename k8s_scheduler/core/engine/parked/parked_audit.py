@@ -48,7 +48,7 @@ class ParkedAudit:
         self._state.queue.wake(queued, "UnschedulableTimeout", now=now)
 
     def report(self, queued: QueuedPod, row: NodeRow) -> None:
-        self._state.meter.parked_in_vain()
+        self._state.meter.metrics.parked_but_feasible.inc()
         line = Log(
             Severity.ERROR,
             "a parked pod fits and was not woken: please report this",

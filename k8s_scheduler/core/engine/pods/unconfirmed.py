@@ -42,9 +42,6 @@ class Unconfirmed:
     def __len__(self) -> int:
         return len(self._new) + len(self._old)
 
-    def __contains__(self, uid: PodUid) -> bool:
-        return uid in self._new or uid in self._old
-
     def bound(self, flight: InFlightPod, *, now: float) -> None:
         """Begin to wait for a pod, unless it was seen on its node before the answer came."""
         if self._cache.is_assumed(flight.uid):

@@ -52,7 +52,7 @@ class Evictions:
         now: float,
     ) -> None:
         """Let the victims leave, except those that are on their way out."""
-        self._state.meter.preempted(len(victims))
+        self._state.meter.metrics.preemption_victims.observe(len(victims))
         staying = [pod for pod in victims if self._pods.is_staying(PodUid(pod.metadata.uid))]
         if not staying:
             return

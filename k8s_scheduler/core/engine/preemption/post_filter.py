@@ -214,7 +214,7 @@ class PostFilter:
             evaluator = self._evaluator(case, step)
             if now is not None and step.preempts and not case.search.is_counted:
                 case.search.is_counted = True
-                self._state.meter.tried_to_make_room()
+                self._state.meter.metrics.preemption_attempts.inc()
             state, pod = case.filtered.before.state, case.queued.pod
             try:
                 with blaming(step.name, "PostFilter"):
@@ -246,7 +246,7 @@ class PostFilter:
         leaving = sum(self._state.pods.is_staying(PodUid(pod.metadata.uid)) for pod in pods)
         if not leaving or self._limit.take(uid, leaving, now=now):
             return None
-        self._state.meter.preemption_put_off()
+        self._state.meter.metrics.preemptions_put_off.inc()
         return PostFiltered(
             f"preemption: {leaving} victims would make room, which the limit of "
             f"{self._limit.per_minute} victims per minute (preemption.maxVictimsPerMinute) "
