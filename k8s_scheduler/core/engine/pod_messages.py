@@ -123,12 +123,11 @@ class PodMessages:
             self._cache.end_nomination(uid)
         elif pod.status.nominated_node_name:
             self._cache.nominate(pod, NodeName(pod.status.nominated_node_name))
-        else:
+        elif (promised := self._cache.nominations.node_of(uid)) is not None:
             known = self._state.pods.unbound(uid)
-            promised = self._cache.nominations.node_of(uid)
             if known is None or known.pod.status.nominated_node_name:
                 self._cache.end_nomination(uid)
-            elif promised is not None:
+            else:
                 # A promise of ours may be on its way to the status: to the pod as it is now.
                 self._cache.nominate(pod, promised)
 
