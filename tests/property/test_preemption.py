@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from k8s_scheduler.api.kinds import Kind
+from k8s_scheduler.api.kinds import Kind, as_text
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.engine.nominated import Nominees
 from k8s_scheduler.core.engine.preemption.evaluator import Evaluator, UnplacedCase
@@ -226,10 +226,10 @@ def test_what_post_filter_says(drawn, pod, seed):
     core = core_of(world, drawn_budgets)
     if core.judge(pod).feasible:
         return
-    before = msgspec.msgpack.encode(core.checkpoint())
+    before = msgspec.msgpack.encode(core.checkpoint(), enc_hook=as_text)
     plugin, stuck = stuck_of(core, pod, seed)
     result = plugin.post_filter(CycleState(), pod, stuck)
-    assert msgspec.msgpack.encode(core.checkpoint()) == before
+    assert msgspec.msgpack.encode(core.checkpoint(), enc_hook=as_text) == before
     refusal = reference.not_eligible(world, pod)
     tried = reference.try_all(world, pod)
     candidates = {n: c for n, c in tried.items() if isinstance(c, reference.Candidate)}
