@@ -150,6 +150,9 @@ class Meter(QueueObserver):
     def reason_renewed(self, result: str) -> None:
         self.metrics.reason_renewals.labels(result).inc()
 
+    def tried_to_make_room(self) -> None:
+        self.metrics.preemption_attempts.inc()
+
     def preemption_ended(self, *, failed: bool) -> None:
         self._preemptions[failed].inc()
 

@@ -214,7 +214,7 @@ class PostFilter:
             evaluator = self._evaluator(case, step)
             if now is not None and step.preempts and not case.search.is_counted:
                 case.search.is_counted = True
-                self._state.meter.metrics.preemption_attempts.inc()
+                self._state.meter.tried_to_make_room()
             state, pod = case.filtered.before.state, case.queued.pod
             try:
                 with blaming(step.name, "PostFilter"):
