@@ -13,6 +13,10 @@ def _part(name: str) -> Any:
     return property(lambda self: getattr(self._core, name))
 
 
+def _table(name: str) -> Any:
+    return property(lambda self: getattr(self._core._state, name))
+
+
 class Inside:
     """The parts of one core as they are now."""
 
@@ -22,23 +26,23 @@ class Inside:
         self._core = core
 
     attempts = _part("_attempts")
-    cache = _part("_cache")
+    binding_cycle = _part("_binding_cycle")
     cycle = _part("_cycle")
-    departure = _part("_departure")
     evictions = _part("_evictions")
-    flights = _part("_flights")
     judge = _part("_judge")
-    making_room = _part("_making_room")
-    meter = _part("_meter")
-    out = _part("_out")
     parked = _part("_parked")
-    parts = _part("_parts")
-    profiles = _part("_profiles")
-    queue = _part("_queue")
+    post_filter = _part("_post_filter")
     shapes = _part("_shapes")
-    suspensions = _part("_suspensions")
-    timed = _part("_timed")
-    unconfirmed = _part("_unconfirmed")
+    state = _part("_state")
+
+    cache = _table("cache")
+    flights = _table("in_flight")
+    meter = _table("meter")
+    out = _table("out")
+    profiles = _table("profiles")
+    queue = _table("queue")
+    suspensions = _table("suspensions")
+    unconfirmed = _table("unconfirmed")
 
 
 def inside(core: Any) -> Inside:

@@ -47,7 +47,7 @@ class Setup:
     """What a core is made from."""
 
     profiles: tuple[ResolvedProfile, ...]
-    # Without a daemon nobody watches for a pod that fails for ever.
+    # Without a daemon there is no operator to see a pod that fails for ever.
     queue: QueuePolicy = field(
         default_factory=lambda: QueuePolicy(
             BackoffPolicy(),

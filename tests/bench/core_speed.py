@@ -71,7 +71,7 @@ class Course:
         self._profile = next(iter(parts.profiles.values()))
         # Taken once: looking them up is no part of a decision.
         self._cache, self._cycle, self._shapes = parts.cache, parts.cycle, parts.shapes
-        self._making_room, self._out = parts.making_room, parts.out
+        self._post_filter, self._out = parts.post_filter, parts.out
         # The same state without anything kept: for what is decided again from scratch.
         verdicts = VerdictTable()
         runtime = Runtime(self._cache, verdicts)
@@ -138,8 +138,8 @@ class Course:
             found = self._cycle.decide(self._profile, queued)
             if isinstance(found, NoNode):
                 found.diagnosis.message()
-                self._making_room.begin_message()
-                self._making_room.make(self._profile, queued, found, now=0.0)
+                self._post_filter.begin_message()
+                self._post_filter.make(self._profile, queued, found, now=0.0)
                 self._out.drain()
             elif not self.workload.claims:
                 self._cache.assume(queued.pod, found.row, queued.view.requests)

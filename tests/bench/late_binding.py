@@ -13,7 +13,7 @@ import msgspec
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.engine.decision.cycle import Placement
-from k8s_scheduler.core.engine.in_flight import Flight
+from k8s_scheduler.core.engine.pods.in_flight import InFlightPod
 from k8s_scheduler.core.messages.incoming import BindResult, Message, ObjectChanged, RequestResult
 from k8s_scheduler.core.messages.outgoing import Bind, Instruction, PatchObject
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
@@ -63,9 +63,9 @@ class LateBinding:
         """Let a pod go to its node, and the first of many be bound; return how long that takes."""
         self._nanoseconds = 0
         node = inside(self._core).cache.nodes.name_of(found.row)
-        flight = Flight(queued, node, started=now, state=found.state)
+        flight = InFlightPod(queued, node, started=now, state=found.state)
         start = time.process_time_ns()
-        inside(self._core).departure.begin(flight, now=now)
+        inside(self._core).binding_cycle.begin(flight, now=now)
         instructions = inside(self._core).out.drain()
         self._nanoseconds += time.process_time_ns() - start
         self._carry_out(instructions, now=now)

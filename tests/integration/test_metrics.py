@@ -13,7 +13,7 @@ from zlib import crc32
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from k8s_scheduler.core.engine.timed_plugins import SAMPLED_PERCENT
+from k8s_scheduler.core.engine.metering.plugin_timing import SAMPLED_PERCENT
 from testbed.bed import Bed
 from testbed.client import STRATEGIC_MERGE_PATCH, Object
 from testbed.daemon import Daemon

@@ -13,7 +13,7 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.engine.checkpoints import _fill, take_checkpoint
 from k8s_scheduler.core.engine.checks.judging import Judge, Judgement
-from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.engine.nominated import Nominees
 from k8s_scheduler.core.engine.shapes.shape_cache import Known
 from k8s_scheduler.core.engine.shapes.tally import NotKeptError
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
@@ -64,7 +64,7 @@ class Scratch:
     """A state like a core's, in which nothing is kept yet."""
 
     def __init__(self, core: Scheduler) -> None:
-        checkpoint = take_checkpoint(inside(core).parts)
+        checkpoint = take_checkpoint(inside(core).state)
         self._state = Cache()
         _fill(self._state, checkpoint)
         for promise in checkpoint.nominations:
@@ -81,7 +81,7 @@ class Scratch:
         """Return what is said of a pod, without its message; with those who were promised room."""
         view, nodes = PodView(pod), self._state.nodes
         rows = nodes.present_rows()
-        nominated = nominated_for(self._state, pod) if promises else {}
+        nominated = Nominees(self._state).counting_for(pod) if promises else {}
         try:
             filtered = self._runtime.run_filters(profile, view, rows, nominated)
             if filtered.pre_filter is not None:

@@ -10,7 +10,7 @@ import pytest
 
 from k8s_scheduler.api.kinds import Kind, as_text, from_text
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.core.engine.in_flight import Phase
+from k8s_scheduler.core.engine.pods.in_flight import Phase
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
     Message,
@@ -114,7 +114,7 @@ class History(abc.ABC):
 
     def before(self, message: Message) -> None:
         if isinstance(message, PodRead):
-            waiting = inside(self.core).unconfirmed.of(message)
+            waiting = inside(self.core).state.unconfirmed.of(message)
             if waiting is None:
                 return
             found = "gone" if message.pod is None else "there"
@@ -349,7 +349,7 @@ class History(abc.ABC):
                 queued.place is place
                 for place in (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.PARKED)
             )
-        for entry in inside(self.core).evictions.entries():
+        for entry in inside(self.core).state.preemptions.entries():
             queued = queue.get(entry.uid)
             if queued is not None and inside(self.core).evictions.is_under_way(entry.uid):
                 assert queued.place in (QueuePlace.PARKED, QueuePlace.GATED)
@@ -368,28 +368,28 @@ class History(abc.ABC):
             assert bool(flight.permits) == (flight.phase is Phase.WAITING)
             assert flight.phase is not Phase.BINDING or flight.uid in bound
             assert inside(self.core).cache.node_of(flight.uid) is not None
-        for entry in inside(self.core).evictions.entries():
+        for entry in inside(self.core).state.preemptions.entries():
             assert set(entry.requests) <= owed
 
     def nobody_waits_for_what_is_so(self, message: Message) -> None:
         """Whoever has something to become true before its Bind, it is not true yet."""
         if not isinstance(message, ObjectChanged | Tick):
             return
-        departure = inside(self.core).departure
+        departure = inside(self.core).binding_cycle
         for flight in inside(self.core).flights.in_phase(Phase.PRE_BINDING):
             if flight.requests:
                 continue
             self.met["a pod waits for objects"] += 1
-            step = departure._profile(flight).pre_binds[flight.step]
+            step = inside(self.core).profiles.of_flight(flight).pre_binds[flight.step]
             view = departure._view(step, flight)
             assert not step.plugin.pre_bound(flight.state, flight.pod, view)
 
     def preemptions_come_to_their_end(self) -> None:
         """None stands still, whatever has become of its pod; none is over before it is seen."""
         evictions = inside(self.core).evictions
-        entries = evictions.entries()
+        entries = inside(self.core).state.preemptions.entries()
         asked = {uid for entry in entries for uid in entry.requests.values()}
-        granted = set(evictions.granted)
+        granted = set(inside(self.core).state.preemptions.granted)
         assert granted == {uid for uid, said in self.doomed.items() if said}
         for uid in granted:
             raw = self.server.pods.get(uid)
@@ -406,7 +406,7 @@ class History(abc.ABC):
 
     def who_waits_for_nobody_is_tried_again(self, out: list[Instruction]) -> None:
         """A pod whose last victim was only sent back does not wait, not even for its backoff."""
-        under_way = {entry.uid for entry in inside(self.core).evictions.entries()}
+        under_way = {entry.uid for entry in inside(self.core).state.preemptions.entries()}
         for event in out:
             if not isinstance(event, RecordEvent) or "memory" not in event.note:
                 continue
@@ -467,7 +467,9 @@ class History(abc.ABC):
         while server.reads:
             moved = True
             server.read(0)
-        if not moved and (len(inside(self.core).flights) or len(inside(self.core).unconfirmed)):
+        if not moved and (
+            len(inside(self.core).flights) or len(inside(self.core).state.unconfirmed)
+        ):
             self.now += 700.0
             self.tell(Tick(self.now))
             return True

@@ -17,8 +17,8 @@ from hypothesis.stateful import Bundle, initialize, invariant, multiple, precond
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.in_flight import Phase
-from k8s_scheduler.core.engine.preemption import post_filter as making_room
+from k8s_scheduler.core.engine.pods.in_flight import Phase
+from k8s_scheduler.core.engine.preemption import post_filter
 from k8s_scheduler.core.engine.preemption.work import SEARCH_WORK, WAKING_WORK
 from k8s_scheduler.core.messages.incoming import (
     BindResult,
@@ -70,8 +70,8 @@ class CoreMachine(Machine):
         self.patches.setattr(waking, "WORK_PER_STEP", 100 * pace)
         self.patches.setattr(waking, "PODS_PER_STEP", pace)
         # One node in a message, or all: searches for room end now or go on among everything else.
-        self.patches.setattr(making_room, "SEARCH_WORK", 1 if pace < 64 else SEARCH_WORK)
-        self.patches.setattr(making_room, "WAKING_WORK", 1 if pace < 64 else WAKING_WORK)
+        self.patches.setattr(post_filter, "SEARCH_WORK", 1 if pace < 64 else SEARCH_WORK)
+        self.patches.setattr(post_filter, "WAKING_WORK", 1 if pace < 64 else WAKING_WORK)
         self.now = 1000.0
         self.created = 0
         self.usher = Usher()
@@ -331,7 +331,7 @@ class CoreMachine(Machine):
             inside(self.core).cache,
         )
         for uid, pod in self.seen.items():
-            suspended = inside(self.core).suspensions._by_uid(PodUid(uid)) is not None
+            suspended = inside(self.core).state.suspensions._by_uid(PodUid(uid)) is not None
             held = (queue.get(PodUid(uid)) is not None) + (PodUid(uid) in flights) + suspended
             if pod.spec.node_name:
                 flight = flights.get(PodUid(uid))
@@ -376,7 +376,7 @@ class CoreMachine(Machine):
             pytest.fail("it never comes to rest")
         self.told = 0
         assert not len(inside(self.core).flights)
-        assert not len(inside(self.core).suspensions)
+        assert not len(inside(self.core).state.suspensions)
         for queued in inside(self.core).queue.parked:
             if queued.rejectors != (USHER,):
                 unasked = self.takers(queued.pod) - self.refused.get(queued.uid, frozenset())

@@ -15,12 +15,12 @@ import pytest
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.engine.nominated import Nominees
 from k8s_scheduler.core.engine.preemption import outcomes
-from k8s_scheduler.core.engine.preemption.evaluator import AT_ONCE, Stuck
+from k8s_scheduler.core.engine.preemption.evaluator import AT_ONCE, Evaluator, UnplacedCase
 from k8s_scheduler.core.engine.preemption.outcomes import Outcomes
 from k8s_scheduler.core.engine.preemption.searches import Search, kind_of
-from k8s_scheduler.core.engine.preemption.work import Work
+from k8s_scheduler.core.engine.preemption.work import WorkLeft
 from k8s_scheduler.core.framework.preemption import DryRunError, Victims
 from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.views.pod_view import PodView
@@ -87,11 +87,11 @@ class Trying(History):
                 raise StaleError(f"remembered {known}\nfresh      {fresh}")
             self.met.update(kind for kind, _ in known.values())
 
-    def remembering(self, pod: Pod) -> Stuck:
+    def remembering(self, pod: Pod) -> Evaluator:
         core = self.core
         profile = inside(core).profiles[pod.spec.scheduler_name]
         kind = kind_of(profile, QueuedPod(pod, timestamp=0.0))
-        search = Counting(inside(core).making_room.searches.memory.of(kind), Work(PLENTY))
+        search = Counting(inside(core).post_filter.searches.memory.of(kind), WorkLeft(PLENTY))
         search.met = self.met
         return stuck_of(inside(core).cache, inside(core).judge, profile, pod, search)
 
@@ -115,34 +115,27 @@ class Counting(Search):
         return found
 
 
-def fresh_stuck(scratch: Scratch, profile: Profile, pod: Pod) -> Stuck:
+def fresh_stuck(scratch: Scratch, profile: Profile, pod: Pod) -> Evaluator:
     return stuck_of(scratch._state, scratch, profile, pod, None)
 
 
-def stuck_of(state: Cache, tools: Any, profile: Profile, pod: Pod, search: Search | None) -> Stuck:
+def stuck_of(
+    state: Cache, tools: Any, profile: Profile, pod: Pod, search: Search | None
+) -> Evaluator:
     rows = state.nodes.present_rows()
-    nominated = nominated_for(state, pod)
+    nominated = Nominees(state).counting_for(pod)
     runtime = tools._runtime
     (step,) = (step for step in profile.post_filters if step.preempts)
     filtered = runtime.run_filters(profile, PodView(pod), rows, nominated)
-    return Stuck(
-        state=state,
-        runtime=runtime,
-        verdicts=tools._verdicts,
-        profile=profile,
-        step=step,
-        pod=pod,
-        rows=rows,
-        filtered=filtered,
-        nominated=nominated,
-        seed=0,
-        # Which nodes come next is known only of a pod that none takes.
-        at_once=1 if len(filtered.feasible) else AT_ONCE,
-        search=search,
+    # Which nodes come next is known only of a pod that none takes.
+    at_once = 1 if len(filtered.feasible) else AT_ONCE
+    case = UnplacedCase(
+        profile, step, pod, rows, filtered, nominated=nominated, seed=0, at_once=at_once
     )
+    return Evaluator(state, runtime, tools._verdicts, case, search=search)
 
 
-def tried(stuck: Stuck) -> dict[str, tuple[str, Any]]:
+def tried(stuck: Evaluator) -> dict[str, tuple[str, Any]]:
     """Return what comes of every node, resolvable or not."""
     found: dict[str, tuple[str, Any]] = {}
     nodes = stuck._state.nodes

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from k8s_scheduler.api.kinds import Kind, as_text
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.core.engine.nominated import nominated_for
-from k8s_scheduler.core.engine.preemption.evaluator import Stuck
+from k8s_scheduler.core.engine.nominated import Nominees
+from k8s_scheduler.core.engine.preemption.evaluator import Evaluator, UnplacedCase
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.preemption import DryRunError
 from k8s_scheduler.core.framework.views.pod_view import PodView
@@ -189,21 +189,13 @@ def stuck_of(core, pod, seed, at_once=1):
     profile = inside(core).profiles[pod.spec.scheduler_name]
     cache, runtime = inside(core).cache, inside(core).judge._runtime
     rows = cache.nodes.present_rows()
-    nominated = nominated_for(cache, pod)
+    nominated = Nominees(cache).counting_for(pod)
     (step,) = (step for step in profile.post_filters if step.name == "DefaultPreemption")
-    return step.plugin, Stuck(
-        state=cache,
-        runtime=runtime,
-        verdicts=inside(core).judge._verdicts,
-        profile=profile,
-        step=step,
-        pod=pod,
-        rows=rows,
-        filtered=runtime.run_filters(profile, PodView(pod), rows, nominated),
-        nominated=nominated,
-        seed=seed,
-        at_once=at_once,
+    filtered = runtime.run_filters(profile, PodView(pod), rows, nominated)
+    case = UnplacedCase(
+        profile, step, pod, rows, filtered, nominated=nominated, seed=seed, at_once=at_once
     )
+    return step.plugin, Evaluator(cache, runtime, inside(core).judge._verdicts, case)
 
 
 def outcome_of(stuck, node):

@@ -115,9 +115,10 @@ class Unsettled(History):
 
     def everybody_is_in_one_place(self) -> None:
         super().everybody_is_in_one_place()
-        timed = inside(self.core).timed
-        in_use = {f.generation for f in inside(self.core).flights} - {timed.generation}
-        assert set(timed._earlier) >= in_use
+        in_use = {f.generation for f in inside(self.core).flights} - {
+            inside(self.core).profiles.generation
+        }
+        assert set(inside(self.core).profiles._earlier) >= in_use
         self.met["configurations in use"] = max(self.met["configurations in use"], 1 + len(in_use))
 
     def is_as_if_new(self) -> None:
@@ -128,7 +129,7 @@ class Unsettled(History):
         for queued in inside(self.core).queue:
             mine, other = (c.judge(queued.pod) for c in (self.core, fresh))
             assert mine == other, queued.uid
-        assert inside(self.core).timed.earlier() == {} or self.core.kinds == fresh.kinds
+        assert inside(self.core).profiles._earlier == {} or self.core.kinds == fresh.kinds
 
     def story_of_now(self) -> list[Any]:
         server = type(self.server)(self.rng)

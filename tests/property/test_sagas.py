@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from k8s_scheduler.core.engine.preemption import post_filter as making_room
+from k8s_scheduler.core.engine.preemption import post_filter
 from k8s_scheduler.core.queue import waking
 from tests.builders import PodBuilder, make_node, make_pod
 from tests.inside import inside
@@ -71,7 +71,7 @@ class Crowd(History):
         return WEIGHTS_OF_A_CROWD
 
     def drop_a_preemptor(self) -> None:
-        uids = [entry.uid for entry in inside(self.core).evictions.entries()]
+        uids = [entry.uid for entry in inside(self.core).state.preemptions.entries()]
         if uids:
             self.server.drop_pod(self.rng.choice(uids))
 
@@ -121,8 +121,8 @@ def test_random_histories(first, monkeypatch):
 def test_random_crowds(first, monkeypatch):
     # Of two, one in which searches for room take many messages.
     if first % 60:
-        monkeypatch.setattr(making_room, "SEARCH_WORK", 1)
-        monkeypatch.setattr(making_room, "WAKING_WORK", 1)
+        monkeypatch.setattr(post_filter, "SEARCH_WORK", 1)
+        monkeypatch.setattr(post_filter, "WAKING_WORK", 1)
     met = run_all(range(first, first + 30), Crowd)
     assert met.keys() >= {
         "a node is named",

@@ -25,9 +25,6 @@ PEOPLE = re.compile(r"\b(?:whoever|nobody|somebody|anybody|whom)\b", re.IGNORECA
 LONG_MODULES = {
     "app/driver/pump.py",
     "app/wiring.py",
-    "core/engine/attempts.py",
-    "core/engine/binding/binding_cycle.py",
-    "core/engine/preemption/post_filter.py",
     "core/engine/shapes/row_columns.py",
     "core/engine/shapes/shape_cache.py",
     "core/framework/evaluation/runtime.py",
@@ -53,14 +50,6 @@ WIDE_CONSTRUCTORS = {
     "app/process/memory.py:MemoryWatch",
     "app/recovery/rebuilding.py:Rebuilding",
     "app/recovery/restored.py:Restored",
-    "core/engine/attempts.py:Attempts",
-    "core/engine/binding/binding_cycle.py:Departure",
-    "core/engine/parked/parked_audit.py:ParkedAudit",
-    "core/engine/parked/parked_pods.py:ParkedPods",
-    "core/engine/parked/renewals.py:Renewals",
-    "core/engine/preemption/evaluator.py:Stuck",
-    "core/engine/preemption/post_filter.py:MakingRoom",
-    "core/engine/reconfiguring.py:Reconfiguring",
     "core/engine/shapes/evaluation.py:Evaluation",
     "core/engine/shapes/partial_evaluation.py:OneOff",
     "core/engine/shapes/partial_shape.py:Kin",
@@ -81,8 +70,6 @@ PEOPLE_IN = {
     "core/framework",
     "core/plugins",
     "core/queue",
-    "core/scheduler.py",
-    "core/setup.py",
     "core/state",
 }
 REASONS = [reason for r in BUILT_INS.values() for reason in r.kind.reasons]

@@ -1,22 +1,12 @@
 """Takes and restores checkpoints: the whole state as data."""
 
-from dataclasses import dataclass
-
 import msgspec
 
-from k8s_scheduler.core.engine.binding.unconfirmed import Unconfirmed
-from k8s_scheduler.core.engine.decision.cycle import Cycle
-from k8s_scheduler.core.engine.decision.suspensions import Suspensions
-from k8s_scheduler.core.engine.in_flight import Flight, Flights
-from k8s_scheduler.core.engine.limiting import Limiting
-from k8s_scheduler.core.engine.numbering import Numbers
-from k8s_scheduler.core.engine.parked.renewals import Renewals
-from k8s_scheduler.core.engine.preemption.evictions import Evictions
-from k8s_scheduler.core.engine.preemption.victim_limit import VictimLimit
+from k8s_scheduler.core.engine.core_state import CoreState
+from k8s_scheduler.core.engine.pods.in_flight import InFlightPod
 from k8s_scheduler.core.messages.checkpoint import (
     ChangeEntry,
     Checkpoint,
-    EarlierEntry,
     NodeEntry,
     NominationEntry,
     ObjectChangeEntry,
@@ -32,28 +22,9 @@ from k8s_scheduler.core.state.news.pod_news import PodNews
 from k8s_scheduler.core.state.rows import NodeRow
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The parts of a core that have a state."""
-
-    cache: Cache
-    queue: SchedulingQueue
-    flights: Flights
-    evictions: Evictions
-    suspensions: Suspensions
-    cycle: Cycle
-    numbers: Numbers
-    unconfirmed: Unconfirmed
-    limiting: Limiting
-    victim_limit: VictimLimit
-    renewals: Renewals
-
-
-def take_checkpoint(
-    parts: Parts, *, generation: int = 0, earlier: tuple[EarlierEntry, ...] = ()
-) -> Checkpoint:
+def take_checkpoint(state: CoreState) -> Checkpoint:
     """Return everything a core of the same configuration needs to go on from here."""
-    cache, queue = parts.cache, parts.queue
+    cache, queue = state.cache, state.queue
     table = cache.nodes
     noted = cache.changes.peek()
     return Checkpoint(
@@ -64,9 +35,9 @@ def take_checkpoint(
         nominations=tuple(NominationEntry(node, pod) for node, pod in cache.nominations.entries()),
         # Who entered first stands first: order among equals is part of the state.
         queue=tuple(_entry(queued, queue) for queued in sorted(queue, key=lambda q: q.sequence)),
-        in_flight=parts.flights.entries(),
-        evictions=parts.evictions.entries(),
-        suspensions=parts.suspensions.entries(),
+        in_flight=state.in_flight.entries(),
+        evictions=state.preemptions.entries(),
+        suspensions=state.suspensions.entries(),
         changes=tuple(
             ChangeEntry(row, change.value, noted.row_numbers[row])
             for row, change in noted.rows.items()
@@ -78,18 +49,18 @@ def take_checkpoint(
         next_sequence=queue.places.next_sequence,
         last_backoff_flush=queue.last_backoff_flush,
         last_parked_flush=queue.last_parked_flush,
-        next_sampling_start=parts.cycle.sampling.next_start,
-        last_request=parts.numbers.last,
+        next_sampling_start=state.sampling.next_start,
+        last_request=state.out.last_request,
         change_count=cache.changes.count,
-        granted=parts.evictions.granted,
-        generation=generation,
-        earlier=earlier,
-        unconfirmed=parts.unconfirmed.entries(),
+        granted=tuple(state.preemptions.granted),
+        generation=state.profiles.generation,
+        earlier=state.profiles.entries(),
+        unconfirmed=state.unconfirmed.entries(),
         held_back=queue.held_back,
-        over_limit=parts.limiting.entries(),
+        over_limit=state.limiting.entries(),
         quarantine=queue.quarantine.entries(),
-        victim_limit=parts.victim_limit.entry(),
-        renewals=parts.renewals.entry(),
+        victim_limit=state.victim_limit.entry(),
+        renewals=state.renewals.entry(),
     )
 
 
@@ -102,9 +73,8 @@ def _entry(queued: QueuedPod, queue: SchedulingQueue) -> QueueEntry:
     return msgspec.structs.replace(entry, rejectors=rejectors)
 
 
-def restore(checkpoint: Checkpoint, parts: Parts) -> None:
-    """Fill an empty core."""
-    cache, queue = parts.cache, parts.queue
+def restore(checkpoint: Checkpoint, state: CoreState) -> None:
+    cache, queue = state.cache, state.queue
     if cache.nodes.row_count or len(queue):
         raise ValueError("only an empty core can be restored")
     _fill(cache, checkpoint)
@@ -116,16 +86,14 @@ def restore(checkpoint: Checkpoint, parts: Parts) -> None:
         queue.restore(QueuedPod.from_entry(entry))
     queue.quarantine.restore_due(checkpoint.quarantine)
     for flight in checkpoint.in_flight:
-        parts.flights.start(Flight.from_entry(flight))
-    for eviction in checkpoint.evictions:
-        parts.evictions.restore(eviction)
-    parts.evictions.restore_granted(checkpoint.granted)
+        state.in_flight.start(InFlightPod.from_entry(flight))
+    state.preemptions.restore(checkpoint.evictions, checkpoint.granted)
     for suspension in checkpoint.suspensions:
-        parts.suspensions.restore(suspension)
+        state.suspensions.restore(suspension)
     for waiting in checkpoint.unconfirmed:
-        parts.unconfirmed.restore(waiting)
-    parts.limiting.restore(checkpoint.over_limit, queue)
-    parts.victim_limit.restore(checkpoint.victim_limit)
+        state.unconfirmed.restore(waiting)
+    state.limiting.restore(checkpoint.over_limit, queue)
+    state.victim_limit.restore(checkpoint.victim_limit)
     # What filling the tables noted is not news; what the checkpoint had noted is.
     cache.changes.drain()
     cache.changes.take_back(
@@ -140,14 +108,13 @@ def restore(checkpoint: Checkpoint, parts: Parts) -> None:
     queue.places.next_sequence = checkpoint.next_sequence
     queue.last_backoff_flush = checkpoint.last_backoff_flush
     queue.last_parked_flush = checkpoint.last_parked_flush
-    parts.cycle.sampling.next_start = checkpoint.next_sampling_start
-    parts.numbers.last = checkpoint.last_request
+    state.sampling.next_start = checkpoint.next_sampling_start
+    state.out.last_request = checkpoint.last_request
     cache.changes.count = checkpoint.change_count
-    parts.renewals.restore(checkpoint.renewals)
+    state.renewals.restore(checkpoint.renewals)
 
 
 def _fill(cache: Cache, checkpoint: Checkpoint) -> None:
-    """Put nodes, pods and objects where they were."""
     cache.nodes.lay_out(
         rows=checkpoint.row_count,
         names={NodeRow(entry.row): entry.name for entry in checkpoint.nodes},

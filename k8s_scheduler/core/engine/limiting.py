@@ -17,9 +17,9 @@ from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.pod_counts import excess_text, pod_excess
 from k8s_scheduler.api.within_limits import node_within, placed_within
-from k8s_scheduler.core.engine.failure import says_so, tell_failure
 from k8s_scheduler.core.engine.metering.limit_meter import LimitMeter
 from k8s_scheduler.core.engine.outbox import Outbox
+from k8s_scheduler.core.engine.telling import says_so, tell_failure
 from k8s_scheduler.core.framework.status import UNSCHEDULABLE
 from k8s_scheduler.core.messages.checkpoint import OverLimitEntry
 from k8s_scheduler.core.messages.outgoing import Log, Severity
@@ -85,7 +85,6 @@ class Limiting:
 
     @property
     def has_untold(self) -> bool:
-        """Return whether `tell` has something to do."""
         return bool(self._untold)
 
     def tell(self, queue: SchedulingQueue) -> None:
@@ -112,7 +111,6 @@ class Limiting:
     # Placed pods
 
     def placed(self, pod: Pod) -> Pod:
-        """Return a placed pod as it counts."""
         counted, found = placed_within(pod, self.pod_limits)
         uid, namespace = PodUid(pod.metadata.uid), pod.metadata.namespace
         if not found:
@@ -127,7 +125,6 @@ class Limiting:
         return counted
 
     def left(self, uid: PodUid) -> None:
-        """Take note that a pod is gone, or counts fully."""
         namespace, _ = self._placed.pop(uid, ("", ()))
         if namespace:
             self._namespaces[namespace] -= 1
@@ -137,7 +134,6 @@ class Limiting:
     # Nodes
 
     def node(self, node: Node) -> Node:
-        """Return a node as it counts."""
         counted, found = node_within(node, self.node_limits)
         name = NodeName(node.metadata.name)
         if found:
@@ -149,7 +145,6 @@ class Limiting:
         return counted
 
     def node_left(self, name: NodeName) -> None:
-        """Take note that a node is gone."""
         self._nodes.pop(name, None)
 
     def _log(self, kind: str, name: str, found: tuple[Excess, ...]) -> None:
@@ -169,7 +164,6 @@ class Limiting:
         )
 
     def entries(self) -> tuple[OverLimitEntry, ...]:
-        """Return which pods were told what, as checkpoint data."""
         return tuple(OverLimitEntry(uid, text) for uid, text in self._told.items())
 
     def restore(self, entries: tuple[OverLimitEntry, ...], queue: SchedulingQueue) -> None:

@@ -24,11 +24,6 @@ _NOBODY: Final[Nominated] = {}
 _KEPT: Final = 16
 
 
-def nominated_for(state: Tables, pod: Pod) -> Nominated:
-    """Return, by row, the pods whose promised room the pod has to respect."""
-    return Nominees(state).counting_for(pod)
-
-
 class Excepting(Mapping[NodeRow, Placed]):
     """What counts for all pods of a priority, but for what one row holds without one of them."""
 
@@ -98,7 +93,6 @@ class Nominees:
         self._known.clear()
 
     def _counting(self, least: int) -> Mapping[NodeRow, Placed]:
-        """Return all that are at least as important."""
         nominations, layout = self._state.nominations, self._state.nodes.present_rows()
         known = self._known.pop(least, None)
         if known is None or known.layout is not layout:

@@ -9,11 +9,13 @@ from k8s_scheduler.core.messages.outgoing import Instruction, Log
 
 
 class Outbox:
-    """Instructions that the shell has not been given yet."""
+    """Instructions that the shell has not been given yet, and the numbers of requests."""
 
     def __init__(self) -> None:
         self._instructions: list[Instruction] = []
         self._remarks: list[Log] = []
+        # Part of checkpoints.
+        self.last_request = 0
 
     def append(self, instruction: Instruction) -> None:
         """Ask for something, after all that was asked for before."""
@@ -23,8 +25,12 @@ class Outbox:
         """Log something that was noticed on the way, after all instructions of the message."""
         self._remarks.append(line)
 
+    def number(self) -> int:
+        """Return the number of a new request: no two are the same, so an answer finds its own."""
+        self.last_request += 1
+        return self.last_request
+
     def drain(self) -> list[Instruction]:
-        """Return everything, once."""
         drained = [*self._instructions, *self._remarks]
         self._instructions.clear()
         self._remarks.clear()

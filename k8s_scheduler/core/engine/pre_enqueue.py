@@ -1,41 +1,26 @@
 """Whether a pod may enter the queue: PreEnqueue plugins, limits, victims that have yet to leave."""
 
-from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.api.meta import PodUid, key_of
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.limiting import Limiting
-from k8s_scheduler.core.engine.metering.meter import Meter
-from k8s_scheduler.core.engine.outbox import Outbox
+from k8s_scheduler.core.engine.core_state import CoreState
 from k8s_scheduler.core.engine.preemption.evictions import Evictions
-from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
 from k8s_scheduler.core.framework import points
 from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming
 from k8s_scheduler.core.messages.outgoing import Log, Severity
 
 
-class EntranceGate:
+class PreEnqueueGate:
     """Asked by the queue."""
 
-    def __init__(
-        self,
-        evictions: Evictions,
-        timed: TimedProfiles,
-        meter: Meter,
-        limiting: Limiting,
-        *,
-        out: Outbox,
-    ) -> None:
+    def __init__(self, state: CoreState, evictions: Evictions) -> None:
+        self._state = state
         self._evictions = evictions
-        self._timed = timed
-        self._meter = meter
-        self._limiting = limiting
-        self._out = out
 
     def is_gated(self, pod: Pod) -> bool:
-        """Return whether a pod has to wait outside."""
         if self._evictions.is_under_way(PodUid(pod.metadata.uid)):
             return True
-        watch = self._meter.watches[pod.spec.scheduler_name]
-        profile = self._timed.of_pod(pod)
+        watch = self._state.meter.watches[pod.spec.scheduler_name]
+        profile = self._state.profiles.of_pod(pod)
         started = watch.now()
         status = points.SUCCESS
         try:
@@ -46,19 +31,17 @@ class EntranceGate:
                         break
         except PluginError as error:
             status = points.ERROR
-            self._out.remark(self._complaint(pod, error))
+            self._state.out.remark(self._complaint(pod, error))
         watch.ended(points.PRE_ENQUEUE, status, started)
         # What has gates of its own is not told of limits: its condition says that it is gated.
-        return status != points.SUCCESS or self._limiting.is_over(pod)
+        return status != points.SUCCESS or self._state.limiting.is_over(pod)
 
     def _complaint(self, pod: Pod, error: PluginError) -> Log:
-        """Return what is logged of a plugin that can't say whether a pod may enter the queue."""
-        self._meter.plugin_failed(error.plugin, error.extension_point)
-        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        self._state.meter.plugin_failed(error.plugin, error.extension_point)
         fields: dict[str, str | int] = {
             "plugin": error.plugin,
             "extension_point": error.extension_point,
-            "pod": key,
+            "pod": key_of(pod.metadata),
             "error": str(error),
         }
         return Log(Severity.ERROR, "plugin failed, the pod is kept out of the queue", fields)

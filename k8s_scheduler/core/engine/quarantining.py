@@ -7,12 +7,13 @@ several has to wait before, ever longer: it costs all others a take-over each ti
 
 from typing import Final
 
-from k8s_scheduler.core.engine.failure import warn
+from k8s_scheduler.api.meta import key_of
+from k8s_scheduler.core.engine.core_state import CoreState
 from k8s_scheduler.core.engine.outbox import Outbox
+from k8s_scheduler.core.engine.telling import warn
 from k8s_scheduler.core.messages.incoming import Quarantine
 from k8s_scheduler.core.messages.outgoing import Log, Severity
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 
 REASON: Final = "Quarantined"
 # The wait before a pod is tried that has ended two processes; twice as long for each one more.
@@ -21,7 +22,6 @@ _LONGEST_WAIT_SECONDS: Final = 3600.0
 
 
 def wait_seconds(deaths: int) -> float:
-    """Return how long a pod has to wait that has ended so many processes."""
     if deaths <= 1:
         return 0.0
     # Beyond this many the longest wait is reached by far.
@@ -29,17 +29,16 @@ def wait_seconds(deaths: int) -> float:
     return min(_FIRST_WAIT_SECONDS * doubled, _LONGEST_WAIT_SECONDS)
 
 
-def begin(message: Quarantine, queue: SchedulingQueue, *, out: Outbox) -> None:
+def begin(message: Quarantine, *, state: CoreState) -> None:
     """Put pods into quarantine and tell of it; those that do not wait any more are left alone."""
     for uid, deaths in message.deaths.items():
         seconds = wait_seconds(deaths)
-        queued = queue.isolate(uid, deaths=deaths, not_before=message.now + seconds)
+        queued = state.queue.isolate(uid, deaths=deaths, not_before=message.now + seconds)
         if queued is not None:
-            _tell(out, queued, deaths=deaths, seconds=seconds)
+            _tell(state.out, queued, deaths=deaths, seconds=seconds)
 
 
 def _tell(out: Outbox, queued: QueuedPod, *, deaths: int, seconds: float) -> None:
-    metadata = queued.pod.metadata
     times = "once" if deaths == 1 else f"{deaths} times"
     wait = f", not before {seconds:.0f} s from now" if seconds else ""
     note = (
@@ -48,7 +47,7 @@ def _tell(out: Outbox, queued: QueuedPod, *, deaths: int, seconds: float) -> Non
     )
     out.append(warn(queued.pod, attempt=queued.attempts, note=note, reason=REASON))
     fields: dict[str, str | int] = {
-        "pod": f"{metadata.namespace}/{metadata.name}",
+        "pod": key_of(queued.pod.metadata),
         "deaths": deaths,
         "wait_seconds": int(seconds),
     }

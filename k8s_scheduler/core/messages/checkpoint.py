@@ -4,7 +4,8 @@ Rows and sequence numbers are part of it: ties are broken by row, and equal pods
 sequence, so a core restored from a checkpoint decides exactly as the one it was taken from.
 """
 
-from typing import Any
+import enum
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +18,29 @@ from k8s_scheduler.api.pod import Pod
 
 class _Part(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Base of the parts: compact on the wire, invisible to the garbage collector."""
+
+
+Entry = TypeVar("Entry", bound=_Part)
+
+
+def as_entry(kind: type[Entry], part: object, **others: Any) -> Entry:
+    """Return a part of the core as data, from its fields that have the names of the entry's.
+
+    Containers that the core goes on changing are copied. `others` are fields that have another form
+    in the entry.
+    """
+    names = (name for name in kind.__struct_fields__ if name not in others)
+    return kind(**{name: _copied(getattr(part, name)) for name in names}, **others)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return dict(value)
+    if isinstance(value, set):
+        return tuple(sorted(value))
+    if isinstance(value, list):
+        return tuple(value)
+    return value.value if isinstance(value, enum.StrEnum) else value
 
 
 class NodeEntry(_Part, frozen=True, gc=False, array_like=True):
@@ -70,8 +94,8 @@ class QueueEntry(_Part, frozen=True, gc=False, array_like=True):
     renewable_at: float = 0.0
 
 
-class FlightEntry(_Part, frozen=True, gc=False, array_like=True):
-    """A pod on its way; `phase` is a `core.engine.flights.Phase`."""
+class InFlightEntry(_Part, frozen=True, gc=False, array_like=True):
+    """A pod in flight; `phase` is a `core.engine.pods.in_flight.Phase`."""
 
     queued: QueueEntry
     node: NodeName
@@ -90,7 +114,7 @@ class FlightEntry(_Part, frozen=True, gc=False, array_like=True):
     generation: int = 0
 
 
-class EvictionEntry(_Part, frozen=True, gc=False, array_like=True):
+class PreemptionEntry(_Part, frozen=True, gc=False, array_like=True):
     """A preemption under way."""
 
     uid: PodUid
@@ -112,7 +136,10 @@ class EvictionEntry(_Part, frozen=True, gc=False, array_like=True):
 
 
 class UnconfirmedEntry(_Part, frozen=True, gc=False, array_like=True):
-    """A pod that was bound and that the watch has not shown on its node yet."""
+    """A pod that was bound and that the watch has not shown on its node yet.
+
+    It is read when that is `due`, and `wait_seconds` after that again.
+    """
 
     uid: PodUid
     namespace: str
@@ -204,8 +231,8 @@ class Checkpoint(_Part, frozen=True, gc=False, array_like=True):
     objects: tuple[ObjectEntry, ...]
     nominations: tuple[NominationEntry, ...]
     queue: tuple[QueueEntry, ...]
-    in_flight: tuple[FlightEntry, ...]
-    evictions: tuple[EvictionEntry, ...]
+    in_flight: tuple[InFlightEntry, ...]
+    evictions: tuple[PreemptionEntry, ...]
     suspensions: tuple[SuspensionEntry, ...]
     changes: tuple[ChangeEntry, ...]
     object_changes: tuple[ObjectChangeEntry, ...]

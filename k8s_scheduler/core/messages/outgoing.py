@@ -5,12 +5,13 @@ is dropped. Instructions are wishes: the shell decides when to carry them out, n
 """
 
 import enum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 import msgspec
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
+from k8s_scheduler.api.pod import Pod
 
 
 class EventType(enum.StrEnum):
@@ -25,6 +26,25 @@ class _Instruction(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     attempt: int
+
+
+class PodAttempt(TypedDict):
+    """What every instruction names, to be unpacked into its constructor."""
+
+    uid: PodUid
+    namespace: str
+    name: str
+    attempt: int
+
+
+def attempt_at(pod: Pod, attempt: int) -> PodAttempt:
+    metadata = pod.metadata
+    return PodAttempt(
+        uid=PodUid(metadata.uid),
+        namespace=metadata.namespace,
+        name=metadata.name,
+        attempt=attempt,
+    )
 
 
 class Bind(_Instruction, frozen=True, kw_only=True):
@@ -61,6 +81,11 @@ class PodReference(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     uid: PodUid
+
+    @staticmethod
+    def of(pod: Pod) -> "PodReference":
+        metadata = pod.metadata
+        return PodReference(metadata.namespace, metadata.name, PodUid(metadata.uid))
 
 
 class _Request(_Instruction, frozen=True, kw_only=True):

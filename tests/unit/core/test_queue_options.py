@@ -4,6 +4,7 @@ from k8s_scheduler.core.messages.outgoing import Bind, RecordEvent
 from k8s_scheduler.core.queue.backoff import BackoffPolicy, QueuePolicy
 from k8s_scheduler.core.setup import LIBRARY_MAX_ATTEMPTS, Setup
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness, only, profile
 
 
@@ -37,7 +38,7 @@ class TestMaxAttempts:
         assert "failed 2 times" in told[1].note
         h.tick(2)
         assert h.schedule() == []
-        assert h.core.pending_count == 1
+        assert len(inside(h.core).queue) == 1
 
     def test_any_event_that_leaves_it_room_wakes_it(self):
         h = failing(1)

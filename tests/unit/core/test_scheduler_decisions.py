@@ -44,7 +44,7 @@ class TestPlacement:
             h.pod(make_pod(name).request(cpu="600m").obj())
         binds = h.binds()
         assert sorted(b.node for b in binds) == ["n1", "n2"]
-        assert h.core.pending_count == 1
+        assert len(inside(h.core).queue) == 1
 
     def test_counts_the_pods_of_other_schedulers_and_leaves_them_alone(self):
         h = Harness()

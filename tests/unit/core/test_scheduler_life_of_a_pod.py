@@ -2,6 +2,7 @@
 
 from k8s_scheduler.core.messages.outgoing import RecordEvent
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import Harness, only
 
 
@@ -73,7 +74,7 @@ class TestBinding:
         h.pod(make_pod("a").on("n1").obj())
         (event,) = h.result(bind)
         assert event.reason == "Scheduled"
-        assert h.core.pending_count == h.core.binding_count == 0
+        assert len(inside(h.core).queue) == h.core.binding_count == 0
 
     def test_bound_by_somebody_else_to_another_node(self):
         h = Harness()
@@ -109,7 +110,7 @@ class TestBinding:
         h.result(bind)
         h.pod(make_pod("a").label(x="2").obj())
         assert h.binds() == []
-        assert h.core.pending_count == 0
+        assert len(inside(h.core).queue) == 0
 
 
 class TestWaking:

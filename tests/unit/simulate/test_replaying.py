@@ -208,7 +208,8 @@ async def test_a_core_that_decides_otherwise_is_found_out(tmp_path):
 async def test_a_core_that_fails_names_the_message(tmp_path, monkeypatch):
     tape = small(tmp_path / "tape", pods=1)
     tape.recording.close()
-    monkeypatch.setattr("k8s_scheduler.core.scheduler.Scheduler._take_pod", lambda *_: 1 / 0)
+    broken = "k8s_scheduler.core.engine.pod_messages.PodMessages._keep_promise"
+    monkeypatch.setattr(broken, lambda *_: 1 / 0)
     with pytest.raises(CoreFailedError, match=r"message 4 of tape \(PodChanged\).*ZeroDivision"):
         replayed(tmp_path / "tape")
 

@@ -1,4 +1,4 @@
-"""From a decision to the Bind: reserve, permit, pre-bind.
+"""The binding cycle: from a decision to the Bind by reserve, permit and pre-bind.
 
         assume ─▶ reserve ─▶ permit ─┬─ all said yes ───────────▶ pre-bind ─▶ Bind
                      │          │    └─ wait ─▶ (allowed) ────────▲   │
@@ -6,27 +6,25 @@
                  turned away: unreserve everything, give the room back, tell
 
 Plugins are asked one after the other. What they reserve is seen by every later decision, and is
-given back on whatever failure. Nothing here waits: a pod that has to is left standing, and goes on
+given back on any failure. Nothing here waits: a pod that has to is left standing, and goes on
 when a plugin, an answer, an object or the clock says so.
 
 A pod that is not bound at once says in its status where it will go, so that others who plan with
 pending pods (autoscalers) know. Binding takes that back, and so does a failure.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from k8s_scheduler.api.durations import format_duration
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.failure import plugin_log
-from k8s_scheduler.core.engine.in_flight import Flight, Flights, Phase
-from k8s_scheduler.core.engine.metering.meter import Meter
+from k8s_scheduler.core.engine.core_state import CoreState
 from k8s_scheduler.core.engine.metering.point_meter import PointMeter
-from k8s_scheduler.core.engine.numbering import Numbers
-from k8s_scheduler.core.engine.outbox import Outbox
-from k8s_scheduler.core.engine.timed_plugins import TimedProfiles
+from k8s_scheduler.core.engine.pods.in_flight import InFlightPod, Phase
+from k8s_scheduler.core.engine.telling import plugin_log
 from k8s_scheduler.core.framework import points
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.plugin import (
@@ -44,9 +42,8 @@ from k8s_scheduler.core.framework.reasons import Reason, Verdict
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.messages.incoming import RequestResult
-from k8s_scheduler.core.messages.outgoing import Nominate, PatchObject
+from k8s_scheduler.core.messages.outgoing import Bind, Nominate, PatchObject
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.protocols import Assuming
 from k8s_scheduler.core.state.rows import NodeRow
 
 MAX_WAIT_SECONDS = 15 * 60.0
@@ -65,34 +62,20 @@ class BindingError(Exception):
     """Something that had to be done before binding went wrong."""
 
 
-class Departure:
+class BindingCycle:
     """Brings placed pods to the point where they can be bound."""
 
-    def __init__(
-        self,
-        *,
-        cache: Assuming,
-        flights: Flights,
-        runtime: Runtime,
-        profiles: Mapping[str, Profile],
-        numbers: Numbers,
-        timed: TimedProfiles,
-        meter: Meter,
-        out: Outbox,
-    ) -> None:
-        self._timed = timed
-        self._meter = meter
-        self._out = out
-        self._cache = cache
-        self._flights = flights
+    def __init__(self, state: CoreState, runtime: Runtime) -> None:
+        self._state = state
+        self._cache = state.cache
+        self._in_flight = state.in_flight
         self._runtime = runtime
-        self._numbers = numbers
         # The last word about waiting pods, in the order in which it was spoken: a rejection, or
-        # None for a pod that may go on. Who speaks later is not heard.
+        # None for a pod that may go on. Later words about the same pod are not heard.
         self._words: dict[PodUid, Verdict | None] = {}
         # The pod whose plugins are being asked: others may still make it wait.
         self._asking: PodUid | None = None
-        self.attach(profiles.values())
+        self.attach(state.profiles.values())
 
     def attach(self, profiles: Iterable[Profile]) -> None:
         """Let plugins that speak about waiting pods know where."""
@@ -100,26 +83,28 @@ class Departure:
             for plugin in profile.attached:
                 plugin.attach(self)
 
-    # Setting out
+    # The cycle begins
 
-    def begin(self, flight: Flight, *, now: float) -> None:
+    def begin(self, flight: InFlightPod, *, now: float) -> None:
         """Reserve and ask for permits; raises TurnedAwayError or PluginError, all undone."""
-        profile = self._profile(flight)
+        profile = self._state.profiles.of_flight(flight)
         row = self._cache.nodes.row_of(flight.node)
         if row is None:
             raise BindingError(f'there is no node "{flight.node}"')
         self._cache.assume(flight.pod, row, flight.queued.view.requests)
-        self._flights.start(flight)
+        self._in_flight.start(flight)
         self._asking = flight.uid
         try:
-            self._reserve(flight, profile)
-            self._ask_permits(flight, profile, now=now)
+            with self._timed(flight, points.RESERVE):
+                self._reserve(flight, profile)
+            with self._timed(flight, points.PERMIT):
+                self._ask_permits(flight, profile, now=now)
         except (TurnedAwayError, PluginError):
             self.undo(flight, quietly=True)
             raise
         finally:
             self._asking = None
-        # Whatever comes later goes by the notes, as it has to after a checkpoint; terms hold a lot.
+        # What comes later goes by the notes, as it has to after a checkpoint; terms hold a lot.
         flight.state.terms = {}
         self._cache.announce(flight.uid)
         if flight.objects:
@@ -131,20 +116,21 @@ class Departure:
         else:
             self.go_on(flight, now=now)
 
-    def _reserve(self, flight: Flight, profile: Profile) -> None:
+    @contextmanager
+    def _timed(self, flight: InFlightPod, point: str) -> Iterator[None]:
         watch = self._watch(flight)
         started = watch.now()
         status = points.ERROR
         try:
-            self._reserve_all(flight, profile)
-            status = points.SUCCESS
+            yield
+            status = points.WAIT if flight.permits else points.SUCCESS
         except TurnedAwayError:
             status = points.UNSCHEDULABLE
             raise
         finally:
-            watch.ended(points.RESERVE, status, started)
+            watch.ended(point, status, started)
 
-    def _reserve_all(self, flight: Flight, profile: Profile) -> None:
+    def _reserve(self, flight: InFlightPod, profile: Profile) -> None:
         for step in profile.reserves:
             if step.only_prepared and step.name not in flight.state.terms:
                 continue
@@ -159,20 +145,7 @@ class Departure:
                     metadata = reserved.metadata
                     flight.objects.append((kind, metadata.namespace, metadata.name))
 
-    def _ask_permits(self, flight: Flight, profile: Profile, *, now: float) -> None:
-        watch = self._watch(flight)
-        started = watch.now()
-        status = points.ERROR
-        try:
-            self._ask_all(flight, profile, now=now)
-            status = points.WAIT if flight.permits else points.SUCCESS
-        except TurnedAwayError:
-            status = points.UNSCHEDULABLE
-            raise
-        finally:
-            watch.ended(points.PERMIT, status, started)
-
-    def _ask_all(self, flight: Flight, profile: Profile, *, now: float) -> None:
+    def _ask_permits(self, flight: InFlightPod, profile: Profile, *, now: float) -> None:
         for name, plugin in profile.permits:
             with blaming(name, "Permit"):
                 said = plugin.permit(flight.state, flight.pod, flight.node)
@@ -185,12 +158,12 @@ class Departure:
 
     # Going on
 
-    def go_on(self, flight: Flight, *, now: float) -> None:
+    def go_on(self, flight: InFlightPod, *, now: float) -> None:
         """Do the next PreBind, or bind; raises PluginError or BindingError, all undone."""
         if flight.phase is not Phase.PRE_BINDING:
             flight.phase = Phase.PRE_BINDING
             flight.since = now
-        steps = self._profile(flight).pre_binds
+        steps = self._state.profiles.of_flight(flight).pre_binds
         try:
             while flight.step < len(steps):
                 step = steps[flight.step]
@@ -218,9 +191,9 @@ class Departure:
         self.pre_bind_ended(flight, points.SUCCESS, now=now)
         flight.phase = Phase.BINDING
         flight.since = now
-        self._out.append(flight.bind())
+        self._state.out.append(Bind(**flight.attempt, node=flight.node))
 
-    def answered(self, flight: Flight, result: RequestResult) -> None:
+    def answered(self, flight: InFlightPod, result: RequestResult) -> None:
         """Take the answer to a write; raises BindingError if it failed, all undone."""
         flight.requests.discard(result.request)
         if flight.phase is not Phase.PRE_BINDING:
@@ -232,11 +205,11 @@ class Departure:
         if not flight.requests:
             self.look_again(flight, now=result.now)
 
-    def look_again(self, flight: Flight, *, now: float) -> None:
+    def look_again(self, flight: InFlightPod, *, now: float) -> None:
         """See whether what a pod waits for has become true; raises PluginError, all undone."""
         if flight.phase is not Phase.PRE_BINDING or flight.requests:
             return
-        step = self._profile(flight).pre_binds[flight.step]
+        step = self._state.profiles.of_flight(flight).pre_binds[flight.step]
         try:
             ready = self._is_ready(flight, step)
         except PluginError:
@@ -247,21 +220,21 @@ class Departure:
             flight.step += 1
             self.go_on(flight, now=now)
 
-    def undo(self, flight: Flight, *, quietly: bool = False) -> None:
-        """Give everything back, in reverse; the flight is over, whatever plugins say to it.
+    def undo(self, flight: InFlightPod, *, quietly: bool = False) -> None:
+        """Give everything back, in reverse, and end the cycle, whatever plugins say to it.
 
-        Quietly, if it never set out: who took nothing in the end is no news to anybody.
+        Quietly, if it only just began: what took nothing in the end is no news.
         """
-        self._flights.end(flight.uid)
+        self._in_flight.end(flight.uid)
         watch = self._watch(flight)
         started = watch.now()
-        for step in reversed(self._profile(flight).reserves):
+        for step in reversed(self._state.profiles.of_flight(flight).reserves):
             try:
                 with blaming(step.name, "Unreserve"):
                     step.plugin.unreserve(flight.state, flight.pod)
             except PluginError as error:
-                self._meter.plugin_failed(error.plugin, error.extension_point)
-                self._out.remark(plugin_log(flight.queued, error))
+                self._state.meter.plugin_failed(error.plugin, error.extension_point)
+                self._state.out.remark(plugin_log(flight.queued, error))
         watch.ended(points.UNRESERVE, points.SUCCESS, started)
         for kind, namespace, name in reversed(flight.objects):
             self._cache.objects.revert(kind, namespace, name, quietly=quietly)
@@ -272,12 +245,11 @@ class Departure:
 
     def uids(self, plugin: str) -> tuple[PodUid, ...]:
         """Return the pods that wait for a plugin's word, longest waiting first."""
-        waiting = self._flights.in_phase(Phase.WAITING)
+        waiting = self._in_flight.in_phase(Phase.WAITING)
         return tuple(flight.uid for flight in waiting if plugin in flight.permits)
 
     def pod(self, uid: PodUid) -> Pod | None:
-        """Return a pod that waits."""
-        flight = self._flights.get(uid)
+        flight = self._in_flight.get(uid)
         return flight.pod if flight is not None and flight.phase is Phase.WAITING else None
 
     def allow(self, uid: PodUid, plugin: str) -> None:
@@ -290,37 +262,36 @@ class Departure:
             self._words[uid] = None
 
     def reject(self, uid: PodUid, plugin: str, message: str) -> None:
-        """Send a pod back."""
         if self._waiting(uid) is not None:
             reason = Reason(code=f"{plugin}/Rejected", text=message)
             self._words[uid] = Verdict(plugin, (reason,), resolvable=True)
 
-    def _waiting(self, uid: PodUid) -> Flight | None:
-        """Return the flight of a pod about which the last word has not been spoken."""
-        flight = self._flights.get(uid)
+    def _waiting(self, uid: PodUid) -> InFlightPod | None:
+        """Return a waiting pod about which the last word has not been spoken."""
+        flight = self._in_flight.get(uid)
         if flight is None or flight.phase is not Phase.WAITING or uid in self._words:
             return None
         return flight
 
     # What plugins said, and what the clock says
 
-    def take_words(self) -> list[tuple[Flight, Verdict | None]]:
+    def take_words(self) -> list[tuple[InFlightPod, Verdict | None]]:
         """Return the pods about which the last word was spoken: a rejection, or None."""
         words, self._words = self._words, {}
-        found = ((self._flights.get(uid), verdict) for uid, verdict in words.items())
+        found = ((self._in_flight.get(uid), verdict) for uid, verdict in words.items())
         return [(f, v) for f, v in found if f is not None and f.phase is Phase.WAITING]
 
-    def waited(self, flight: Flight, status: str, *, now: float) -> None:
+    def waited(self, flight: InFlightPod, status: str, *, now: float) -> None:
         """Take note that a pod waits for permits no longer."""
-        self._meter.permit_waited(status, max(0.0, now - flight.since))
+        self._state.meter.permit_waited(status, max(0.0, now - flight.since))
 
-    def pre_bind_ended(self, flight: Flight, status: str, *, now: float) -> None:
+    def pre_bind_ended(self, flight: InFlightPod, status: str, *, now: float) -> None:
         """Take note of how long PreBind took, what it waited for included."""
         self._watch(flight).took(points.PRE_BIND, status, max(0.0, now - flight.since))
 
     def expire(self, *, now: float) -> None:
         """Send back the pods that have waited long enough for a permit."""
-        for flight in self._flights.in_phase(Phase.WAITING):
+        for flight in self._in_flight.in_phase(Phase.WAITING):
             ends = [
                 (deadline, seconds, name) for name, (deadline, seconds) in flight.permits.items()
             ]
@@ -332,76 +303,62 @@ class Departure:
                 )
                 self.reject(flight.uid, plugin, text)
 
-    def overdue(self, *, now: float) -> list[Flight]:
+    def overdue(self, *, now: float) -> list[InFlightPod]:
         """Return the pods whose PreBind has taken too long."""
-        flights = self._flights.in_phase(Phase.PRE_BINDING)
+        flights = self._in_flight.in_phase(Phase.PRE_BINDING)
         return [flight for flight in flights if flight.deadline and now >= flight.deadline]
 
     # Helpers
 
-    def _profile(self, flight: Flight) -> Profile:
-        return self._timed.of_flight(flight)
+    def _watch(self, flight: InFlightPod) -> PointMeter:
+        return self._state.meter.watches[flight.pod.spec.scheduler_name]
 
-    def _watch(self, flight: Flight) -> PointMeter:
-        return self._meter.watches[flight.pod.spec.scheduler_name]
-
-    def _is_ready(self, flight: Flight, step: Step[PreBindPlugin]) -> bool:
+    def _is_ready(self, flight: InFlightPod, step: Step[PreBindPlugin]) -> bool:
         reads, row = Reads(), self._row(flight)
         rows = np.array([] if row is None else [row], dtype=np.int64)
         view = self._runtime.view(step, rows, reads=reads)
         with blaming(step.name, "PreBind"):
             ready = step.plugin.pre_bound(flight.state, flight.pod, view)
         if ready:
-            self._flights.awaited.forget(flight.uid)
+            self._in_flight.pre_binding.forget(flight.uid)
         else:
-            self._flights.awaited.asked(flight.uid, reads, row)
+            self._in_flight.pre_binding.asked(flight.uid, reads, row)
         return ready
 
-    def _tell_node(self, flight: Flight) -> None:
+    def _tell_node(self, flight: InFlightPod) -> None:
         """Let the pod's status name the node, unless it does."""
         if flight.nominated == flight.node:
             return
         flight.told = True
-        metadata = flight.pod.metadata
-        promise = Nominate(
-            uid=flight.uid,
-            namespace=metadata.namespace,
-            name=metadata.name,
-            attempt=flight.queued.attempts,
-            node=flight.node,
-        )
-        self._out.append(promise)
+        self._state.out.append(Nominate(**flight.attempt, node=flight.node))
 
-    def _write(self, flight: Flight, patch: ObjectPatch) -> None:
-        number = self._numbers.next()
+    def _write(self, flight: InFlightPod, patch: ObjectPatch) -> None:
+        number = self._state.out.number()
         flight.requests.add(number)
-        metadata = flight.pod.metadata
         request = PatchObject(
-            uid=flight.uid,
-            namespace=metadata.namespace,
-            name=metadata.name,
-            attempt=flight.queued.attempts,
+            **flight.attempt,
             request=number,
             kind=patch.kind,
             object_namespace=patch.namespace,
             object_name=patch.name,
             patch=patch.patch,
         )
-        self._out.append(request)
+        self._state.out.append(request)
 
-    def _view(self, step: Step[ReservePlugin] | Step[PreBindPlugin], flight: Flight) -> RowsView:
+    def _view(
+        self, step: Step[ReservePlugin] | Step[PreBindPlugin], flight: InFlightPod
+    ) -> RowsView:
         row = self._row(flight)
         rows = np.array([] if row is None else [row], dtype=np.int64)
         return self._runtime.view(step, rows)
 
-    def _row(self, flight: Flight) -> NodeRow | None:
-        """Return the row of the chosen node; None if the node is gone."""
+    def _row(self, flight: InFlightPod) -> NodeRow | None:
         row = self._cache.nodes.row_of(flight.node)
         return None if row is None or self._cache.nodes.node_at(row) is None else row
 
 
 def _check_writes(step: Step[PreBindPlugin], wanted: PreBinding | None) -> None:
-    """Raise if a plugin wants an object changed that it has not declared: nobody gave the right."""
+    """Raise if a plugin wants an object changed that it has not declared: it has no right to."""
     for patch in () if wanted is None else wanted.patches:
         if patch.kind not in step.writes:
             raise TypeError(

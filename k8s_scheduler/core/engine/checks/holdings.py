@@ -1,19 +1,20 @@
-"""What a core holds, for somebody else to compare and to print; nothing changes by looking.
+"""What a core holds, to be compared and printed; nothing changes by looking.
 
-Whoever compares knows the objects as the API server has them. A core that was told everything
-holds each of them in one place, in its newest version; a pod or node whose amounts can't be read is
-left out on purpose.
+The caller that compares knows the objects as the API server has them. A core that was told
+everything holds each of them in one place, in its newest version; a pod or node whose amounts can't
+be read is left out on purpose.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.meta import ClusterObject, NodeName, PodUid
+from k8s_scheduler.api.meta import ClusterObject, NodeName, PodUid, key_of
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.api.resources import allocatable, pod_requests
-from k8s_scheduler.core.engine.checkpoints import Parts
+from k8s_scheduler.core.engine.core_state import CoreState
+from k8s_scheduler.core.engine.pods.directory import Where
 from k8s_scheduler.core.state.amounts.names import ALLOCATABLE, REQUESTED
 from k8s_scheduler.core.state.rows import NodeRow
 
@@ -23,9 +24,8 @@ _SHOWN = ("cpu", "memory", "pods")
 class Holdings:
     """A look at the state of one core."""
 
-    def __init__(self, parts: Parts, profiles: Container[str]) -> None:
-        self._parts = parts
-        self._profiles = profiles
+    def __init__(self, state: CoreState) -> None:
+        self._state = state
 
     # Against the API server
 
@@ -33,17 +33,12 @@ class Holdings:
         """Say what is wrong about a pod that there is; empty if nothing is."""
         if pod.spec.node_name:
             return self._bound_problem(pod)
-        if pod.spec.scheduler_name not in self._profiles or is_terminating(pod):
-            return ""
-        uid, parts = PodUid(pod.metadata.uid), self._parts
-        if parts.queue.get(uid) is not None or uid in parts.flights:
-            return ""
-        if parts.suspensions.queued(uid) is not None or parts.cache.node_of(uid) is not None:
+        if not self._state.profiles.serves(pod) or is_terminating(pod) or self.has_pod(pod):
             return ""
         return "it waits nowhere"
 
     def _bound_problem(self, pod: Pod) -> str:
-        uid, cache = PodUid(pod.metadata.uid), self._parts.cache
+        uid, cache = PodUid(pod.metadata.uid), self._state.cache
         node, held = cache.node_of(uid), cache.pod(uid)
         if node is None or held is None:
             return "it takes no room" if _is_readable(pod) else ""
@@ -54,26 +49,22 @@ class Holdings:
         return ""
 
     def pods(self) -> Iterator[Pod]:
-        """Yield every pod that takes room or waits."""
-        parts = self._parts
-        for _, pod, _ in parts.cache.placed_pods():
+        state = self._state
+        for _, pod, _ in state.cache.placed_pods():
             yield pod
-        for queued in parts.queue:
+        for queued in (*state.queue, *state.suspensions):
             yield queued.pod
 
     def is_bound(self, uid: PodUid) -> bool:
         """Return whether the API server has said that the pod is on a node, as far as is known."""
-        cache = self._parts.cache
-        return cache.node_of(uid) is not None and not cache.is_assumed(uid)
+        return self._state.pods.is_on_node(uid)
 
     def has_pod(self, pod: Pod) -> bool:
-        """Return whether a pod takes room or waits still."""
-        uid = PodUid(pod.metadata.uid)
-        return self._parts.cache.node_of(uid) is not None or self._parts.queue.get(uid) is not None
+        return self._state.pods.where(PodUid(pod.metadata.uid)) is not Where.UNKNOWN
 
     def node_problem(self, node: Node) -> str:
         """Say what is wrong about a node that there is; empty if nothing is."""
-        table = self._parts.cache.nodes
+        table = self._state.cache.nodes
         row = table.row_of(NodeName(node.metadata.name))
         held = None if row is None else table.node_at(row)
         if held is not None and held.metadata.resource_version == node.metadata.resource_version:
@@ -85,57 +76,50 @@ class Holdings:
         return "it is not known" if held is None else "another version of it is known"
 
     def has_node(self, node: Node) -> bool:
-        """Return whether a node is there still."""
-        table = self._parts.cache.nodes
+        table = self._state.cache.nodes
         row = table.row_of(NodeName(node.metadata.name))
         return row is not None and table.node_at(row) is not None
 
     def nodes(self) -> Iterator[Node]:
-        """Yield every node."""
-        table = self._parts.cache.nodes
+        table = self._state.cache.nodes
         for row, _ in table.used_rows():
             node = table.node_at(row)
             if node is not None:
                 yield node
 
     def object(self, kind: Kind, namespace: str, name: str) -> ClusterObject | None:
-        """Return an object of another kind as it was told last."""
-        found: ClusterObject | None = self._parts.cache.objects.original(kind, namespace, name)
+        found: ClusterObject | None = self._state.cache.objects.original(kind, namespace, name)
         return found
 
     def objects(self, kind: Kind) -> Iterator[ClusterObject]:
-        """Yield every object of another kind, as it was told last."""
-        for each, _, _, found, _ in self._parts.cache.objects.entries():
+        for each, _, _, found, _ in self._state.cache.objects.entries():
             if each == kind:
                 yield found
 
     @property
     def row_count(self) -> int:
-        """How many rows there are, used or not."""
-        return self._parts.cache.nodes.row_count
+        return self._state.cache.nodes.row_count
 
     @property
     def quarantined(self) -> tuple[PodUid, ...]:
-        """The pods in quarantine."""
-        return self._parts.queue.quarantine.uids
+        return self._state.queue.quarantine.uids
 
     # For people
 
     def totals(self) -> dict[str, int]:
-        """Return how much there is of everything."""
-        cache, queue = self._parts.cache, self._parts.queue
+        cache, queue = self._state.cache, self._state.queue
         return {
             "nodes": len(cache.nodes),
             "pods": cache.pod_count,
             "assumed_pods": cache.assumed_count,
             "pending_pods": len(queue),
-            "on_their_way": len(self._parts.flights),
-            "not_seen_bound": len(self._parts.unconfirmed),
+            "on_their_way": len(self._state.in_flight),
+            "not_seen_bound": len(self._state.unconfirmed),
         }
 
     def node_lines(self) -> Iterator[dict[str, str | int]]:
         """Yield what is known of each node, and what is taken of it."""
-        cache = self._parts.cache
+        cache = self._state.cache
         for row, name in cache.nodes.used_rows():
             line: dict[str, str | int] = {"node": name, "deleted": cache.nodes.node_at(row) is None}
             line |= {f"requested_{r}": self._amount(REQUESTED, r, row) for r in _SHOWN}
@@ -144,18 +128,16 @@ class Holdings:
             yield line
 
     def queue_lines(self) -> Iterator[dict[str, str | int]]:
-        """Yield where each pending pod waits."""
-        for queued in self._parts.queue:
-            metadata = queued.pod.metadata
+        for queued in self._state.queue:
             yield {
-                "pod": f"{metadata.namespace}/{metadata.name}",
+                "pod": key_of(queued.pod.metadata),
                 "queue": queued.place.value,
                 "attempts": queued.attempts,
                 "rejected_by": ",".join(sorted(queued.rejectors)),
             }
 
     def _amount(self, family: str, resource: str, row: NodeRow) -> int:
-        return int(self._parts.cache.nodes.column(f"{family}{resource}")[row])
+        return int(self._state.cache.nodes.column(f"{family}{resource}")[row])
 
 
 def _is_readable(pod: Pod) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.engine.nominated import Nominees
-from k8s_scheduler.core.engine.preemption.evaluator import AT_ONCE, Stuck
+from k8s_scheduler.core.engine.preemption.evaluator import AT_ONCE, Evaluator, UnplacedCase
 from k8s_scheduler.core.engine.shapes.shape_cache import Known, ShapeCache
 from k8s_scheduler.core.engine.shapes.tally import NotKeptError
 from k8s_scheduler.core.framework.diagnosis import Diagnosis, diagnose
@@ -147,30 +147,32 @@ class Judge:
             plugin = step.plugin
             if not isinstance(plugin, PreemptionPlugin):
                 continue
-            stuck = Stuck(
-                at_once=AT_ONCE,
-                state=self._state,
-                runtime=self._runtime,
-                verdicts=self._verdicts,
-                profile=profile,
-                step=step,
-                pod=pod,
-                rows=rows,
-                filtered=filtered,
-                nominated=nominated,
-                seed=seed_of(pod, attempt=1),
+            evaluator = Evaluator(
+                self._state,
+                self._runtime,
+                self._verdicts,
+                UnplacedCase(
+                    profile=profile,
+                    step=step,
+                    pod=pod,
+                    rows=rows,
+                    filtered=filtered,
+                    nominated=nominated,
+                    seed=seed_of(pod, attempt=1),
+                    at_once=AT_ONCE,
+                ),
             )
-            if refusal := plugin.not_eligible(pod, stuck):
+            if refusal := plugin.not_eligible(pod, evaluator):
                 return Preemption(not_eligible=refusal)
             try:
-                found, _ = plugin.candidates(stuck, stuck.resolvable_count())
+                found, _ = plugin.candidates(evaluator, evaluator.resolvable_count())
             except DryRunError as error:
                 return Preemption(error=str(error))
-            if stuck.failures:
-                return Preemption(error=stuck.failures[0])
+            if evaluator.failures:
+                return Preemption(error=evaluator.failures[0])
             return Preemption(
                 candidates={node: _candidate(victims) for node, victims in found.items()},
-                picks=(plugin.pick(found, stuck.seed()),) if found else (),
+                picks=(plugin.pick(found, evaluator.seed()),) if found else (),
             )
         return None
 

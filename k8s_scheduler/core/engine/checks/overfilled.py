@@ -1,16 +1,17 @@
 """Nodes on which pods ask for more than there is: seen, told apart, counted.
 
 Schedulers that share nodes decide on what they have seen. Two of them can give the same room away
-at the same moment, and the kubelet then rejects whoever comes second. That is a race, and worth
-knowing of. Other things fill a node beyond its room too and are no race: a pod that the kubelet
-resizes in place, one that was put there without a scheduler (static pods, a node name in its spec),
-a node that offers less than before, or a state that was so when this process first looked.
+at the same moment, and the kubelet then rejects the pod that comes second. That is a race, and
+worth knowing of. Other things fill a node beyond its room too and are no race: a pod that the
+kubelet resizes in place, one that was put there without a scheduler (static pods, a node name in
+its spec), a node that offers less than before, or a state that was so when this process first
+looked.
 
 Only pods that the API server has on the node count. One that is merely assumed may yet fail to be
 bound, so it is judged when the watch confirms it.
 
     RACE         a Binding was seen that brought more than fits, and would not have without pods of
-                 other schedulers that who sent it may not have seen
+                 other schedulers that its sender may not have seen
     BINDING      the same, but for such pods: its scheduler does not go by these resources
     DIRECT       a pod came without a Binding
     RESIZE       a pod that was there asks for more
@@ -19,7 +20,7 @@ bound, so it is judged when the watch confirms it.
                  after its pods
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -28,20 +29,20 @@ from k8s_scheduler.api.meta import NodeName, PodUid, key_of
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from k8s_scheduler.core.engine.metering.meter import Meter
-from k8s_scheduler.core.engine.outbox import Outbox
+from k8s_scheduler.core.engine.core_state import CoreState
 from k8s_scheduler.core.messages.outgoing import (
     EventType,
     Log,
     PodReference,
     RecordEvent,
     Severity,
+    attempt_at,
 )
 from k8s_scheduler.core.state.amounts.names import NATIVE
 from k8s_scheduler.core.state.amounts.overdrawn import Overdrawn
 from k8s_scheduler.core.state.cache import Sighting
 from k8s_scheduler.core.state.delta import PlacedPod
-from k8s_scheduler.core.state.protocols import PlacedPods, RoomTaken
+from k8s_scheduler.core.state.protocols import RoomTaken
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.lib.hollow import compact
 
@@ -64,19 +65,16 @@ class Cause(StrEnum):
 
 
 class Overfilled:
-    """Which nodes are overfilled now, and who did it."""
+    """Which nodes are overfilled now, and which pods did it."""
 
-    def __init__(
-        self, cache: PlacedPods, meter: Meter, *, profiles: Container[str], out: Outbox
-    ) -> None:
-        """`profiles` are the ones in force: what is ours changes with the configuration."""
-        self._cache = cache
-        self._meter = meter
-        self._ours = profiles
-        self._out = out
+    def __init__(self, state: CoreState) -> None:
+        self._cache = state.cache
+        self._metrics = state.meter.metrics
+        self._profiles = state.profiles
+        self._out = state.out
         # By node: the resources that are overdrawn. Dicts stand for ordered sets.
         self._now: dict[NodeName, dict[str, None]] = {}
-        # A standby sees the same; only whoever has decided something tells users of it.
+        # A standby sees the same; only a scheduler that has decided something tells users of it.
         self.may_tell_users = False
 
     # What happens
@@ -116,7 +114,6 @@ class Overfilled:
             self._look(place.node, _resources(place))
 
     def node_left(self, name: NodeName) -> None:
-        """Forget a node that is gone."""
         if name in self._now:
             self._look(name)
 
@@ -153,10 +150,10 @@ class Overfilled:
         else:
             self._now.pop(name, None)
         if bool(known) != had_any:
-            self._meter.overfilled_nodes(len(self._now))
+            self._metrics.overfilled_nodes.set(len(self._now))
         return fresh
 
-    # Who did it
+    # Which pod did it
 
     def _cause(self, name: NodeName, pod: Pod, fresh: tuple[Overdrawn, ...]) -> Cause:
         if pod.status.start_time is not None:
@@ -166,7 +163,7 @@ class Overfilled:
         return Cause.RACE if _have_filled(self._rivals(name, pod), fresh) else Cause.BINDING
 
     def _rivals(self, name: NodeName, pod: Pod) -> list[PlacedPod]:
-        """Return the pods of other schedulers that who bound this one may not have seen."""
+        """Return the pods of other schedulers that the one of this pod may not have seen."""
         return [other for other in self._others(name, pod) if _may_be_unseen(other.pod, pod)]
 
     def _others(self, name: NodeName, pod: Pod | None) -> list[PlacedPod]:
@@ -185,7 +182,7 @@ class Overfilled:
         return here[::-1]
 
     def _is_ours(self, pod: Pod) -> bool:
-        return pod.spec.scheduler_name in self._ours
+        return self._profiles.serves(pod)
 
     # Telling
 
@@ -203,7 +200,7 @@ class Overfilled:
         first = _NOBODY if rival is None else "ours" if self._is_ours(rival) else "others"
         for each in fresh:
             resource = each.resource if each.resource in _TOLD else "other"
-            self._meter.overfilled(cause.value, resource, first)
+            self._metrics.overfilled.labels(cause.value, resource, first).inc()
         amounts = ", ".join(map(str, fresh[:_MOST_AMOUNTS]))
         if len(fresh) > _MOST_AMOUNTS:
             amounts += f" and {len(fresh) - _MOST_AMOUNTS} more"
@@ -219,17 +216,13 @@ class Overfilled:
             self._tell_users(name, amounts, pod, rival)
 
     def _tell_users(self, name: NodeName, amounts: str, pod: Pod, rival: Pod) -> None:
-        """Tell of a race at a pod of ours: who else was given the room."""
+        """Tell of a race at a pod of ours: which other pod was given the room."""
         about, other = (pod, rival) if self._is_ours(pod) else (rival, pod)
         if not self._is_ours(about):
             return
         when = "second" if about is pod else "first"
-        metadata = about.metadata
         event = RecordEvent(
-            uid=PodUid(metadata.uid),
-            namespace=metadata.namespace,
-            name=metadata.name,
-            attempt=0,
+            **attempt_at(about, 0),
             scheduler_name=about.spec.scheduler_name,
             type=EventType.WARNING,
             reason="NodeOverfilled",
@@ -238,9 +231,7 @@ class Overfilled:
                 f"node {name} was filled by two schedulers at once: {amounts}; this pod came "
                 f"{when}, {key_of(other.metadata)} is of {other.spec.scheduler_name}"
             ),
-            related=PodReference(
-                other.metadata.namespace, other.metadata.name, PodUid(other.metadata.uid)
-            ),
+            related=PodReference.of(other),
         )
         self._out.append(event)
 
@@ -253,7 +244,6 @@ def _was_bound(pod: Pod) -> bool:
 
 
 def _have_filled(pods: list[PlacedPod], fresh: tuple[Overdrawn, ...]) -> bool:
-    """Return whether there would be enough of something without these pods."""
     taken = {PODS: len(pods)}
     for other in pods:
         for resource, amount in other.requests.amounts:
@@ -268,10 +258,10 @@ def _resources(*places: RoomTaken | None) -> tuple[str, ...]:
 
 
 def _may_be_unseen(other: Pod, pod: Pod) -> bool:
-    """Return whether somebody else bound `other`, and who bound `pod` may not have known.
+    """Return whether another scheduler bound `other`, and that of `pod` may not have known.
 
-    All pods come by one watch, in the order of writes: whoever had seen the pod at all had seen
-    what was bound before it was created. Nearly every node has pods of another scheduler, of
+    All pods come by one watch, in the order of writes: a scheduler that had seen the pod at all had
+    seen what was bound before it was created. Nearly every node has pods of another scheduler, of
     DaemonSets for one, and they are no rivals for having been there.
     """
     if other.spec.scheduler_name == pod.spec.scheduler_name:

@@ -72,7 +72,7 @@ class Cycle:
     ) -> None:
         """Decide on a state; without `shapes`, every pod is judged from scratch."""
         self._verifier = verifier
-        # By profile; whose points nobody watches is not timed.
+        # By profile; one without a watch is not timed.
         self._watches: Mapping[str, Watch] = {} if watches is None else watches
         self._state = state
         self._runtime = runtime
@@ -106,7 +106,7 @@ class Cycle:
         With the `opinion` of extenders, which is about nodes as they were, everything is judged
         as it is now, and only nodes that they allowed come into question.
         """
-        # What earlier pods asked for may be given back now: nobody holds ids or columns.
+        # What earlier pods asked for may be given back now: no ids or columns are held.
         self._state.nodes.labels.tidy()
         pod = queued.view
         nominated = self.nominees.counting_for(queued.pod)
@@ -189,7 +189,7 @@ class Cycle:
             return Placement(row, kept.state)
         filtered = kept.filtered()
         if kept.labels != queued.shape.labels:
-            # Who makes room asks what nobody has asked before: of this pod, not of another one.
+            # PostFilter asks what was not asked before: of this pod, not of another one.
             before = self._runtime.run_pre_filters(profile, queued.view)
             filtered = replace(filtered, before=before)
         diagnosis = diagnose(filtered, self._verdicts)
@@ -220,7 +220,6 @@ class Cycle:
         return NoNode(diagnosis, rows, filtered, nominated)
 
     def _respect(self, opinion: Opinion, rows: Rows, filtered: Filtered) -> Filtered:
-        """Leave out what extenders did not allow."""
         nodes = self._state.nodes
         codes = filtered.codes.copy()
         allowed = frozenset(opinion.allowed)

@@ -18,7 +18,6 @@ _ZONE = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"
 
 
 def nodes_to_find(node_count: int, percentage: int) -> int:
-    """Return how many feasible nodes end the search."""
     if node_count < MIN_NODES:
         return node_count
     return max(node_count * percentage // 100, MIN_NODES)

@@ -7,23 +7,21 @@ kube-scheduler counts it once for each of its parts.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from k8s_scheduler.api.meta import PodUid
+from k8s_scheduler.core.engine.pods.directory import PodDirectory, Where
 from k8s_scheduler.core.messages.incoming import (
     Message,
     NodeChanged,
     ObjectChanged,
     PodChanged,
 )
-from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.news.changes import ObjectChange, object_event_label
-from k8s_scheduler.core.state.protocols import PlacedPods
 
 # Says the label of a message that has not been handled yet.
-EventOf: TypeAlias = Callable[[Any, PlacedPods, SchedulingQueue], str]
+EventOf: TypeAlias = Callable[[Any, PodDirectory], str]
 
 
-def _object_event(message: ObjectChanged, cache: PlacedPods, _queue: SchedulingQueue) -> str:
-    known = cache.objects.original(message.kind, message.namespace, message.name) is not None
+def _object_event(message: ObjectChanged, pods: PodDirectory) -> str:
+    known = pods.cache.objects.original(message.kind, message.namespace, message.name) is not None
     if message.object is None:
         change = ObjectChange.DELETE
     else:
@@ -31,27 +29,23 @@ def _object_event(message: ObjectChanged, cache: PlacedPods, _queue: SchedulingQ
     return object_event_label(message.kind, change)
 
 
-def _pod_event(message: PodChanged, cache: PlacedPods, queue: SchedulingQueue) -> str:
+def _pod_event(message: PodChanged, pods: PodDirectory) -> str:
     uid, pod = message.uid, message.pod
-    on_node = _is_bound(uid, cache)
+    on_node = pods.is_on_node(uid)
     if pod is None:
         return "AssignedPodDelete" if on_node else "UnscheduledPodDelete"
     if pod.spec.node_name:
         return "AssignedPodUpdate" if on_node else "AssignedPodAdd"
-    known = queue.get(uid) is not None or cache.node_of(uid) is not None
+    known = pods.where(uid) is not Where.UNKNOWN
     return "UnscheduledPodUpdate" if known else "UnscheduledPodAdd"
 
 
-def _is_bound(uid: PodUid, cache: PlacedPods) -> bool:
-    """Return whether the API server has said that the pod is on a node."""
-    return cache.node_of(uid) is not None and not cache.is_assumed(uid)
-
-
-def _node_event(message: NodeChanged, cache: PlacedPods, _queue: SchedulingQueue) -> str:
+def _node_event(message: NodeChanged, pods: PodDirectory) -> str:
     if message.node is None:
         return "NodeDelete"
-    row = cache.nodes.row_of(message.name)
-    known = row is not None and cache.nodes.node_at(row) is not None
+    nodes = pods.cache.nodes
+    row = nodes.row_of(message.name)
+    known = row is not None and nodes.node_at(row) is not None
     return "NodeUpdate" if known else "NodeAdd"
 
 

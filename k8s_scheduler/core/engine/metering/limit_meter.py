@@ -23,7 +23,6 @@ class LimitMeter:
         placed: Iterable[tuple[Excess, ...]],
         nodes: Iterable[tuple[Excess, ...]],
     ) -> None:
-        """Take the present state."""
         now = Counter((e.limit, "pending") for found in pending for e in found)
         now.update((e.limit, "placed") for found in placed for e in found)
         now.update((e.limit, "") for found in nodes for e in found)

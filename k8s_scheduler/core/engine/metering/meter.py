@@ -2,12 +2,11 @@
 
 Children are bound once, when they are first needed. All methods together cost a decision a few
 microseconds; only sampled attempts pay for a look at the clock around every plugin
-(`timed_plugins`).
+(`plugin_timing`).
 """
 
 from collections.abc import Callable, Iterable
 
-from k8s_scheduler.core.engine.metering.entities import Entities
 from k8s_scheduler.core.engine.metering.point_meter import PointMeter
 from k8s_scheduler.core.framework.status import AttemptResult
 from k8s_scheduler.core.queue.queued_pod import QueuedPod, QueueObserver, QueuePlace
@@ -18,6 +17,7 @@ from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 # Beyond this, kube-scheduler's SLI histogram counts attempts as one.
 _MANY_ATTEMPTS = 15
+_POD = "pod"
 
 
 class Meter(QueueObserver):
@@ -26,18 +26,22 @@ class Meter(QueueObserver):
     def __init__(
         self,
         metrics: SchedulerMetrics,
-        profiles: tuple[str, ...],
+        profiles: Iterable[str],
         *,
         perf: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        self._metrics = metrics
+        self.metrics = metrics
         self._pending = {place: metrics.pending_pods.labels(place.value) for place in QueuePlace}
         for gauge in self._pending.values():
             gauge.set(0)
         # A core that is made in place of another one counts from the start.
         metrics.unschedulable_pods.reset()
-        self._entities = Entities(metrics)
-        self._perf = perf
+        # Entities are what upstream counts beside pods: single ones, or groups. Every one is a pod
+        # here, so these are the same numbers once more, shown by `measure`.
+        self._entities = {p: metrics.queued_entities.labels(p.value, _POD) for p in QueuePlace}
+        self._queued = dict.fromkeys(QueuePlace, 0)
+        self._entered: dict[tuple[QueuePlace, str], int] = {}
+        self.perf = perf
         self._attempts: dict[tuple[AttemptResult, str], tuple[Count, Observations]] = {}
         # By profile; of those that are served no more too: pods on their way still go by them.
         self.watches: dict[str, PointMeter] = {}
@@ -60,11 +64,11 @@ class Meter(QueueObserver):
 
     def serve(self, profiles: Iterable[str]) -> None:
         """Be ready to count what profiles do; one that is known goes on as it was."""
-        metrics = self._metrics
+        metrics = self.metrics
         for profile in profiles:
             if profile in self.watches:
                 continue
-            self.watches[profile] = PointMeter(metrics, profile, self._perf)
+            self.watches[profile] = PointMeter(metrics, profile, self.perf)
             for result in AttemptResult:
                 labels = (result.value, profile)
                 self._attempts[result, profile] = (
@@ -77,12 +81,12 @@ class Meter(QueueObserver):
     def moved(
         self, queued: QueuedPod, *, source: QueuePlace | None, target: QueuePlace | None
     ) -> None:
-        """Count pods by place, and parked ones by the plugins that rejected them."""
         if source is not None:
             self._pending[source].dec()
+            self._queued[source] -= 1
         if target is not None:
             self._pending[target].inc()
-        self._entities.moved(source, target)
+            self._queued[target] += 1
         # A rejected pod counts from its return to the queue until it leaves it to be tried again.
         if source is None or target is None:
             for plugin in queued.rejectors:
@@ -90,16 +94,14 @@ class Meter(QueueObserver):
                 gauge.inc(1 if source is None else -1)
 
     def entered(self, place: QueuePlace, event: str) -> None:
-        """Count arrivals."""
         counter = self._incoming.get((place, event))
         if counter is None:
-            counter = self._metrics.queue_incoming_pods.labels(place.value, event)
+            counter = self.metrics.queue_incoming_pods.labels(place.value, event)
             self._incoming[place, event] = counter
         counter.inc()
-        self._entities.entered(place, event)
+        self._entered[place, event] = self._entered.get((place, event), 0) + 1
 
     def rejudged(self, queued: QueuedPod, rejectors: tuple[str, ...]) -> None:
-        """Count a parked pod with the plugins that reject it now."""
         profile = queued.pod.spec.scheduler_name
         for plugin in queued.rejectors:
             self._rejected_by(plugin, profile).inc(-1)
@@ -109,118 +111,70 @@ class Meter(QueueObserver):
     def _rejected_by(self, plugin: str, profile: str) -> Level:
         gauge = self._rejected.get((plugin, profile))
         if gauge is None:
-            gauge = self._metrics.unschedulable_pods.labels(plugin, profile)
+            gauge = self.metrics.unschedulable_pods.labels(plugin, profile)
             self._rejected[plugin, profile] = gauge
         return gauge
 
     # Attempts
 
     def attempted(self, result: AttemptResult, profile: str, seconds: float) -> None:
-        """Count an attempt that has ended."""
         counter, duration = self._attempts[result, profile]
         counter.inc()
         duration.observe(seconds)
 
     def decided(self, seconds: float) -> None:
-        """Observe the time one decision took."""
         self._decisions.observe(seconds)
 
-    def permit_waited(self, status: str, seconds: float) -> None:
-        """Observe how long a pod waited for its permits, and how that ended."""
-        self._metrics.permit_wait_duration_seconds.labels(status).observe(seconds)
-
     def bound(self, queued: QueuedPod, *, now: float) -> None:
-        """Observe how long and how many attempts a pod needed."""
         self._attempts_of_bound.observe(queued.attempts)
         if queued.first_active is not None:
             duration = self._sli_of(min(queued.attempts, _MANY_ATTEMPTS))
             duration.observe(max(0.0, now - queued.first_active))
 
-    def bound_after_flush(self) -> None:
-        """Count a bound pod that no event had taken back into the queue, only the clock."""
-        self._metrics.pod_scheduled_after_flush.inc()
-
     def _sli_of(self, attempts: int) -> Observations:
         child = self._sli.get(attempts)
         if child is None:
             label = f"{attempts}+" if attempts == _MANY_ATTEMPTS else str(attempts)
-            child = self._metrics.pod_scheduling_sli_duration_seconds.labels(label)
+            child = self.metrics.pod_scheduling_sli_duration_seconds.labels(label)
             self._sli[attempts] = child
         return child
 
-    # Preemption
+    def bound_after_flush(self) -> None:
+        """Count a bound pod that no event had taken back into the queue, only the clock."""
+        self.metrics.pod_scheduled_after_flush.inc()
+
+    def permit_waited(self, status: str, seconds: float) -> None:
+        self.metrics.permit_wait_duration_seconds.labels(status).observe(seconds)
+
+    def reason_renewed(self, result: str) -> None:
+        self.metrics.reason_renewals.labels(result).inc()
 
     def tried_to_make_room(self) -> None:
-        """Count an attempt at preemption."""
-        self._metrics.preemption_attempts.inc()
-
-    def quarantined(self, count: int) -> None:
-        """Show how many pods are tried last because a process ended while it tried them."""
-        self._metrics.quarantined_pods.set(count)
-
-    def preempted(self, victims: int) -> None:
-        """Observe how many pods have to leave for one."""
-        self._metrics.preemption_victims.observe(victims)
-
-    def preemption_put_off(self) -> None:
-        """Count a preemption that the limit on victims did not allow."""
-        self._metrics.preemptions_put_off.inc()
+        self.metrics.preemption_attempts.inc()
 
     def preemption_ended(self, *, failed: bool) -> None:
-        """Count a preemption that was carried out, or broke off."""
         self._preemptions[failed].inc()
 
     # Plugins
 
     def plugin_took(self, plugin: str, point: str, status: str, seconds: float) -> None:
-        """Observe one call of a plugin; only attempts that are sampled tell."""
         child = self._plugins.get((plugin, point, status))
         if child is None:
-            durations = self._metrics.plugin_execution_duration_seconds
+            durations = self.metrics.plugin_execution_duration_seconds
             child = self._plugins[plugin, point, status] = durations.labels(plugin, point, status)
         child.observe(seconds)
 
-    def exhausted(self, profile: str) -> None:
-        """Count a pod that was tried as often as allowed."""
-        self._metrics.attempts_exhausted.labels(profile).inc()
-
-    def resolved(self, found: str) -> None:
-        """Count a pod that had to be read because the watch showed nothing of it."""
-        self._metrics.unconfirmed_pods.labels(found).inc()
-
-    def differs(self, kind: str) -> None:
-        """Count something that is not as it should be."""
-        self._metrics.cache_differences.labels(kind).inc()
-
-    def reason_renewed(self, result: str) -> None:
-        """Count a parked pod that was told what holds it back now, or that has to wait for it."""
-        self._metrics.reason_renewals.labels(result).inc()
-
-    def parked_in_vain(self) -> None:
-        """Count a parked pod that fits: a bug, seen on a sample."""
-        self._metrics.parked_but_feasible.inc()
-
     def plugin_failed(self, plugin: str, extension_point: str) -> None:
-        """Count a plugin that raised."""
-        self._metrics.plugin_errors.labels(plugin, extension_point).inc()
+        self.metrics.plugin_errors.labels(plugin, extension_point).inc()
 
     # The cluster
 
     def handled(self, event: str, seconds: float) -> None:
-        """Observe the time it took to take in a change of the cluster."""
         child = self._events.get(event)
         if child is None:
-            child = self._metrics.event_handling_duration_seconds.labels(event)
+            child = self.metrics.event_handling_duration_seconds.labels(event)
             self._events[event] = child
         child.observe(seconds)
-
-    def overfilled(self, cause: str, resource: str, first: str) -> None:
-        """Count a resource of a node that came to be overdrawn."""
-        self._metrics.overfilled.labels(cause, resource, first).inc()
-
-    def overfilled_nodes(self, count: int) -> None:
-        """Show how many nodes are overfilled now."""
-        self._metrics.overfilled_nodes.set(count)
 
     def watch_bindings(self, count: Callable[[], int]) -> None:
         """Show, at every scrape, how many pods are on their way to be bound."""
@@ -231,6 +185,10 @@ class Meter(QueueObserver):
         self._nodes.set(len(cache.nodes))
         self._pods.set(cache.pod_count)
         self._assumed.set(cache.assumed_count)
-        self._entities.flush()
+        for place, count in self._queued.items():
+            self._entities[place].set(count)
+        entered, self._entered = self._entered, {}
+        for (place, event), count in entered.items():
+            self.metrics.queue_incoming_entities.labels(place.value, event, _POD).inc(count)
         for watch in self.watches.values():
             watch.flush()

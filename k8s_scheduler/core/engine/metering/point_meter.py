@@ -1,4 +1,4 @@
-"""Times one profile's extension points and counts whom it asked."""
+"""Times one profile's extension points and counts which plugins it asked."""
 
 from collections.abc import Callable
 
@@ -24,14 +24,12 @@ class PointMeter(Watch):
         self.now = perf
 
     def ended(self, point: str, status: str, since: float) -> float:
-        """Observe a point that began at `since` and ends now; return the time."""
         now = self.now()
         child = self._bound.get((point, status)) or self._bind(point, status)
         child.observe(now - since)
         return now
 
     def took(self, point: str, status: str, seconds: float) -> None:
-        """Observe a point that was measured by another clock."""
         child = self._bound.get((point, status)) or self._bind(point, status)
         child.observe(seconds)
 
@@ -41,12 +39,10 @@ class PointMeter(Watch):
         return child
 
     def asked(self, point: str, plugin: str, times: int = 1) -> None:
-        """Count a plugin that was asked."""
         key = (point, plugin)
         self._asked[key] = self._asked.get(key, 0) + times
 
     def flush(self) -> None:
-        """Show who was asked since the last time."""
         asked, self._asked = self._asked, {}
         for (point, plugin), times in asked.items():
             self._evaluations.labels(plugin, point, self._profile).inc(times)

@@ -3,7 +3,7 @@
 An event may change why a pod fits nowhere, and not that it does. kube-scheduler tries the pod again
 and tells the new reason. Here waking has found out already that an attempt would be in vain, so
 only its words are due: the pod is judged by the code that an attempt runs (`Cycle.diagnose`,
-`MakingRoom.would`), and where that says something else than the pod was told, event, condition and
+`PostFilter.would`), and where that says something else than the pod was told, event, condition and
 metrics are renewed. No attempt is counted and no backoff grows.
 
      Tick: something changed ─▶ round: peers by turn ─▶ judged, if need be ─┬─▶ told, some of them
@@ -27,31 +27,24 @@ everything be looked at again (`rewind`).
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.quantity import QuantityError
+from k8s_scheduler.core.engine.allowance import JUDGED_PER_SECOND
+from k8s_scheduler.core.engine.core_state import CoreState
 from k8s_scheduler.core.engine.decision.cycle import Cycle, NoNode
-from k8s_scheduler.core.engine.failure import digest_of, tell_failure
-from k8s_scheduler.core.engine.metering.meter import Meter
-from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.engine.parked.parked_audit import ParkedAudit
-from k8s_scheduler.core.engine.preemption.allowance import Allowance
-from k8s_scheduler.core.engine.preemption.post_filter import MakingRoom, rejection
+from k8s_scheduler.core.engine.preemption.post_filter import PostFilter, rejection
+from k8s_scheduler.core.engine.telling import digest_of, tell_failure
 from k8s_scheduler.core.framework.plugin_errors import PluginError
-from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.status import UNSCHEDULABLE
-from k8s_scheduler.core.messages.checkpoint import RenewalsEntry
 from k8s_scheduler.core.queue.peers import Peers
 from k8s_scheduler.core.queue.prices import DEAR, ORDINARY
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.queue.waking import Waker
-from k8s_scheduler.core.state.protocols import Tables
 
-# A judgement of 5,000 nodes costs half a millisecond: these are 5 % of a core at most.
-JUDGED_PER_SECOND: Final = 100
 # Work of one message, in judgements: the loop is not held for longer than a slice.
 WORK_PER_STEP: Final = 4
 # What is found out of preemption: so much work (see `work`) costs as much as one judgement.
@@ -90,28 +83,23 @@ class Renewals:
 
     def __init__(
         self,
-        *,
-        cache: Tables,
-        queue: SchedulingQueue,
+        state: CoreState,
         cycle: Cycle,
-        making_room: MakingRoom,
+        *,
+        post_filter: PostFilter,
         waker: Waker,
         audit: ParkedAudit,
-        profiles: Mapping[str, Profile],
-        meter: Meter,
-        out: Outbox,
     ) -> None:
-        self._cache = cache
-        self._queue = queue
+        self._state = state
+        self._cache = state.cache
+        self._queue = state.queue
+        self._meter = state.meter
+        self._judgements = state.renewals.judgements
+        self._tellings = state.renewals.tellings
         self._cycle = cycle
-        self._making_room = making_room
+        self._post_filter = post_filter
         self._waker = waker
         self._audit = audit
-        self._profiles = profiles
-        self._meter = meter
-        self._out = out
-        self._judgements = Allowance(JUDGED_PER_SECOND)
-        self._tellings = Allowance(0.0)
         self._promised = _Promised()
         self._round: deque[Peers | _Promised] = deque()
         self._turns = 0
@@ -126,13 +114,12 @@ class Renewals:
 
     @property
     def is_due(self) -> bool:
-        """Return whether a step would do something."""
         return bool(self._round) and not self._is_spent
 
     # Rounds
 
     def begin(self, *, now: float) -> None:
-        """Start a round if something has changed, or somebody is owed something."""
+        """Start a round if something has changed, or a pod is owed something."""
         self._is_spent = False
         rate = self._queue.renewals_per_second
         if not rate:
@@ -158,7 +145,6 @@ class Renewals:
         self._is_owing = False
 
     def step(self, *, now: float) -> None:
-        """Judge and tell some."""
         work = 0.0
         while self._round and not self._is_spent:
             if work >= WORK_PER_STEP:
@@ -182,17 +168,6 @@ class Renewals:
         self._begun_on = self._done_with = None
         for peers in self._queue.parked.peers():
             peers.forget()
-
-    def entry(self) -> RenewalsEntry:
-        """Return what may still be done now, as checkpoint data."""
-        judgements, tellings = self._judgements, self._tellings
-        return RenewalsEntry(judgements.left, judgements.as_of, tellings.left, tellings.as_of)
-
-    def restore(self, entry: RenewalsEntry | None) -> None:
-        """Be where a checkpoint was."""
-        if entry is not None:
-            self._judgements.left, self._judgements.as_of = entry.judgements, entry.judgements_at
-            self._tellings.left, self._tellings.as_of = entry.tellings, entry.tellings_at
 
     def _as_of(self) -> tuple[Moment, int]:
         return self._cache.moment, self._queue.parked.arrivals
@@ -223,8 +198,8 @@ class Renewals:
         return self._judge_one(queued, peers, now=now)
 
     def _judge_one(self, queued: QueuedPod, peers: Peers | None, *, now: float) -> float:
-        """Judge a pod, for all its peers if there are, and wake whom an attempt would help."""
-        profile = self._profiles[queued.pod.spec.scheduler_name]
+        """Judge a pod, for all its peers if there are; wake those that an attempt would help."""
+        profile = self._state.profiles[queued.pod.spec.scheduler_name]
         siblings = self._queue.parked.group_of(queued).siblings
         price = 1.0 if siblings.price < DEAR else siblings.price / ORDINARY
         self._judgements.spend(price)
@@ -233,7 +208,7 @@ class Renewals:
                 found = self._cycle.diagnose(profile, queued)
                 room, work = None, 0
                 if isinstance(found, NoNode):
-                    room, work = self._making_room.would(profile, queued, found)
+                    room, work = self._post_filter.would(profile, queued, found)
         except (PluginError, QuantityError):
             # Let the pod's own attempt meet the error: there it is reported.
             self._wake((queued,) if peers is None else tuple(peers), now=now)
@@ -241,8 +216,8 @@ class Renewals:
         cost = work / UNITS_PER_JUDGEMENT
         self._judgements.spend(cost)
         if fresh := siblings.regroup(self._cache):
-            # The pod was asked something new, and not all of its peers answer like it: who is whose
-            # peer is another question now.
+            # The pod was asked something new, and not all of its peers answer like it: which pods
+            # are peers is another question now.
             self._waker.regrouped(fresh)
             self._round.clear()
             self._is_owing = True
@@ -314,7 +289,7 @@ class Renewals:
         return (
             queued.told != 0
             and queued.pod.metadata.deletion_timestamp is None
-            and not self._making_room.is_awaited_by(queued.uid)
+            and not self._post_filter.is_awaited_by(queued.uid)
         )
 
     def _is_plain(self, queued: QueuedPod) -> bool:
@@ -357,7 +332,7 @@ class Renewals:
         self._queue.rejudged(queued, peers.rejectors)
         self._meter.reason_renewed("told")
         tell_failure(
-            self._out,
+            self._state.out,
             queued.pod,
             attempt=queued.attempts,
             reason=UNSCHEDULABLE,

@@ -120,6 +120,8 @@ class Arranged:
 
     def __init__(self, state: PlacedPods) -> None:
         self._state = state
+        # Those that protect these pods.
+        self.budgets = Budgets()
         # In the order of their last use.
         self._rows: dict[NodeRow, _Row] = {}
         self._count = 0
@@ -146,6 +148,7 @@ class Arranged:
         if not self._is_used:
             self.clear()
         self._is_used = False
+        self.budgets.tidy()
 
     def clear(self) -> None:
         """Forget everything."""

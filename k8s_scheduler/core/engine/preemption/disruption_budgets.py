@@ -1,4 +1,4 @@
-"""Who is more important than whom, and whom disruption budgets protect."""
+"""Which pods are more important than others, and which ones disruption budgets protect."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ class Budgets:
 
     def __init__(self) -> None:
         self._known: dict[str, _OfNamespace] = {}
-        # How often it was tidied since anybody asked.
+        # How often it was tidied since a dry run asked.
         self._idle = 0
 
     def tidy(self) -> None:

@@ -30,13 +30,13 @@ from k8s_scheduler.core.state.delta import PlacedPod
 
 
 @dataclass(slots=True)
-class Candidate:
+class DryRunNode:
     """One node: who is less important there, and who else was promised room."""
 
     trial: Trial
     lesser: Lesser
     promised: Sequence[PlacedPod]
-    # Whom to let back in, in this order; the first ones against a budget.
+    # The pods to let back in, in this order; the first ones against a budget.
     waiting: Sequence[PlacedPod] = ()
     protected: int = 0
     victims: list[Pod] = field(default_factory=list)
@@ -76,12 +76,12 @@ class DryRuns:
         self._reads = reads
 
     def select(
-        self, candidates: Sequence[Candidate], may_go_on: Callable[[Candidate], bool]
+        self, candidates: Sequence[DryRunNode], may_go_on: Callable[[DryRunNode], bool]
     ) -> list[Victims | int | None]:
         """Return for each who has to leave, or the code of what still rejects the pod.
 
         `may_go_on` is asked, in turn, about those that would do if everybody left: None of those
-        for whom the rest is too much.
+        for which the rest is too much.
         """
         for candidate in candidates:
             lesser = candidate.lesser
@@ -99,7 +99,7 @@ class DryRuns:
         left = iter([_victims(candidate) for candidate in chosen])
         return [code or next(left, None) for code in codes]
 
-    def _find_rooms(self, candidates: Sequence[Candidate]) -> None:
+    def _find_rooms(self, candidates: Sequence[DryRunNode]) -> None:
         """Note how much room there is on nodes where who comes back can be found by that."""
         reprieve = Reprieve(self._runtime, self._profile, self._terms, self._reads)
         simple = [c for c in candidates if _find_quotas(c, reprieve, c.trial)]
@@ -115,7 +115,7 @@ class DryRuns:
             else:
                 narrow(candidate.room, room)
 
-    def _let_back(self, number: int, candidates: Sequence[Candidate]) -> None:
+    def _let_back(self, number: int, candidates: Sequence[DryRunNode]) -> None:
         """Let one more back in on each node, and note where that does not work."""
         for candidate in candidates:
             candidate.trial.add(candidate.waiting[number])
@@ -126,7 +126,7 @@ class DryRuns:
                 candidate.victims.append(placed.pod)
                 candidate.violations += number < candidate.protected
 
-    def _judge(self, candidates: Sequence[Candidate]) -> list[int]:
+    def _judge(self, candidates: Sequence[DryRunNode]) -> list[int]:
         """Return the code of what rejects the pod on each node: with promised pods, and without."""
         codes = [0] * len(candidates)
         fuller: dict[int, Trial] = {}
@@ -145,14 +145,14 @@ class DryRuns:
         return [int(code) for code in found]
 
 
-def _fuller(candidate: Candidate) -> Trial:
+def _fuller(candidate: DryRunNode) -> Trial:
     """Return the node with those who were promised room there."""
     fuller = candidate.trial.copy()
     fuller.add(*candidate.promised)
     return fuller
 
 
-def _found_by_sums(candidate: Candidate) -> bool:
+def _found_by_sums(candidate: DryRunNode) -> bool:
     """Find who does not come back by the room that there is; return whether that worked."""
     if candidate.room is None:
         return False
@@ -164,14 +164,14 @@ def _found_by_sums(candidate: Candidate) -> bool:
     return True
 
 
-def _find_quotas(candidate: Candidate, reprieve: Reprieve, trial: Trial) -> bool:
+def _find_quotas(candidate: DryRunNode, reprieve: Reprieve, trial: Trial) -> bool:
     """Note of which pods only so many may come back; return whether plugins can say that."""
     quotas = reprieve.quotas(trial, candidate.lesser)
     candidate.quotas += quotas or ()
     return quotas is not None
 
 
-def _quotas(candidate: Candidate) -> list[Quota]:
+def _quotas(candidate: DryRunNode) -> list[Quota]:
     """Return the quotas by places among those who wait to come back."""
     quotas, pods = candidate.quotas, candidate.lesser.pods
     if not quotas or candidate.waiting is pods:
@@ -181,7 +181,7 @@ def _quotas(candidate: Candidate) -> list[Quota]:
     return [Quota(q.most, [places[pods[place].uid] for place in q.places]) for q in quotas]
 
 
-def _victims(candidate: Candidate) -> Victims:
+def _victims(candidate: DryRunNode) -> Victims:
     pods = candidate.victims
     if 0 < candidate.protected < len(candidate.waiting):
         # Otherwise they are in this order already.

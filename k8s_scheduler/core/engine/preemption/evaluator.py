@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, NoReturn
 
 import numpy as np
@@ -11,8 +12,7 @@ from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.workloads import PodDisruptionBudget
 from k8s_scheduler.core.engine.preemption.arranged import Arranged
-from k8s_scheduler.core.engine.preemption.disruption_budgets import Budgets
-from k8s_scheduler.core.engine.preemption.dry_runs import Candidate, DryRuns
+from k8s_scheduler.core.engine.preemption.dry_runs import DryRunNode, DryRuns
 from k8s_scheduler.core.engine.preemption.outcomes import Outcome
 from k8s_scheduler.core.engine.preemption.searches import Search
 from k8s_scheduler.core.engine.preemption.work import RECALL, ROUND, Price
@@ -38,8 +38,25 @@ _AT_ONCE_COUNTING: Final = 16
 _PROBE: Final = 8
 
 
-class Stuck:
-    """A pod that no node takes: what was said about it, and what can be tried.
+@dataclass(frozen=True, slots=True)
+class UnplacedCase:
+    """A pod that no node takes, what was said about it, and the plugin that asks what can be tried.
+
+    Nodes are tried `at_once`, those that come next together.
+    """
+
+    profile: Profile
+    step: Step[PostFilterPlugin]
+    pod: Pod
+    rows: Rows
+    filtered: Filtered
+    nominated: Nominated
+    seed: int
+    at_once: int = 1
+
+
+class Evaluator:
+    """Evaluates what would come of evicting pods.
 
     It implements `framework.preemption.UnplacedPod`, on the state as it is now. With a `search`,
     what came of nodes before is known, and no more is tried than its work allows.
@@ -47,42 +64,32 @@ class Stuck:
 
     def __init__(
         self,
-        *,
         state: PlacedPods,
         runtime: Runtime,
         verdicts: VerdictTable,
-        profile: Profile,
-        step: Step[PostFilterPlugin],
-        pod: Pod,
-        rows: Rows,
-        filtered: Filtered,
-        nominated: Nominated,
-        seed: int,
-        at_once: int = 1,
+        case: UnplacedCase,
+        *,
         search: Search | None = None,
-        budgets: Budgets | None = None,
         arranged: Arranged | None = None,
     ) -> None:
-        """Look at the state as it is; nodes are tried `at_once`, those that come next together."""
         self._state = state
         self._runtime = runtime
         self._verdicts = verdicts
-        self._profile = profile
-        self._step = step
-        self._pod = pod
-        self._filtered = filtered
-        self._nominated = nominated
-        self._seed = seed
-        self._rows = rows
+        self._profile = profile = case.profile
+        self._step = case.step
+        self._pod = case.pod
+        self._filtered = filtered = case.filtered
+        self._nominated = case.nominated
+        self._seed = case.seed
+        self._rows = case.rows
         self._search = search
-        self._budgets = Budgets() if budgets is None else budgets
         self._arranged = Arranged(state) if arranged is None else arranged
         terms = filtered.before.state.terms
         counting = [step for step, _ in counting_steps(profile, terms)]
-        self._at_once = min(at_once, _AT_ONCE_COUNTING) if counting else at_once
+        self._at_once = min(case.at_once, _AT_ONCE_COUNTING) if counting else case.at_once
         one_by_one = sum(step.barring is None and step.sifting is None for step in counting)
-        self._price = Price(pod, counting=len(counting), one_by_one=one_by_one)
-        # What came of nodes that were tried, until somebody asks.
+        self._price = Price(case.pod, counting=len(counting), one_by_one=one_by_one)
+        # What came of nodes that were tried, until the plugin asks.
         self._tried: dict[NodeName, Outcome] = {}
         # What went wrong in dry runs, whether or not others worked.
         self.failures: list[str] = []
@@ -99,14 +106,12 @@ class Stuck:
         return self._verdicts[int(self._filtered.codes[found[0]])] if len(found) else None
 
     def pods_on(self, node: NodeName) -> tuple[Pod, ...]:
-        """Return the pods on a node; none of a node that is gone."""
         row = self._state.nodes.row_of(node)
         if row is None or self._state.nodes.node_at(row) is None:
             return ()
         return tuple(placed.pod for placed in self._state.pods_on(row))
 
     def resolvable_count(self) -> int:
-        """Return how many nodes might take the pod if others left."""
         verdicts = self._verdicts
         counts = self._filtered.counts()
         return sum(count for code, count in counts if verdicts[code].resolvable)
@@ -151,15 +156,13 @@ class Stuck:
         return found
 
     def node_count(self) -> int:
-        """Return how many nodes there are."""
         return len(self._rows)
 
     def seed(self) -> int:
-        """Return a number that is another one at each attempt."""
         return self._seed
 
     def dry_run(self, node: NodeName) -> Victims | Verdict:
-        """Return who would have to leave a node, or why nobody's leaving would help."""
+        """Return who would have to leave a node, or why it would not help if pods left."""
         found: Outcome | None = self._refusals.get(node)
         if found is None:
             found = self._tried.pop(node, None) or self._known(node)
@@ -221,7 +224,6 @@ class Stuck:
                     return
 
     def _place_of(self, node: NodeName) -> int | None:
-        """Return where a node is among the rows with lesser pods; None if it is not."""
         row = self._state.nodes.row_of(node)
         found = np.flatnonzero(self._lesser_rows == (-1 if row is None else row))
         return int(found[0]) if len(found) else None
@@ -246,12 +248,12 @@ class Stuck:
             self._runtime,
             self._profile,
             self._filtered.before.state.terms,
-            budgets=self._budgets,
+            budgets=self._arranged.budgets,
             listed=self._budgets_of,
             reads=reads,
         )
         try:
-            # It must have declared that it reads them, whoever is there to leave.
+            # It must have declared that it reads them, whichever pods are there.
             self._budgets_of("")
             found = runs.select(list(candidates.values()), self._allowance())
         except (PluginError, UndeclaredReadError) as error:
@@ -269,7 +271,7 @@ class Stuck:
 
     def _candidates(
         self, nodes: Iterator[NodeName], reads: Reads | None
-    ) -> dict[NodeName, Candidate]:
+    ) -> dict[NodeName, DryRunNode]:
         """Return the first of the nodes, as many as may be tried, with what is to be tried."""
         search = self._search
         work = None if search is None else search.work
@@ -278,7 +280,7 @@ class Stuck:
         helps = search is not None and search.helped
         most = _PROBE if search is not None and search.helped is None else self._at_once
         expected = 0
-        found: dict[NodeName, Candidate] = {}
+        found: dict[NodeName, DryRunNode] = {}
         for node in nodes:
             if work is not None and not found and work.is_spent and not self._is_fresh:
                 self._stop_at(node)
@@ -290,7 +292,7 @@ class Stuck:
             lesser = self._arranged.below(row, priority)
             trial = self._runtime.trial(self._profile, self._filtered.before, row, reads)
             promised = self._nominated.get(row, ())
-            found[node] = Candidate(trial, lesser, promised)
+            found[node] = DryRunNode(trial, lesser, promised)
             if work is not None:
                 amount = found[node].amount
                 work.spend(self._price.take_away(*amount))
@@ -304,17 +306,17 @@ class Stuck:
             self._search.stopped_at = node
         raise SearchSuspended
 
-    def _allowance(self) -> Callable[[Candidate], bool]:
+    def _allowance(self) -> Callable[[DryRunNode], bool]:
         """Return who says whether it may be found out who would have to leave a node.
 
         Of the first one it always may: that is the least that a step finds out.
         """
         work = None if self._search is None else self._search.work
-        asked: list[Candidate] = []
+        asked: list[DryRunNode] = []
         # Those of them whose pods come back in rounds.
-        judged: list[Candidate] = []
+        judged: list[DryRunNode] = []
 
-        def may_go_on(candidate: Candidate) -> bool:
+        def may_go_on(candidate: DryRunNode) -> bool:
             if work is None:
                 return True
             if asked and work.left <= 0:
@@ -333,7 +335,7 @@ class Stuck:
     def _note(
         self,
         outcomes: Mapping[NodeName, Outcome],
-        candidates: Mapping[NodeName, Candidate],
+        candidates: Mapping[NodeName, DryRunNode],
         reads: Reads | None,
     ) -> None:
         self._tried.update(outcomes)

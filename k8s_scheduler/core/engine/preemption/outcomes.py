@@ -85,7 +85,6 @@ class Outcomes:
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes."""
         arrays = self._codes.nbytes + sum(counts.nbytes for counts in self._counts.values())
         few = len(self._found) + len(self._errors) + len(self._promised)
         return arrays + few * _FOUND_BYTES + _KIND_BYTES
@@ -180,7 +179,7 @@ class Outcomes:
     def refusals(
         self, rows: npt.NDArray[np.int64], promised: Container[NodeRow]
     ) -> dict[NodeRow, Verdict]:
-        """Return those of the rows that are known not to help, where nobody is promised room."""
+        """Return those of the rows that are known not to help, where no pod is promised room."""
         there = rows[rows < len(self._codes)]
         codes = self._codes[there]
         known = there[codes > 0].tolist()
@@ -226,7 +225,6 @@ class Outcomes:
             seen[rows] = self._counts_near(counter, key, rows)
 
     def _grow(self, size: int) -> None:
-        """Have a place for every row there is, in all arrays."""
         missing = size - len(self._codes)
         if missing > 0:
             self._codes = np.concatenate((self._codes, np.zeros(missing, dtype=np.int32)))
@@ -290,7 +288,7 @@ class OutcomeMemory:
         self.nbytes = 0
 
     def of(self, asked: Asked) -> Outcomes:
-        """Return the outcomes of a kind, to be brought up to date by whoever asks."""
+        """Return the outcomes of a kind, to be brought up to date by the caller."""
         last = next(reversed(self._known), None)
         if last is not None:
             # The only one that can have grown.
@@ -340,7 +338,6 @@ class OutcomeMemory:
             outcomes.forget_pods()
 
     def clear(self) -> None:
-        """Forget everything."""
         self._known.clear()
         self._periods.clear()
         self._sizes.clear()

@@ -158,17 +158,14 @@ class _Shares:
                 self._of_place.setdefault(place, []).append(number)
 
     def are_left(self, place: int) -> bool:
-        """Return whether one more may come, as far as the quotas of this pod go."""
         mine = self._of_place.get(place)
         return mine is None or all(self._left[number] > 0 for number in mine)
 
     def take(self, place: int) -> None:
-        """Take note that it has come."""
         for number in self._of_place.get(place, ()):
             self._left[number] -= 1
 
 
 def narrow(room: Room, other: Mapping[str, int]) -> None:
-    """Leave no more room than another one does."""
     for resource, amount in other.items():
         room[resource] = min(amount, room.get(resource, amount))

@@ -18,7 +18,7 @@ from typing import Final
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.core.engine.preemption.arranged import Arranged
 from k8s_scheduler.core.engine.preemption.outcomes import Asked, Outcome, OutcomeMemory, Outcomes
-from k8s_scheduler.core.engine.preemption.work import RECALL, Work
+from k8s_scheduler.core.engine.preemption.work import RECALL, WorkLeft
 from k8s_scheduler.core.framework.extenders import Opinion
 from k8s_scheduler.core.framework.preemption import Victims
 from k8s_scheduler.core.framework.profile import Profile
@@ -43,7 +43,7 @@ class Search:
     """The search for room of one pod, in one attempt."""
 
     outcomes: Outcomes
-    work: Work
+    work: WorkLeft
     # What nodes were found to say, whatever has happened since.
     said: dict[NodeName, Outcome] = field(default_factory=dict)
     # The node that was to be tried next when there was no work left.
@@ -102,7 +102,7 @@ class Searches:
         self._under_way: dict[PodUid, tuple[int, Asked, Search]] = {}
         self._last_used = 0.0
 
-    def of(self, profile: Profile, queued: QueuedPod, work: Work, *, now: float) -> Search:
+    def of(self, profile: Profile, queued: QueuedPod, work: WorkLeft, *, now: float) -> Search:
         """Return the search of a pod's attempt, to go on with so much work."""
         asked = kind_of(profile, queued)
         attempt, known, search = self._under_way.get(queued.uid, (0, asked, None))
@@ -138,11 +138,10 @@ class Searches:
             del self._under_way[next(iter(self._under_way))]
 
     def end(self, uid: PodUid) -> None:
-        """Forget a search that is over, or of no use any more."""
         self._under_way.pop(uid, None)
 
     def tidy(self, *, now: float) -> None:
-        """Hold on to no pods while nobody searches."""
+        """Hold on to no pods while no search is under way."""
         self.arranged.tidy()
         self.memory.age(now=now)
         if self._last_used and now - self._last_used > _VICTIMS_SECONDS:
@@ -155,7 +154,6 @@ class Searches:
         self.arranged.clear()
 
     def clear(self) -> None:
-        """Forget everything: what goes on begins anew."""
         self.memory.clear()
         self.arranged.clear()
         self._under_way.clear()

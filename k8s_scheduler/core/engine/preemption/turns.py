@@ -17,7 +17,7 @@ DECISIONS_PER_STEP: Final = 64
 _JOINING: Final = 256
 
 
-class Turns:
+class SearchTurns:
     """Picks the next pod."""
 
     def __init__(self, queue: SchedulingQueue) -> None:
@@ -26,7 +26,7 @@ class Turns:
         self._others = 0
 
     def next(self) -> QueuedPod | None:
-        """Pop whoever is next; None if nobody is, or if enough has been done for one message."""
+        """Pop the next pod; None if there is none, or if enough has been done for one message."""
         queue = self._queue
         if not len(queue.line):
             return queue.pop()
@@ -40,9 +40,7 @@ class Turns:
         return None
 
     def stepped(self) -> None:
-        """Take note of a step that did not end its search."""
         self._others = DECISIONS_PER_STEP
 
     def start_over(self) -> None:
-        """Forget whose turn it was; the line is empty."""
         self._others = 0

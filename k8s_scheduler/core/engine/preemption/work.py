@@ -34,7 +34,7 @@ _LET_BACK_COUNTING: Final = 70
 _TERMS: Final = 4
 
 
-class Work:
+class WorkLeft:
     """What is left to do in one message."""
 
     __slots__ = ("_rest", "left")
@@ -43,17 +43,14 @@ class Work:
         self.renew(units)
 
     def renew(self, units: int) -> None:
-        """Begin a message in which so much may be done."""
         self.left = units
         self._rest = units // _REST
 
     @property
     def is_spent(self) -> bool:
-        """Whether the rest has to wait."""
         return self.left <= self._rest
 
     def spend(self, units: int) -> None:
-        """Take note of what was done; it may be more than was left."""
         self.left -= units
 
 
@@ -70,13 +67,11 @@ class Price:
         self._weight = _TERMS + term_count(pod) + spread
 
     def take_away(self, pods: int, terms: int) -> int:
-        """Return what it costs to take so many pods, with so many terms in all, off a node."""
         dear = self._one_by_one * (pods * self._weight + terms) // _TERMS
         base = _TRIAL + self._counting * _TRIAL_COUNTING * self._weight // _TERMS
         return base + pods * _TAKE_AWAY + dear * _TAKE_AWAY_COUNTING
 
     def let_back(self, pods: int, terms: int) -> int:
-        """Return what it costs to let them back in one by one."""
         dear = self._counting * (pods * self._weight + terms) // _TERMS
         return pods * _LET_BACK + dear * _LET_BACK_COUNTING
 
@@ -91,5 +86,4 @@ class Price:
 
 
 def terms_of(pods: list[Pod]) -> int:
-    """Return how many affinity terms some pods hold."""
     return sum(map(term_count, pods))

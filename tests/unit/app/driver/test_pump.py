@@ -20,6 +20,7 @@ from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.kube.write.binding import BindFailure, BindOutcome
 from k8s_scheduler.lib.slices import SliceMeter, silent_meter
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.harness import profile
 
 
@@ -242,10 +243,10 @@ async def test_messages_are_recorded_before_they_are_handled():
 
     class Recording:
         def write(self, message):
-            seen.append((type(message).__name__, core.pending_count))
+            seen.append((type(message).__name__, len(inside(core).queue)))
 
         def answered(self, instructions):
-            seen.append((instructions, core.pending_count))
+            seen.append((instructions, len(inside(core).queue)))
 
     pump.connect(Carrier(desk, desk, desk, desk), Recording())
     pump.pod_changed(None, make_pod("a").obj())

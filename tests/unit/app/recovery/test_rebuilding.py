@@ -216,7 +216,7 @@ async def test_gauges_count_pods_that_wait_once_although_two_cores_were_told_of_
     api.create(NODES, node("n1"))
     async with daemon(api) as (graph, _):
         await asyncio.sleep(1)
-        metrics = inside(graph.pump.core).meter._metrics
+        metrics = inside(graph.pump.core).state.meter.metrics
         by_plugin = metrics.unschedulable_pods.labels("NodeResourcesFit", "default-scheduler")
         over = metrics.pods_over_limit.labels("affinityTerms", "pending")
         api.create(PODS, pod("large", cpu="99"))

@@ -250,13 +250,13 @@ class TestCore:
     async def test_a_pod_that_waits_and_is_gone(self, scene):
         del scene.pods.store["default/waits"]
         assert await settled(scene) == {"pods": 1}
-        assert scene.core.pending_count == 0
+        assert len(inside(scene.core).queue) == 0
 
     async def test_a_pod_that_waits_nowhere(self, scene, caplog):
         scene.core.handle(PodChanged(1.0, PodUid("uid-waits"), None))
         assert await settled(scene) == {"pods": 1}
         assert said(caplog) == {"pods": "default/waits: it waits nowhere"}
-        assert scene.core.pending_count == 1
+        assert len(inside(scene.core).queue) == 1
 
     async def test_nodes(self, scene, caplog):
         scene.core.handle(NodeChanged(1.0, NodeName("n1"), None))
@@ -324,7 +324,7 @@ class TestCore:
             scene.core.handle(PodChanged(1.0, uid, None))
             scene.pump.pod_read(ReadOutcome(uid, 1, None))
         assert await settled(scene) == {}
-        assert scene.core.pending_count == 0
+        assert len(inside(scene.core).queue) == 0
         # News of it counts, whatever was read: from then on it is compared as all others are.
         scene.put_pod(make_pod("waits").request(cpu="900").version(20).obj())
         scene.core.handle(PodChanged(1.0, uid, None))

@@ -215,7 +215,7 @@ def state_of(core: Scheduler) -> dict[str, Any]:
             (queued.uid, queued.pod.metadata.resource_version) for queued in inside(core).queue
         ),
         "flights": sorted(flight.uid for flight in inside(core).flights),
-        "evictions": sorted(entry.uid for entry in inside(core).evictions.entries()),
+        "evictions": sorted(entry.uid for entry in inside(core).state.preemptions.entries()),
         "promises": sorted((pod.metadata.uid, node) for node, pod in cache.nominations.entries()),
         "objects": list(cache.objects.entries()),
         "room": room_of(core),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from k8s_scheduler.core.engine.nominated import nominated_for
+from k8s_scheduler.core.engine.nominated import Nominees
 from tests.builders import make_pod
 from tests.inside import inside
 from tests.unit.core.engine.cores import FullHarness, away, near, pinned, promised, zoned
@@ -85,10 +85,10 @@ def test_a_promised_enemy_counts_on_its_own_node_alone(h):
 def test_promises_on_unknown_nodes_are_kept_in_mind(h):
     h.pod(vip("later").obj())
     h.node(zoned("other").obj())
-    assert nominated_for(inside(h.core).cache, make_pod("p").obj()) == {}
+    assert Nominees(inside(h.core).cache).counting_for(make_pod("p").obj()) == {}
     h.node(zoned("later").obj())
     row = inside(h.core).cache.nodes.row_of("later")
-    assert list(nominated_for(inside(h.core).cache, make_pod("p").obj())) == [row]
+    assert list(Nominees(inside(h.core).cache).counting_for(make_pod("p").obj())) == [row]
 
 
 def test_a_promised_pod_that_cannot_be_read_takes_nothing(h):

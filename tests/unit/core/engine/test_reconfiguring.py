@@ -241,7 +241,7 @@ class TestUnderWay:
         h.pod(make_pod("p").uid("p").label(extended="yes").obj())
         (first,) = only(AskExtender, h.schedule())
         swap(h, without(profile(), "NodeName"))
-        assert len(inside(h.core).suspensions) == 0
+        assert len(inside(h.core).state.suspensions) == 0
         assert place(h, "p") is QueuePlace.ACTIVE
         late = ExtenderAnswer(h.now, first.uid, first.attempt, first.request, nodes=first.nodes)
         assert h.tell(late) == []

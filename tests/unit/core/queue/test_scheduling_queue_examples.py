@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FullHarness
 
 
@@ -36,7 +37,7 @@ class TestOrder:
         h.pod(make_pod("a").obj())
         h.drop_pod(make_pod("a").obj())
         assert bound(h) == []
-        assert h.core.pending_count == 0
+        assert len(inside(h.core).queue) == 0
 
 
 class TestGated:

@@ -3,6 +3,7 @@
 from k8s_scheduler.core.messages.incoming import HoldBack, Restore
 from k8s_scheduler.core.scheduler import Scheduler
 from tests.builders import make_node, make_pod
+from tests.inside import inside
 from tests.unit.core.engine.cores import FULL, FullHarness
 from tests.unit.core.engine.test_checkpoints import recorded
 
@@ -34,7 +35,7 @@ def test_others_go_first_even_if_they_matter_less():
     assert hold(core, "sick") == []
     assert names(core.binds()) == ["w1", "w2"]
     assert not core.core.has_work
-    assert core.core.pending_count == 2
+    assert len(inside(core.core).queue) == 2
 
 
 def test_they_come_in_their_order_when_they_may():

@@ -8,7 +8,7 @@ import pytest
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.app.configuration.interpretation import load
 from k8s_scheduler.app.options import ConfigurationFlags
-from k8s_scheduler.core.engine.success import tell_success
+from k8s_scheduler.core.engine.telling import tell_success
 from k8s_scheduler.kube.write.binding import BindFailure, BindOutcome
 from testbed.bench.contestants import configuration
 from testbed.bench.null_binder import main, read_status, watched_kinds

@@ -23,7 +23,7 @@ def h():
 
 def label(h, message):
     event_of = EVENTS.get(type(message))
-    return "" if event_of is None else event_of(message, inside(h.core).cache, inside(h.core).queue)
+    return "" if event_of is None else event_of(message, inside(h.core).state.pods)
 
 
 def pod_label(h, pod, uid="uid-p"):

@@ -7,7 +7,7 @@ import pytest
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.core.engine.parked import renewals
-from k8s_scheduler.core.engine.preemption import post_filter as making_room
+from k8s_scheduler.core.engine.preemption import post_filter
 from k8s_scheduler.core.messages.outgoing import Bind, Evict, Log, PatchCondition, RecordEvent
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.obs.metrics import Metrics
@@ -361,8 +361,8 @@ class TestCost:
         h.pod(make_pod("vip1").request(cpu="3").priority(99).on("n1").obj())
         h.pod(make_pod("vip2").request(cpu="3").priority(99).on("n2").obj())
         h.settle()
-        monkeypatch.setattr(making_room, "SEARCH_WORK", 15)
-        monkeypatch.setattr(making_room, "AT_ONCE", 1)
+        monkeypatch.setattr(post_filter, "SEARCH_WORK", 15)
+        monkeypatch.setattr(post_filter, "AT_ONCE", 1)
         for name in ("n1", "n2"):
             h.pod(make_pod(f"more-{name}").on(name).obj())
         h.node(zoned("n3").taint("k").obj())

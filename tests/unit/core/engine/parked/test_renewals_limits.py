@@ -2,8 +2,8 @@
 
 import dataclasses
 
+from k8s_scheduler.core.engine.allowance import Allowance
 from k8s_scheduler.core.engine.parked import renewals
-from k8s_scheduler.core.engine.preemption.allowance import Allowance
 from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import Reconfigure, Restore, Tick
 from k8s_scheduler.core.messages.outgoing import Bind, PatchCondition, RecordEvent

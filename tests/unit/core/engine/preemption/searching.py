@@ -1,6 +1,6 @@
 """A cluster in which searches for room take many messages."""
 
-from k8s_scheduler.core.engine.preemption import post_filter as making_room
+from k8s_scheduler.core.engine.preemption import post_filter
 from k8s_scheduler.core.engine.preemption.dry_runs import DryRuns
 from k8s_scheduler.core.messages.incoming import Restore, Schedule
 from k8s_scheduler.core.messages.outgoing import PatchCondition
@@ -22,8 +22,8 @@ class Search(FullHarness):
     def __init__(self, monkeypatch, nodes=60, *, setup: Setup = FULL):
         super().__init__()
         self.core = Scheduler(setup)
-        monkeypatch.setattr(making_room, "SEARCH_WORK", PRICE * PER_STEP)
-        monkeypatch.setattr(making_room, "WAKING_WORK", PRICE * PER_STEP)
+        monkeypatch.setattr(post_filter, "SEARCH_WORK", PRICE * PER_STEP)
+        monkeypatch.setattr(post_filter, "WAKING_WORK", PRICE * PER_STEP)
         # By message: the nodes that were tried in it.
         self.tried = [[]]
         original = DryRuns.select

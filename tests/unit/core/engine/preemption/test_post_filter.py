@@ -146,7 +146,7 @@ class TestVictimsOnTheirWay:
 
     def test_that_its_wait_ends_in_an_error_is_counted(self, bench, monkeypatch):
         ends = []
-        meter = inside(bench.core).meter
+        meter = inside(bench.core).state.meter
         monkeypatch.setattr(meter, "permit_waited", lambda *end: ends.append(end))
         bench["One"].line("permit", hold(60), pod="a")
         bench.pod(lesser("a").obj())
@@ -157,7 +157,7 @@ class TestVictimsOnTheirWay:
 
     def test_that_its_pre_bind_ends_in_an_error_is_counted(self, bench, monkeypatch):
         ends = []
-        watch = inside(bench.core).meter.watches["default-scheduler"]
+        watch = inside(bench.core).state.meter.watches["default-scheduler"]
         monkeypatch.setattr(watch, "took", lambda *end: ends.append(end))
         bench["One"].line("pre_bind", writes("v"), pod="a")
         bench.pod(lesser("a").obj())
@@ -168,7 +168,7 @@ class TestVictimsOnTheirWay:
 
     def test_it_is_over_with_the_last_one(self, halted):
         come(halted, preemptor())
-        assert inside(halted.core).evictions.entries() == ()
+        assert inside(halted.core).state.preemptions.entries() == ()
 
     def test_its_failure_is_in_kube_schedulers_words_at_permit(self, bench):
         bench["One"].line("permit", hold(60), pod="a")

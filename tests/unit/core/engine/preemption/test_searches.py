@@ -2,8 +2,7 @@
 
 import pytest
 
-from k8s_scheduler.core.engine.preemption import post_filter as making_room
-from k8s_scheduler.core.engine.preemption import searches, turns, work
+from k8s_scheduler.core.engine.preemption import post_filter, searches, turns, work
 from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import ExtenderAnswer, Reconfigure, Schedule
 from k8s_scheduler.core.messages.outgoing import AskExtender, Bind, Evict, RecordEvent
@@ -55,9 +54,9 @@ class TestSteps:
             s.pod(builder.obj())
             twin = s.twin()
             out = s.search()
-            monkeypatch.setattr(making_room, "SEARCH_WORK", 10**9)
+            monkeypatch.setattr(post_filter, "SEARCH_WORK", 10**9)
             assert twin.handle(Schedule(s.now, 4)) == out
-            monkeypatch.setattr(making_room, "SEARCH_WORK", work.SEARCH_WORK // 50)
+            monkeypatch.setattr(post_filter, "SEARCH_WORK", work.SEARCH_WORK // 50)
             assert [e.reason for e in only(RecordEvent, out)] == ["FailedScheduling"]
             [condition] = s.conditions("p")
             assert "preemption: 0/60 nodes are available: 60 " in condition.message
@@ -76,7 +75,7 @@ class TestSteps:
     ):
         s.drop_pod(boss("n7").obj())
         s.pod(make_pod("guard").request(cpu="2").priority(100).on("n7").obj())
-        monkeypatch.setattr(making_room, "SEARCH_WORK", 1)
+        monkeypatch.setattr(post_filter, "SEARCH_WORK", 1)
         s.pod(hungry().obj())
         assert len(only(Evict, s.search(most=70))) == 1
 
@@ -91,7 +90,7 @@ class TestSteps:
         assert inside(s.core).queue.get("uid-p").attempts == 1
 
     def test_attempts_are_counted_once(self, s, monkeypatch):
-        meter = inside(s.core).meter
+        meter = inside(s.core).state.meter
         counted = []
         for name in ("attempted", "decided", "tried_to_make_room"):
             monkeypatch.setattr(meter, name, lambda *_, name=name: counted.append(name))
@@ -189,7 +188,7 @@ class TestWhatIsRemembered:
         assert sorted(row for step in s.tried[first:] for row in step) == [3, 4]
 
     def test_kinds_that_are_not_asked_for_any_more_are_forgotten(self, s):
-        memory = inside(s.core).making_room.searches.memory
+        memory = inside(s.core).post_filter.searches.memory
         pod = make_pod("lonely").request(cpu="9").priority(10).obj()
         s.pod(pod)
         s.settle()
@@ -201,7 +200,7 @@ class TestWhatIsRemembered:
         assert memory.nbytes == 0
 
     def test_it_is_bounded_in_memory(self, s, monkeypatch):
-        memory = inside(s.core).making_room.searches.memory
+        memory = inside(s.core).post_filter.searches.memory
         monkeypatch.setattr(memory, "_max_bytes", 200_000)
         for i in range(40):
             s.pod(hungry(f"p{i}", cpu=f"2{i:03}m").obj())
@@ -214,7 +213,7 @@ class TestWhatIsRemembered:
         s.pod(make_pod("guard").request(cpu="2").priority(100).on("n7").obj())
         s.pod(hungry().obj())
         s.search()
-        [known] = inside(s.core).making_room.searches.memory._known.values()
+        [known] = inside(s.core).post_filter.searches.memory._known.values()
         assert known._found
         s.tick(61)
         assert not known._found
@@ -353,7 +352,7 @@ class TestWaking:
         assert len(s.conditions("p")) <= 2
 
     def test_waking_that_takes_too_long_leaves_it_to_the_pod(self, s, monkeypatch):
-        monkeypatch.setattr(making_room, "_WAKING_STEPS", 2)
+        monkeypatch.setattr(post_filter, "_WAKING_STEPS", 2)
         s.pod(hungry().obj())
         s.search()
         for name in s.names:

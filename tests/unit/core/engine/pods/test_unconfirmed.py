@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.core.engine.binding.unconfirmed import CONFIRM_SECONDS, LONGEST_SECONDS
+from k8s_scheduler.core.engine.pods.unconfirmed import CONFIRM_SECONDS, LONGEST_SECONDS
 from k8s_scheduler.core.messages.incoming import PodRead, Restore
 from k8s_scheduler.core.messages.outgoing import Bind, Log, ReadPod
 from k8s_scheduler.core.scheduler import Scheduler
@@ -81,7 +81,7 @@ class TestAsked:
         bench.pod(bound())
         bench.tick(100)
         assert bench.reads() == []
-        assert len(inside(bench.core).unconfirmed) == 0
+        assert len(inside(bench.core).state.unconfirmed) == 0
 
     def test_never_if_it_was_seen_before_the_answer(self):
         h = Harness()

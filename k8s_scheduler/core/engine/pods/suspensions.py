@@ -7,18 +7,21 @@ The pod is out of the queue and has no room yet. Other pods of the profile that 
 about are set aside meanwhile; all others pass it by.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+
+import msgspec
 
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.numbering import Numbers
+from k8s_scheduler.core.engine.outbox import Outbox
 from k8s_scheduler.core.framework.extenders import SCALE, ConfiguredExtender, Opinion, refusal
 from k8s_scheduler.core.framework.reasons import Verdict
-from k8s_scheduler.core.messages.checkpoint import SuspensionEntry
+from k8s_scheduler.core.messages.checkpoint import SuspensionEntry, as_entry
 from k8s_scheduler.core.messages.incoming import ExtenderAnswer
-from k8s_scheduler.core.messages.outgoing import AskExtender, Verb
+from k8s_scheduler.core.messages.outgoing import AskExtender, Verb, attempt_at
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
+from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 
 
 class ExtenderError(Exception):
@@ -43,17 +46,19 @@ class Suspension:
 
     @property
     def opinion(self) -> Opinion:
-        """What extenders have said so far."""
         return Opinion(self.allowed, self.refused, self.bonus)
 
 
 class Suspensions:
     """All decisions that wait, by profile."""
 
-    def __init__(self, extenders: tuple[ConfiguredExtender, ...], numbers: Numbers) -> None:
+    def __init__(
+        self, extenders: tuple[ConfiguredExtender, ...], queue: SchedulingQueue, out: Outbox
+    ) -> None:
         self._extenders: Mapping[str, ConfiguredExtender] = {e.name: e for e in extenders}
         self._waiting: dict[str, Suspension] = {}
-        self._numbers = numbers
+        self._queue = queue
+        self._out = out
 
     def interested(self, pod: Pod) -> tuple[str, ...]:
         """Return the extenders that have a say about a pod; those that can fail it go first."""
@@ -63,7 +68,6 @@ class Suspensions:
         return tuple(e.name for e in sorted(found, key=lambda e: e.ignorable))
 
     def is_busy(self, profile: str) -> bool:
-        """Return whether a decision of a profile waits."""
         return profile in self._waiting
 
     def start(self, suspension: Suspension) -> AskExtender | None:
@@ -92,40 +96,41 @@ class Suspensions:
             return None
         return suspension if suspension.queued.attempts == answer.attempt else None
 
-    def end(self, profile: str) -> None:
-        """Forget a decision: it goes on, or it is of no use any more."""
+    def release(self, profile: str) -> None:
+        """End the suspended decision of a profile: the next one may begin."""
         self._waiting.pop(profile, None)
+        self._queue.bring_back(profile)
 
-    def update(self, pod: Pod) -> bool:
-        """Take a newer version of a pod whose decision waits; False if none does."""
+    def drop(self, uid: PodUid) -> None:
+        """Give up a suspended decision: its pod is gone, or was placed by another scheduler."""
+        suspension = self._by_uid(uid)
+        if suspension is not None:
+            self.release(suspension.queued.pod.spec.scheduler_name)
+
+    def take_back(self) -> None:
+        """Begin all suspended decisions anew: half of each would be made by other rules."""
+        taken, self._waiting = [s.queued for s in self._waiting.values()], {}
+        for queued in taken:
+            self._queue.set_aside(queued)
+            self._queue.bring_back(queued.pod.spec.scheduler_name)
+
+    def update(self, pod: Pod) -> None:
+        """Take a newer version of a pod if its decision waits."""
         suspension = self._by_uid(PodUid(pod.metadata.uid))
         if suspension is None:
-            return False
+            return
         shape = suspension.queued.shape
         suspension.queued.replace_pod(pod)
         if suspension.queued.shape != shape:
             # A pod that is judged otherwise now has seen nothing of the cluster yet.
             suspension.changes_seen = -1
-        return True
 
     def queued(self, uid: PodUid) -> QueuedPod | None:
-        """Return a pod whose decision waits."""
         suspension = self._by_uid(uid)
         return None if suspension is None else suspension.queued
 
-    def drop(self, uid: PodUid) -> str | None:
-        """Forget the decision about a pod; return its profile."""
-        suspension = self._by_uid(uid)
-        if suspension is None:
-            return None
-        profile = suspension.queued.pod.spec.scheduler_name
-        self.end(profile)
-        return profile
-
-    def take_back(self) -> list[QueuedPod]:
-        """Forget all decisions; return the pods they are about. Answers to come are nobody's."""
-        taken, self._waiting = [s.queued for s in self._waiting.values()], {}
-        return taken
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter([suspension.queued for suspension in self._waiting.values()])
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -133,40 +138,19 @@ class Suspensions:
     # Checkpoints
 
     def entries(self) -> tuple[SuspensionEntry, ...]:
-        """Return all of them as checkpoint data."""
-        return tuple(
-            SuspensionEntry(
-                queued=s.queued.entry(),
-                extenders=s.extenders,
-                verb=s.verb.value,
-                position=s.position,
-                request=s.request,
-                started=s.started,
-                changes_seen=s.changes_seen,
-                allowed=s.allowed,
-                refused=tuple(
-                    (node, verdict.reasons[0].text, verdict.resolvable)
-                    for node, verdict in s.refused.items()
-                ),
-                bonus=dict(s.bonus),
-            )
-            for s in self._waiting.values()
-        )
+        return tuple(map(_entry, self._waiting.values()))
 
     def restore(self, entry: SuspensionEntry) -> None:
         """Put a decision where a checkpoint says it was."""
         queued = QueuedPod.from_entry(entry.queued)
         self._waiting[queued.pod.spec.scheduler_name] = Suspension(
-            queued=queued,
-            extenders=entry.extenders,
-            started=entry.started,
-            changes_seen=entry.changes_seen,
-            allowed=entry.allowed,
-            refused={n: refusal(text, resolvable=r) for n, text, r in entry.refused},
-            bonus=dict(entry.bonus),
-            verb=Verb(entry.verb),
-            position=entry.position,
-            request=entry.request,
+            **msgspec.structs.asdict(entry)
+            | {
+                "queued": queued,
+                "refused": {n: refusal(text, resolvable=r) for n, text, r in entry.refused},
+                "bonus": dict(entry.bonus),
+                "verb": Verb(entry.verb),
+            }
         )
 
     # Helpers
@@ -186,13 +170,9 @@ class Suspensions:
         return None
 
     def _ask(self, suspension: Suspension, extender: str) -> AskExtender:
-        suspension.request = self._numbers.next()
-        metadata = suspension.queued.pod.metadata
+        suspension.request = self._out.number()
         return AskExtender(
-            uid=suspension.queued.uid,
-            namespace=metadata.namespace,
-            name=metadata.name,
-            attempt=suspension.queued.attempts,
+            **attempt_at(suspension.queued.pod, suspension.queued.attempts),
             request=suspension.request,
             extender=extender,
             verb=suspension.verb,
@@ -204,6 +184,15 @@ class Suspensions:
             # As always where there are no extenders; and every pod is asked about.
             return None
         return next((s for s in self._waiting.values() if s.queued.uid == uid), None)
+
+
+def _entry(suspension: Suspension) -> SuspensionEntry:
+    refused = tuple(
+        (node, verdict.reasons[0].text, verdict.resolvable)
+        for node, verdict in suspension.refused.items()
+    )
+    queued = suspension.queued.entry()
+    return as_entry(SuspensionEntry, suspension, queued=queued, refused=refused)
 
 
 def _take_refusals(suspension: Suspension, answer: ExtenderAnswer) -> None:

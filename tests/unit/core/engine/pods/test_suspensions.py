@@ -1,14 +1,24 @@
 """Decisions that wait for extenders, with a fake one."""
 
+from dataclasses import replace
+
 import pytest
 
-from k8s_scheduler.core.messages.incoming import ExtenderAnswer, Restore
-from k8s_scheduler.core.messages.outgoing import AskExtender, Bind, RecordEvent, Verb
+from k8s_scheduler.core.engine.metering.event_labels import EVENTS
+from k8s_scheduler.core.engine.pods.directory import Where
+from k8s_scheduler.core.messages.incoming import (
+    ExtenderAnswer,
+    PodChanged,
+    RequestResult,
+    Restore,
+)
+from k8s_scheduler.core.messages.outgoing import AskExtender, Bind, Evict, RecordEvent, Verb
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from tests.builders import make_node, make_pod
 from tests.fakes.extender import FakeExtender
 from tests.inside import inside
+from tests.unit.core.engine.cores import FULL, zoned
 from tests.unit.core.harness import Harness, only, profile
 
 
@@ -181,6 +191,36 @@ class TestMeanwhile:
         first = ask(h)
         passing(h, first, "n1")
         assert answer(h, first, nodes=("n2",)) == []
+
+    def test_a_victim_that_waits_for_extenders_is_still_there(self):
+        h = Harness(replace(FULL, extenders=(FakeExtender(prioritizes=False),)))
+        for node in (zoned("n1"), zoned("n2").cordoned()):
+            h.node(node.obj())
+        h.pod(extended("v", cpu="4").priority(1).obj())
+        (bind,) = only(Bind, answer(h, ask(h), nodes=("n1",)))
+        h.pod(make_pod("p").request(cpu="4").priority(10).obj())
+        (evict,) = only(Evict, h.schedule())
+        h.result(bind, bound=False, message="no")
+        h.node(zoned("n2").obj())
+        h.tick(20)
+        assert ask(h).name == "v"
+        h.tell(RequestResult(h.now, evict.uid, evict.attempt, evict.request, done=True))
+        h.schedule()
+        # Its deletion was agreed to and nobody has seen it: as of any victim, that is waited for.
+        assert inside(h.core).evictions.is_under_way(evict.uid)
+        h.drop_pod(extended("v").obj())
+        assert [b.name for b in h.binds()] == ["p"]
+
+    def test_one_that_waits_for_extenders_is_known(self):
+        h = core()
+        pod = extended("p").obj()
+        h.pod(pod)
+        ask(h)
+        pods = inside(h.core).state.pods
+        assert pods.where("uid-p") is Where.SUSPENDED
+        assert EVENTS[PodChanged](PodChanged(h.now, "uid-p", pod), pods) == "UnscheduledPodUpdate"
+        assert h.core.holdings.has_pod(pod)
+        assert list(h.core.holdings.pods()) == [pod]
 
     def test_a_checkpoint_in_the_middle(self):
         h = core()

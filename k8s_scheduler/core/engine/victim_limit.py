@@ -25,7 +25,6 @@ class VictimLimit:
 
     @property
     def per_minute(self) -> int:
-        """The limit; 0 if there is none."""
         return self._per_minute
 
     def change(self, per_minute: int, *, now: float) -> None:
@@ -50,12 +49,10 @@ class VictimLimit:
         return True
 
     def waits(self, uid: PodUid) -> bool:
-        """Return whether a pod waits for the limit to allow what it needs."""
         return uid in self._waiting
 
     @property
     def waiting(self) -> tuple[PodUid, ...]:
-        """The pods that wait."""
         return tuple(self._waiting)
 
     def drop(self, uid: PodUid) -> None:
@@ -94,7 +91,6 @@ class VictimLimit:
         return VictimLimitEntry(self._left, self._at, tuple(self._waiting.items()))
 
     def restore(self, entry: VictimLimitEntry | None) -> None:
-        """Be as a checkpoint says."""
         if entry is not None:
             self._left, self._at = entry.left, entry.at
             self._waiting = dict(entry.waiting)

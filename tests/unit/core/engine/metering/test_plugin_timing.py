@@ -6,9 +6,8 @@ import itertools
 import pytest
 
 from k8s_scheduler.core.engine.metering.meter import Meter
-from k8s_scheduler.core.engine.timed_plugins import (
+from k8s_scheduler.core.engine.metering.plugin_timing import (
     Stopwatch,
-    TimedProfiles,
     is_sampled,
     timed,
 )
@@ -134,7 +133,7 @@ def test_a_tenth_of_the_attempts_is_sampled_and_always_the_same(h):
     pods = [make_pod("p").uid(f"uid-{number}").obj() for number in range(2000)]
     sampled = [pod for pod in pods if is_sampled(seed_of(pod, attempt=1))]
     assert 140 < len(sampled) < 260
-    profiles = TimedProfiles({NAME: plain(h)}, Meter(Metrics().scheduler, (NAME,)), lambda: 0.0)
+    profiles = inside(h.core).profiles
     for pod in pods:
         is_plain = profiles.of(queued(pod)) is plain(h)
         assert is_plain == (pod not in sampled)

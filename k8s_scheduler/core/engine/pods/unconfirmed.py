@@ -8,7 +8,7 @@
                                                  back, and it is tried again
 
 An assumed pod never expires: a room given back too early is filled twice. But a change that never
-comes would keep room taken for ever. So whoever waits for long is read, once and then ever less
+comes would keep room taken for ever. So a pod that waits for long is read, once and then ever less
 often, and what was read is the truth about it.
 """
 
@@ -16,12 +16,12 @@ from typing import Final
 
 import msgspec
 
-from k8s_scheduler.api.meta import NodeName, PodUid
-from k8s_scheduler.core.engine.in_flight import Flight
+from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.core.engine.outbox import Outbox
+from k8s_scheduler.core.engine.pods.in_flight import InFlightPod
 from k8s_scheduler.core.messages.checkpoint import UnconfirmedEntry
 from k8s_scheduler.core.messages.incoming import PodRead
-from k8s_scheduler.core.messages.outgoing import Log, ReadPod, Severity
+from k8s_scheduler.core.messages.outgoing import Log, ReadPod, Severity, attempt_at
 from k8s_scheduler.core.state.protocols import PlacedPods
 
 # How long the watch may take to show a binding; with every reading twice as long, up to a limit.
@@ -29,56 +29,28 @@ CONFIRM_SECONDS: Final = 30.0
 LONGEST_SECONDS: Final = 480.0
 
 
-class Waiting(msgspec.Struct):
-    """One of them."""
-
-    uid: PodUid
-    namespace: str
-    name: str
-    attempt: int
-    node: NodeName
-    due: float
-    wait_seconds: float = CONFIRM_SECONDS
-    asked: bool = False
-
-    def entry(self) -> UnconfirmedEntry:
-        """Return this as checkpoint data."""
-        return UnconfirmedEntry(
-            uid=self.uid,
-            namespace=self.namespace,
-            name=self.name,
-            attempt=self.attempt,
-            node=self.node,
-            due=self.due,
-            wait_seconds=self.wait_seconds,
-            asked=self.asked,
-        )
-
-
 class Unconfirmed:
-    """All of them, by pod."""
+    """All of them, by pod, as checkpoints hold them."""
 
     def __init__(self, cache: PlacedPods, out: Outbox) -> None:
         self._cache = cache
         self._out = out
         # Those that were never asked about, first come first due; and those that were.
-        self._new: dict[PodUid, Waiting] = {}
-        self._old: dict[PodUid, Waiting] = {}
+        self._new: dict[PodUid, UnconfirmedEntry] = {}
+        self._old: dict[PodUid, UnconfirmedEntry] = {}
 
     def __len__(self) -> int:
         return len(self._new) + len(self._old)
 
-    def bound(self, flight: Flight, *, now: float) -> None:
+    def bound(self, flight: InFlightPod, *, now: float) -> None:
         """Begin to wait for a pod, unless it was seen on its node before the answer came."""
         if self._cache.is_assumed(flight.uid):
-            metadata = flight.pod.metadata
-            self._new[flight.uid] = Waiting(
-                flight.uid,
-                metadata.namespace,
-                metadata.name,
-                flight.queued.attempts,
-                flight.node,
+            self._new[flight.uid] = UnconfirmedEntry(
+                **attempt_at(flight.pod, flight.queued.attempts),
+                node=flight.node,
                 due=now + CONFIRM_SECONDS,
+                wait_seconds=CONFIRM_SECONDS,
+                asked=False,
             )
 
     def seen(self, uid: PodUid) -> None:
@@ -95,53 +67,39 @@ class Unconfirmed:
             ripe.append(waiting)
         ripe += [waiting for waiting in self._old.values() if waiting.due <= now]
         for waiting in ripe:
-            self._new.pop(waiting.uid, None)
-            self._old[waiting.uid] = waiting
-            waiting.asked = True
-            waiting.wait_seconds = min(2 * waiting.wait_seconds, LONGEST_SECONDS)
-            waiting.due = now + waiting.wait_seconds
-            question = ReadPod(
-                uid=waiting.uid,
-                namespace=waiting.namespace,
-                name=waiting.name,
-                attempt=waiting.attempt,
-            )
-            self._out.append(question)
+            self._ask(waiting, seconds=min(2 * waiting.wait_seconds, LONGEST_SECONDS), now=now)
 
     def doubt(self, *, now: float) -> None:
         """Ask about all of them now: the server's storage was set back to before some bindings."""
         for waiting in (*self._new.values(), *self._old.values()):
-            waiting.due = now
-            waiting.wait_seconds = CONFIRM_SECONDS
-        self.due(now=now)
+            self._ask(waiting, seconds=2 * CONFIRM_SECONDS, now=now)
 
-    def of(self, answer: PodRead) -> Waiting | None:
-        """Return who an answer is about; None if it is not waited for, or another attempt's."""
+    def _ask(self, waiting: UnconfirmedEntry, *, seconds: float, now: float) -> None:
+        self._new.pop(waiting.uid, None)
+        self._old[waiting.uid] = msgspec.structs.replace(
+            waiting, asked=True, wait_seconds=seconds, due=now + seconds
+        )
+        question = ReadPod(
+            uid=waiting.uid,
+            namespace=waiting.namespace,
+            name=waiting.name,
+            attempt=waiting.attempt,
+        )
+        self._out.append(question)
+
+    def of(self, answer: PodRead) -> UnconfirmedEntry | None:
+        """Return the pod an answer is about; None if it is not waited for, or another attempt's."""
         waiting = self._old.get(answer.uid)
-        if waiting is None or not waiting.asked or waiting.attempt != answer.attempt:
-            return None
-        return waiting
+        return None if waiting is None or waiting.attempt != answer.attempt else waiting
 
     def entries(self) -> tuple[UnconfirmedEntry, ...]:
-        """Return all of them as checkpoint data."""
-        return tuple(w.entry() for part in (self._new, self._old) for w in part.values())
+        return (*self._new.values(), *self._old.values())
 
     def restore(self, entry: UnconfirmedEntry) -> None:
-        """Take what `entry` recorded."""
-        waiting = Waiting(
-            entry.uid,
-            entry.namespace,
-            entry.name,
-            entry.attempt,
-            entry.node,
-            due=entry.due,
-            wait_seconds=entry.wait_seconds,
-            asked=entry.asked,
-        )
-        (self._old if entry.asked else self._new)[entry.uid] = waiting
+        (self._old if entry.asked else self._new)[entry.uid] = entry
 
 
-def found_in(answer: PodRead, waiting: Waiting) -> str:
+def found_in(answer: PodRead, waiting: UnconfirmedEntry) -> str:
     """Say in a word what reading a pod has shown."""
     if answer.pod is None:
         return "gone"
@@ -151,7 +109,7 @@ def found_in(answer: PodRead, waiting: Waiting) -> str:
     return "bound" if node == waiting.node else "elsewhere"
 
 
-def tell_read(waiting: Waiting, found: str) -> Log:
+def tell_read(waiting: UnconfirmedEntry, found: str) -> Log:
     """Return the line about a pod that was read, and what that has shown."""
     fields: dict[str, str | int] = {
         "pod": f"{waiting.namespace}/{waiting.name}",

@@ -1,23 +1,25 @@
-"""The one place where an attempt that failed is told to the world.
+"""What users are told of a pod: events, and the condition PodScheduled=False.
 
-Event `FailedScheduling` and condition PodScheduled=False, in kube-scheduler's words. The
-condition is written only when it says something new: pods of a full cluster must not cost a
-write per attempt.
+In kube-scheduler's words. The condition is written only when it says something new: pods of a full
+cluster must not cost a write per attempt.
 """
 
 import hashlib
 
-from k8s_scheduler.api.meta import Condition, NodeName, PodUid
+from k8s_scheduler.api.meta import Condition, NodeName, key_of
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.quantity import QuantityError
 from k8s_scheduler.core.engine.outbox import Outbox
+from k8s_scheduler.core.engine.preemptions import OngoingPreemption
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.messages.outgoing import (
     EventType,
     Log,
     PatchCondition,
+    PodReference,
     RecordEvent,
     Severity,
+    attempt_at,
 )
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 
@@ -43,28 +45,51 @@ def tell_failure(
     promise that is taken back, None to leave that alone. `said` is what the status says of that
     once everything asked for is written; None: what it says now.
     """
-    metadata = pod.metadata
     out.append(warn(pod, attempt=attempt, note=message))
-    standing = next((c for c in pod.status.conditions or () if c.type == POD_SCHEDULED), None)
-    was_false = standing is not None and standing.status == "False"
+    standing = _not_scheduled(pod)
     if said is None:
         said = NodeName(pod.status.nominated_node_name)
     promise = None if nominated == said else nominated
-    told = standing is not None and was_false and _says(standing, pod, reason, message)
-    if told and not is_news and promise is None:
+    if says_so(pod, reason, message) and not is_news and promise is None:
         return
     patch = PatchCondition(
-        uid=PodUid(metadata.uid),
-        namespace=metadata.namespace,
-        name=metadata.name,
-        attempt=attempt,
+        **attempt_at(pod, attempt),
         reason=reason,
         message=message,
-        observed_generation=metadata.generation,
-        last_transition_time=standing.last_transition_time if standing and was_false else None,
+        observed_generation=pod.metadata.generation,
+        last_transition_time=standing.last_transition_time if standing else None,
         nominated_node_name=promise,
     )
     out.append(patch)
+
+
+def tell_success(pod: Pod, *, attempt: int, node: NodeName) -> RecordEvent:
+    return RecordEvent(
+        **attempt_at(pod, attempt),
+        scheduler_name=pod.spec.scheduler_name,
+        type=EventType.NORMAL,
+        reason="Scheduled",
+        action="Binding",
+        note=f"Successfully assigned {key_of(pod.metadata)} to {node}",
+    )
+
+
+def tell_victim(
+    victim: PodReference, preemption: OngoingPreemption, suffix: str = ""
+) -> RecordEvent:
+    """Return the event that tells a victim why it goes; its reader may not know the other pod."""
+    return RecordEvent(
+        uid=victim.uid,
+        namespace=victim.namespace,
+        name=victim.name,
+        attempt=preemption.attempt,
+        scheduler_name=preemption.scheduler_name,
+        type=EventType.NORMAL,
+        reason="Preempted",
+        action="Preempting",
+        note=f"Preempted by pod {preemption.uid} on node {preemption.node}{suffix}",
+        related=preemption.pod,
+    )
 
 
 def digest_of(message: str) -> int:
@@ -74,18 +99,13 @@ def digest_of(message: str) -> int:
 
 
 def tell_exhausted(pod: Pod, *, attempt: int) -> RecordEvent:
-    """Return the event of a pod that is not tried again by itself."""
     note = f"failed {attempt} times; tried again when something changes in the cluster"
     return warn(pod, attempt=attempt, note=note, reason="MaxAttemptsReached")
 
 
 def warn(pod: Pod, *, attempt: int, note: str, reason: str = "FailedScheduling") -> RecordEvent:
-    """Return an event that warns of what keeps a pod from being scheduled."""
     return RecordEvent(
-        uid=PodUid(pod.metadata.uid),
-        namespace=pod.metadata.namespace,
-        name=pod.metadata.name,
-        attempt=attempt,
+        **attempt_at(pod, attempt),
         scheduler_name=pod.spec.scheduler_name,
         type=EventType.WARNING,
         reason=reason,
@@ -96,21 +116,19 @@ def warn(pod: Pod, *, attempt: int, note: str, reason: str = "FailedScheduling")
 
 def says_so(pod: Pod, reason: str, message: str) -> bool:
     """Return whether the pod's status says already that it was not scheduled, and just this."""
-    standing = next((c for c in pod.status.conditions or () if c.type == POD_SCHEDULED), None)
+    standing = _not_scheduled(pod)
     return (
         standing is not None
-        and standing.status == "False"
-        and _says(standing, pod, reason, message)
-    )
-
-
-def _says(standing: Condition, pod: Pod, reason: str, message: str) -> bool:
-    """Return whether the pod's condition says just this already."""
-    return (
-        standing.reason == reason
+        and standing.reason == reason
         and standing.message == message
         and (standing.observed_generation or 0) == pod.metadata.generation
     )
+
+
+def _not_scheduled(pod: Pod) -> Condition | None:
+    conditions = pod.status.conditions or ()
+    found = next((c for c in conditions if c.type == POD_SCHEDULED), None)
+    return None if found is None or found.status != "False" else found
 
 
 def unreadable(kind: str, name: str, error: QuantityError) -> Log:
@@ -119,15 +137,13 @@ def unreadable(kind: str, name: str, error: QuantityError) -> Log:
 
 
 def plugin_log(queued: QueuedPod, error: PluginError) -> Log:
-    """Return the line about a plugin that raised."""
-    metadata = queued.pod.metadata
     return Log(
         Severity.ERROR,
         "plugin failed",
         {
             "plugin": error.plugin,
             "extension_point": error.extension_point,
-            "pod": f"{metadata.namespace}/{metadata.name}",
+            "pod": key_of(queued.pod.metadata),
             "attempt": queued.attempts,
             "error": str(error),
         },

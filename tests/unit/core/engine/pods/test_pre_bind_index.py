@@ -5,7 +5,7 @@ import pytest
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.core.engine.pre_bind_index import Awaited
+from k8s_scheduler.core.engine.pods.pre_bind_index import PreBindIndex
 from k8s_scheduler.core.framework.views.reads import NodeCount, Reads
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.plugins.volume_binding import VolumeBinding
@@ -42,7 +42,7 @@ class Desk:
     def __init__(self):
         self.facts = FactLog()
         self.objects = ObjectStore(ChangeLog(), self.facts)
-        self.awaited = Awaited(self.objects, self.facts)
+        self.awaited = PreBindIndex(self.objects, self.facts)
         self.version = 0
 
     def put(self, kind, name, namespace=""):

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.core.engine.preemption.victim_limit import VictimLimit
 from k8s_scheduler.core.engine.reconfiguring import settings_of
+from k8s_scheduler.core.engine.victim_limit import VictimLimit
 from k8s_scheduler.core.messages.checkpoint import VictimLimitEntry
 from k8s_scheduler.core.messages.incoming import Reconfigure, Restore
 from k8s_scheduler.core.messages.outgoing import Bind, Evict, PatchCondition
@@ -146,7 +146,7 @@ class TestPods:
         h.node(zoned("n9", cpu="1").obj())
         h.tick(15)
         assert [(b.name, b.node) for b in only(Bind, h.schedule())] == [("c", "n9")]
-        assert inside(h.core).making_room.limit.waiting == ()
+        assert inside(h.core).state.victim_limit.waiting == ()
 
     def test_events_that_would_let_it_preempt_do_not_wake_it(self):
         h = Crowd()

@@ -1,8 +1,8 @@
-"""What pods that are pre-binding wait for: who has to be asked again after something changed.
+"""What pods that are pre-binding wait for: which plugins to ask again after something changed.
 
 Thousands of pods may wait for their volumes at a time, and each of these volumes changes several
-times until it is bound. Whoever was asked in vain is asked again only once something has changed
-that it was told when it was last asked: views take down what is read through them (`Reads`).
+times until it is bound. A plugin that was asked in vain about a pod is asked again only once
+something has changed that it read then: views take down what is read through them (`Reads`).
 
               ┌────────────── asked in vain, and it read what can be followed ─────────────┐
               │                                                                            ▼
@@ -39,8 +39,8 @@ class _Follower:
     facts: int
 
 
-class Awaited:
-    """Whom to ask again, in the order in which they set out."""
+class PreBindIndex:
+    """Which pods to ask about again, in the order in which they were assumed."""
 
     def __init__(self, objects: ObjectStore, facts: FactLog) -> None:
         self._facts = facts
@@ -65,7 +65,7 @@ class Awaited:
             self._unfollowed[uid] = None
             return
         if not self._by_row:
-            # What happened before does not concern anybody.
+            # What happened before concerns no pod.
             self._cursor = self._facts.position
         topics = dict.fromkeys(_topic_of(*read) for read in reads.objects)
         self._followers[uid] = _Follower(tuple(topics), row, reads.facts | NODE)
@@ -90,11 +90,11 @@ class Awaited:
             self.ask_always(uid)
 
     def occasion(self, order: Callable[[PodUid], int]) -> list[PodUid]:
-        """Return whom to ask now that something may have happened."""
+        """Return which pods to ask about now that something may have happened."""
         return self._take_due(order, dict(self._unfollowed))
 
     def rest(self, order: Callable[[PodUid], int]) -> list[PodUid]:
-        """Return whom to ask because of what the answers of others have led to."""
+        """Return which pods to ask about because of what the answers of others have led to."""
         return self._take_due(order, {})
 
     def _take_due(self, order: Callable[[PodUid], int], found: dict[PodUid, None]) -> list[PodUid]:
@@ -104,7 +104,7 @@ class Awaited:
         return sorted(found, key=order)
 
     def _look_at_rows(self) -> None:
-        """Let those be due whose node has changed."""
+        """Let the pods be due whose node has changed."""
         if not self._by_row:
             return
         since = self._facts.since(self._cursor)
@@ -141,7 +141,7 @@ def _topic_of(what: str, kind: Kind, namespace: str, name: str) -> _Topic:
 
 
 def _take(uid: PodUid, index: dict[_Key, dict[PodUid, None]], key: _Key) -> None:
-    """Take a pod out of an index; nothing is left of what nobody waits for."""
+    """Take a pod out of an index; nothing is left of what no pod waits for."""
     found = index[key]
     del found[uid]
     if not found:
