@@ -201,5 +201,4 @@ class Pod(Wire, frozen=True, gc=False):
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Return whether a pod is on its way out."""
     return pod.metadata.deletion_timestamp is not None

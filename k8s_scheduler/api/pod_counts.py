@@ -145,7 +145,6 @@ def _value_count(expressions: Iterable[SelectorRequirement]) -> int:
 
 
 def _resources(spec: PodSpec, containers: Iterable[Container]) -> int:
-    """Return how many different resources are requested."""
     names: set[str] = set()
     for container in containers:
         if container.resources is not None and container.resources.requests:

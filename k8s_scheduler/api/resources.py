@@ -76,7 +76,6 @@ class Requests:
         )
 
     def amount(self, resource: str) -> int:
-        """Return how much of one resource is asked for."""
         for name, value in self.amounts:
             if name == resource:
                 return value
@@ -165,7 +164,6 @@ def allocatable(resources: ResourceList | None) -> dict[str, int]:
 
 
 def in_units(resource: str, nano_units: int) -> int:
-    """Return an amount in the scheduler's unit for that resource."""
     return milli(nano_units) if resource == CPU else whole(nano_units)
 
 
@@ -175,7 +173,6 @@ def is_tracked(resource: str) -> bool:
 
 
 def is_scalar(resource: str) -> bool:
-    """Return whether the name is an extended, huge-page, native or attachable resource."""
     if resource.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in resource:
         return True
     return is_extended_resource_name(resource)

@@ -83,7 +83,6 @@ class Daemon:
         return reload
 
     async def run(self, stop: asyncio.Event) -> int:
-        """Run until stopped, lost or broken."""
         self._start_background()
         self._tasks.start("leading", self._lead(), may_end=True)
         await self._tasks.until(stop, self._lease_lost)

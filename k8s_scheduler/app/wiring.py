@@ -84,7 +84,6 @@ class Graph:
     memory: MemoryWatch
 
     def informers(self) -> Iterator[Informer[Any]]:
-        """Yield every informer."""
         yield self.nodes
         yield from self.others
         yield self.pods
@@ -95,12 +94,10 @@ class Graph:
         return {kind: informer for kind, informer in found if isinstance(kind, Kind)}
 
     def configuration_page(self) -> Mapping[str, Any]:
-        """Return what `/configz` shows."""
         return self.reload.status.page()
 
 
 def setup_of(options: RunOptions) -> Setup:
-    """Return what the core is made from."""
     settings = options.configuration.settings
     return Setup(
         profiles=options.configuration.profiles,
@@ -329,7 +326,6 @@ def _memory(
 
 
 def _progress(informers: Iterable[Informer[Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the version that each resource is known up to."""
     for informer in informers:
         if informer.resource_version:
             yield informer.resource.label, informer.resource_version

@@ -21,7 +21,6 @@ class PathList(click.ParamType[tuple[str, ...]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ...]:
-        """Return the paths."""
         if isinstance(value, tuple):
             return value
         paths = tuple(path.strip() for path in value.split(",") if path.strip())
@@ -33,7 +32,6 @@ class PathList(click.ParamType[tuple[str, ...]]):
 
 
 def access_options(function: _Decorated) -> _Decorated:
-    """Declare all of them."""
     options = (
         click.option(
             "--authentication-kubeconfig",
@@ -77,7 +75,6 @@ def _ttl(name: str, explanation: str) -> Callable[[_Decorated], _Decorated]:
 
 
 def take_access(parameters: dict[str, Any]) -> AccessOptions:
-    """Take the flags out of a command's parameters."""
     return AccessOptions(
         authentication_kubeconfig=parameters.pop("authentication_kubeconfig") or None,
         authorization_kubeconfig=parameters.pop("authorization_kubeconfig") or None,

@@ -24,7 +24,6 @@ _FIELDS: Final = {
 
 
 def leader_election_options(function: _Decorated) -> _Decorated:
-    """Declare all of them."""
     seconds = GoDuration()
     options = (
         go_bool_option(

@@ -13,7 +13,6 @@ _NAME = "memory_limit_bytes"
 
 
 def memory_options(function: _Decorated) -> _Decorated:
-    """Declare it."""
     return click.option(
         "--memory-limit",
         _NAME,

@@ -169,7 +169,6 @@ def run(**parameters: Any) -> None:
 
 
 def _start(flags: ConfigurationFlags) -> "Start":
-    """Return what to start with, or end with the reasons why there is nothing."""
     from k8s_scheduler.app.configuration.initial import StartError, load_start  # noqa: PLC0415  see above
     from k8s_scheduler.kube.errors import CredentialsError, KubeError  # noqa: PLC0415
 
@@ -209,7 +208,6 @@ def _check(parameters: dict[str, Any]) -> None:
 
 
 def _placed(name: ConfigMapName | None, flag: str) -> ConfigMapName | None:
-    """Fill in the pod's own namespace where none is given."""
     if name is None or name.namespace:
         return name
     own = os.environ.get("POD_NAMESPACE", "")

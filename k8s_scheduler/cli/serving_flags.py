@@ -37,7 +37,6 @@ _OF_THE_PORT: Final = (
 
 
 def serving_options(function: _Decorated) -> _Decorated:
-    """Declare all of them, and with them who may see what is served."""
     options: tuple[Callable[[_Decorated], _Decorated], ...] = (
         click.option(
             "--bind-address",

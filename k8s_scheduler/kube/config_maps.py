@@ -35,7 +35,6 @@ def one_config_map(wanted: ConfigMapName) -> Resource[ConfigMap]:
 
 
 async def read_config_map(transport: Transport, wanted: ConfigMapName) -> ConfigMap:
-    """Return a ConfigMap; raises KubeError."""
     caller = Caller(transport=transport, timeout_seconds=_TIMEOUT_SECONDS)
     return _config_map(await caller.send("GET", _path(wanted)), wanted)
 

@@ -122,7 +122,6 @@ class Reviewer:
         )
 
     async def authorize(self, user: User, *, verb: str, path: str) -> Permission:
-        """Return whether a user may use a verb on a path that is no resource."""
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",

@@ -61,12 +61,10 @@ class ConfigMetrics:
         )
 
     def in_force(self, name: str) -> None:
-        """Show which configuration is in force from now on."""
         self._info.info({"hash": name})
         self._success_time.set(self._wall_clock())
         self._successful.set(1)
 
     def offered(self, result: ReloadResult) -> None:
-        """Count a configuration that was offered."""
         self._reloads[result].inc()
         self._successful.set(0 if result is ReloadResult.REFUSED else 1)

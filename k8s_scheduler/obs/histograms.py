@@ -52,7 +52,6 @@ class Histogram(MetricFamily[Observations]):
         )
 
     def observe(self, value: float) -> None:
-        """Count a value, where there are no labels."""
         self.labels().observe(value)
 
     def describe(self) -> Iterable[HistogramMetricFamily]:
@@ -60,7 +59,6 @@ class Histogram(MetricFamily[Observations]):
         return [HistogramMetricFamily(self._name, self._text, labels=self.label_names)]
 
     def collect(self) -> Iterable[HistogramMetricFamily]:
-        """Return the family with its samples."""
         (family,) = self.describe()
         for values, child in list(self._children.items()):
             buckets, total = child.shown()

@@ -47,9 +47,7 @@ class ShadowMetrics:
         self._bindings[profile, result].inc()
 
     def regretted(self, profile: str, regret: int) -> None:
-        """Take what a feasible choice fell short by."""
         self._regret[profile].observe(regret)
 
     def unplaced(self, profile: str) -> None:
-        """Count a pod that could have been placed."""
         self._unplaced[profile].inc()

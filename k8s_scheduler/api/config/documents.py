@@ -44,7 +44,6 @@ class Documents:
 
 
 def read_documents(path: Path) -> Documents:
-    """Read a file and sort its documents."""
     try:
         return parse_documents(read_text(path))
     except UnreadableTextError as error:
@@ -52,7 +51,6 @@ def read_documents(path: Path) -> Documents:
 
 
 def parse_documents(text: str) -> Documents:
-    """Sort the documents of a file's text."""
     documents, errors = parse_yaml(text)
     documents = [document for document in documents if document.value is not None]
     if errors and not documents:

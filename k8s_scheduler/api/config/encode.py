@@ -17,14 +17,12 @@ from k8s_scheduler.api.durations import format_duration
 
 
 def encode(value: msgspec.Struct) -> dict[str, Any]:
-    """Return what a file would say for this value."""
     kind = describe_type(type(value))
     assert isinstance(kind, inspect.StructType)  # noqa: S101  for the type checker
     return _struct(kind, value)
 
 
 def encode_field(kind: inspect.Type, value: Any) -> Any:
-    """Return what a file would say for the value of a field; None is None."""
     if value is None:
         return None
     rule = _RULES.get(type(kind))

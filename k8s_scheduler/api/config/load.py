@@ -96,7 +96,6 @@ def configuration_from_text(
     source: str,
     overrides: Sequence[FlagOverride] = (),
 ) -> SchedulerConfiguration:
-    """Check and resolve the text of a file that the caller has read."""
     return _configure(
         parse_documents(text),
         known=known,

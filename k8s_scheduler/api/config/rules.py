@@ -29,7 +29,6 @@ class Range:
     detail: str
 
     def allows(self, value: float) -> bool:
-        """Return whether the value is within the bounds."""
         return self.minimum <= value and (self.maximum is None or value <= self.maximum)
 
 
@@ -41,6 +40,5 @@ class Choice:
 
 
 def rule(extra: dict[str, Any] | None) -> Range | Choice | None:
-    """Return the rule among the notes of a type."""
     found = (extra or {}).get(RULE)
     return found if isinstance(found, (Range, Choice)) else None

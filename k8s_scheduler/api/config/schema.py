@@ -101,7 +101,6 @@ def _named(names: Iterable[str]) -> Schema:
 
 
 def _plugin_config(known: Mapping[str, PluginFacts]) -> Schema:
-    """Say which arguments belong to which name."""
     names = _supported(known, MULTI_POINT)
     return _named(names) | {
         "properties": {"name": {"enum": names}, "args": {"type": ["object", "null"]}},
@@ -155,12 +154,10 @@ class _Definitions:
         }
 
     def add(self, kind: type[msgspec.Struct]) -> Schema:
-        """Describe a type and all it holds; return its own schema."""
         self.of(describe_type(kind))
         return self.schemas[kind.__name__]
 
     def of(self, kind: inspect.Type) -> Schema:
-        """Return the schema of anything a field may be."""
         return self._rules[type(kind)](kind)
 
     def _annotated(self, kind: inspect.Metadata) -> Schema:

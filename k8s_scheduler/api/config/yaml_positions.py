@@ -62,7 +62,6 @@ class Document:
 
 
 def parse_yaml(text: str) -> tuple[list[Document], list[FieldError]]:
-    """Return the documents of a file and what is wrong with its YAML."""
     if text.lstrip().startswith("{"):
         # JSON may be indented with tabs, YAML may not; JSON strings hold no raw tabs.
         text = text.replace("\t", " ")

@@ -127,7 +127,6 @@ def _with_expression(term: NodeSelectorTerm, added: SelectorRequirement) -> Node
 
 
 def _zones(labels: Labels | None, key: str) -> list[str]:
-    """Return the zones of a label, sorted, each once."""
     parts = (labels or {}).get(key, "").split(ZONE_DELIMITER)
     return sorted({part.strip() for part in parts} - {""})
 

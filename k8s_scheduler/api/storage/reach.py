@@ -40,7 +40,6 @@ EVERYWHERE: Final = Reach(None)
 
 
 def reach_of_affinity(affinity: VolumeNodeAffinity | None) -> Reach:
-    """Return a volume's reach."""
     if affinity is None or affinity.required is None:
         return EVERYWHERE
     return _reach(affinity.required.node_selector_terms or [])

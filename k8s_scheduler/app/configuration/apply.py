@@ -105,7 +105,6 @@ class Swap:
         return self._graph.watched()
 
     async def _watch(self, kinds: list[Kind]) -> None:
-        """Watch some kinds more, and wait until all that is there of them is known."""
         graph = self._graph
         added = {kind: graph.watch(kind) for kind in kinds}
         # A standby may have been told to fill no caches: then these are filled with the others.

@@ -49,7 +49,6 @@ def fetch(address: Address) -> dict[str, Any]:
 
 
 def _hint(status: int, *, shown: bool, is_pods_own: bool) -> str:
-    """Return what to do about an answer, by the token that was shown to the server, if any."""
     if status == http.client.NOT_FOUND:
         return f"it has no {_PATH}: is it k8s-scheduler, and new enough?"
     if status == http.client.UNAUTHORIZED:

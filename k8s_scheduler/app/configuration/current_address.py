@@ -52,7 +52,6 @@ class Address:
         return redact(self.server.encode("unicode_escape").decode("ascii"))
 
     def place(self) -> tuple[str, int]:
-        """Return host and port; CurrentError if the server is no address."""
         try:
             parts = urlsplit(self.server)
             host, port = parts.hostname or "", parts.port
@@ -65,7 +64,6 @@ class Address:
         return host, 443 if port is None else port
 
     def tls(self, host: str) -> ssl.SSLContext:
-        """Return what decides whether whoever answers is believed."""
         try:
             context = ssl.create_default_context(cafile=self.certificate_authority)
         except (OSError, ValueError) as error:

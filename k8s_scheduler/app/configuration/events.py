@@ -53,7 +53,6 @@ class ConfigEvents:
         self._pod = pod
 
     async def refused(self, refusal: Refusal, offer: Offer | None, *, in_force: str) -> None:
-        """Tell that a configuration was refused."""
         regarding = offer.regarding if offer is not None else None
         if regarding is None:
             regarding = await self._find()
@@ -70,7 +69,6 @@ class ConfigEvents:
         self._recorder.record(note, is_own=True)
 
     async def _find(self) -> ObjectReference | None:
-        """Return the ConfigMap that our file comes from, or our pod."""
         if self._pod is None:
             return None
         try:
@@ -129,7 +127,6 @@ def _is_told_of(container: dict[str, Any], file: Path) -> bool:
 
 
 def note_of(refusal: Refusal, *, in_force: str) -> str:
-    """Return as many errors as an Event holds, and where the others are."""
     head = (
         f"Configuration {refusal.hash[:_SHOWN]} is refused, {in_force[:_SHOWN]} stays in force. "
         f"{len(refusal.errors)} error{'s' if len(refusal.errors) != 1 else ''}: "

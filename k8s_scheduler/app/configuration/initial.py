@@ -57,7 +57,6 @@ class Start:
 
     @property
     def hash(self) -> str:
-        """Names the content."""
         return hash_of(self.text or "")
 
 
@@ -114,7 +113,6 @@ def place_to_keep(
 
 
 def _place(text: str, flags: ConfigurationFlags) -> ConfigMapName:
-    """Return which ConfigMap the file means; it can't be the one that is read."""
     try:
         found = in_our_namespace(ConfigMapName.parse(text), flags)
     except StartError as error:

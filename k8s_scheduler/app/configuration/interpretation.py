@@ -96,7 +96,6 @@ def _overrides(flags: ConfigurationFlags) -> tuple[FlagOverride, ...]:
 
 
 def log_warnings(configuration: SchedulerConfiguration, flags: ConfigurationFlags) -> None:
-    """Log what was asked for and has no effect, and which default plugins are missing."""
     for warning in (*configuration.warnings, *_ignored_flags(configuration, flags)):
         logger.warning("Configuration has no effect", extra={"fields": {"reason": warning}})
     for profile in configuration.profiles:
@@ -119,7 +118,6 @@ def _connection_flags(flags: ConfigurationFlags) -> list[FlagOverride]:
 
 
 def _ignored_flags(configuration: SchedulerConfiguration, flags: ConfigurationFlags) -> list[str]:
-    """Return what was asked for twice, or in a place where it does not count."""
     connection = configuration.settings.client_connection
     if flags.config_file is None and flags.config_map is None:
         if flags.kube_api_burst is not None and connection.qps <= 0:

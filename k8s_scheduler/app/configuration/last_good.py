@@ -73,7 +73,6 @@ class LastGoodKeeper:
         return 0 if await wait_within(self._idle, timeout_seconds, sleep=self._sleep) else 1
 
     async def run(self) -> None:
-        """Write until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -42,7 +42,6 @@ class Refusal:
 
 
 def read_file(path: Path) -> Offer:
-    """Return what a file holds."""
     source = str(path)
     try:
         return Offer(source, read_text(path))
@@ -73,5 +72,4 @@ def offer_of(wanted: ConfigMapName, found: ConfigMap | None) -> Offer:
 
 
 def hash_of(text: str) -> str:
-    """Return the name of a content."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -23,9 +23,7 @@ class Origin(Protocol):
         """Return when there may be something new."""
         ...
 
-    async def look(self) -> Offer:
-        """Return what there is now."""
-        ...
+    async def look(self) -> Offer: ...
 
 
 class FileOrigin:
@@ -57,7 +55,6 @@ class ConfigMapOrigin:
         self._news.set()
 
     async def changed(self) -> None:
-        """Return when the watch has shown something new."""
         await self._news.wait()
         self._news.clear()
 

@@ -173,7 +173,6 @@ class Reload:
         await self._parts.events.refused(refusal, offer, in_force=status.hash)
 
     def _keep(self, text: str | None) -> None:
-        """Have the configuration in force kept, where that is wanted."""
         if text is None:
             return
         where = place_to_keep(self._flags, self._parts.status.in_force)

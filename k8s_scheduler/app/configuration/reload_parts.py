@@ -31,7 +31,6 @@ class ReloadParts:
 
 
 def own_pod(options: RunOptions, transport: Transport) -> OwnPod | None:
-    """Return the pod that we run in, if we are told."""
     flags = options.configuration_flags
     if not flags.pod_name or not flags.pod_namespace:
         return None
@@ -48,7 +47,6 @@ def reload_parts(
     may_write: Callable[[], bool],
     write_seconds: float,
 ) -> ReloadParts:
-    """Join them; starts nothing."""
     flags = options.configuration_flags
     informer = None
     origin: Origin | None = None

@@ -85,7 +85,6 @@ class ConfigStatus:
     def applied(
         self, configuration: SchedulerConfiguration, name: str, restart_needed: tuple[str, ...]
     ) -> None:
-        """Take note of a configuration that is in force from now on."""
         self.since = self._wall_clock()
         self._metrics.offered(ReloadResult.APPLIED)
         self._accepted(configuration, name, restart_needed)
@@ -108,7 +107,6 @@ class ConfigStatus:
         self._metrics.restart_needed.set(1 if restart_needed else 0)
 
     def refuse(self, refusal: Refusal) -> None:
-        """Take note of a configuration that is not taken."""
         self.refused = refusal
         self.is_last_refused = True
         self._metrics.offered(ReloadResult.REFUSED)

@@ -16,7 +16,6 @@ Known = TypeVar("Known")
 
 
 def is_end(message: Message) -> bool:
-    """Return whether a change says that something is gone."""
     match message:
         case PodChanged(pod=None) | NodeChanged(node=None) | ObjectChanged(object=None):
             return True

@@ -86,7 +86,6 @@ class Carrier:
         return self._dispatcher.bind_room()
 
     def may_land(self, uid: PodUid) -> bool:
-        """Return whether a request of ours may yet bind the pod."""
         return self._dispatcher.may_land(uid)
 
     def _bind(self, bind: Bind) -> None:

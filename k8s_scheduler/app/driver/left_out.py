@@ -37,7 +37,6 @@ class LeftOut:
         return times
 
     def gone(self, resource: str, key: str) -> None:
-        """Forget an object that is gone."""
         if self._failures:
             self._failures.pop((resource, key), None)
 
@@ -61,7 +60,6 @@ class LeftOut:
         return bool(self._failures) and (resource, key) in self._failures
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many objects are not told of as they are, by resource."""
         counts: dict[str, int] = {}
         for (resource, _), times in self._failures.items():
             if times >= _BARE:

@@ -120,7 +120,6 @@ class Marks:
     # The sentinel
 
     def wanted(self) -> Table:
-        """Return what the Lease should say now."""
         attempt, marks = self._attempt, dict(self._quarantined)
         tried = self._announced
         if attempt is not None:

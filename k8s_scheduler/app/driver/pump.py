@@ -130,7 +130,6 @@ class Pump:
     # What happens outside
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Take a change from the pod informer."""
         known = new if new is not None else old
         if known is None:
             return
@@ -141,7 +140,6 @@ class Pump:
         self._pod_is(uid, new)
 
     def _pod_is(self, uid: PodUid, pod: Pod | None) -> None:
-        """Tell the core how a pod is, or that it is gone."""
         if pod is None:
             if self._undone is not None:
                 self._undone.gone(uid)
@@ -150,7 +148,6 @@ class Pump:
             self._change(PodChanged(self._clock(), uid, told), "pods", uid)
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
-        """Take a change from the node informer."""
         known = new if new is not None else old
         if known is not None:
             name = NodeName(known.metadata.name)
@@ -176,7 +173,6 @@ class Pump:
                 self._change(message, str(kind), key)
 
     def bind_ended(self, outcome: BindOutcome) -> None:
-        """Take the definite outcome of a bind."""
         message = outcome.message
         if outcome.reason is BindFailure.NOT_LEADING and self._is_set_back:
             message = SET_BACK
@@ -199,13 +195,11 @@ class Pump:
             self._undone.bind_ended(outcome.uid, bound=outcome.bound)
 
     def hold_back(self, namespaces: tuple[str, ...]) -> None:
-        """Take the namespaces of which no more pods should be decided for now."""
         self._held_back = namespaces
         if not self.broken.is_set():
             self._tell(HoldBack(self._clock(), namespaces))
 
     def limit_caches(self, max_bytes: int) -> None:
-        """Let the core take no more memory than this for what only saves work."""
         self._cache_bytes = max_bytes
         if not self.broken.is_set():
             self._tell(LimitCaches(self._clock(), max_bytes))
@@ -216,7 +210,6 @@ class Pump:
             self._wake.set()
 
     def write_ended(self, outcome: WriteOutcome) -> None:
-        """Take the definite outcome of a write that a pod waits for."""
         self._answer(
             RequestResult(
                 now=self._clock(),
@@ -229,7 +222,6 @@ class Pump:
         )
 
     def pod_read(self, outcome: ReadOutcome) -> None:
-        """Take a pod that was to be read."""
         if outcome.pod is None:
             self._read_gone.add(outcome.uid)
         if self._undone is None or not self._undone.was_read(outcome):
@@ -239,7 +231,6 @@ class Pump:
 
     @property
     def holdings(self) -> Holdings:
-        """What the core holds, to be compared and printed."""
         return self._core.holdings
 
     def knows_otherwise(self, pod: Pod) -> bool:
@@ -396,12 +387,10 @@ class Pump:
     # Leave to decide
 
     def allow(self) -> None:
-        """Let the core decide: state is complete, and nobody else is deciding."""
         self._allowed = True
         self._wake.set()
 
     def forbid(self) -> None:
-        """Let the core decide nothing more."""
         self._allowed = False
 
     # Running

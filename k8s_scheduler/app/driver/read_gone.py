@@ -15,17 +15,14 @@ class ReadGone:
         self._uids: dict[PodUid, None] = {}
 
     def add(self, uid: PodUid) -> None:
-        """Take note of one."""
         self._uids[uid] = None
         if len(self._uids) > _MOST:
             del self._uids[next(iter(self._uids))]
 
     def discard(self, uid: PodUid) -> None:
-        """Take note that the watch tells of it now."""
         self._uids.pop(uid, None)
 
     def clear(self) -> None:
-        """Know of none."""
         self._uids.clear()
 
     def __contains__(self, uid: PodUid) -> bool:

@@ -142,7 +142,6 @@ class Recording:
             self._rotate()
 
     def flush(self) -> None:
-        """Hand what is buffered to the operating system."""
         self._try(lambda file: file.flush())
 
     def close(self) -> None:

@@ -84,7 +84,6 @@ class Undone:
         return True
 
     def gone(self, uid: PodUid) -> None:
-        """Take note that a pod is gone."""
         self._doubts.pop(uid, None)
 
     def bind_ended(self, uid: PodUid, *, bound: bool) -> None:

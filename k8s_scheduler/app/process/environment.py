@@ -53,7 +53,6 @@ class Surroundings:
     sentinel: Callable[[Work, str], Coroutine[Any, Any, None]] = in_own_thread
 
     def timing(self) -> Timing:
-        """Return the clocks, sleep and randomness of the parts that talk to the API server."""
         return Timing(
             clock=self.clock,
             wall_clock_ns=self.wall_clock_ns,

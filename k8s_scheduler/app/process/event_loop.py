@@ -19,7 +19,6 @@ _TLS_ENDED: Final = "Fatal error on SSL protocol"
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Make the loop."""
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     loop.set_exception_handler(on_exception)
     return loop

@@ -86,13 +86,11 @@ class MemoryWatch:
         metrics.cache_budget_bytes.set(budget_bytes)
 
     async def run(self) -> None:
-        """Look until cancelled."""
         while True:
             self.look()
             await self._sleep(LOOK_SECONDS)
 
     def look(self) -> None:
-        """Show what caches take, and make room or use it."""
         self._show()
         self._looks_since_trim += 1
         if self._looks_since_trim >= _BETWEEN_TRIMS:
@@ -112,7 +110,6 @@ class MemoryWatch:
             self._take(min(2 * self._budget_bytes, self._most_bytes))
 
     def _trim(self) -> None:
-        """Give back what is free, if it is worth it."""
         self._looks_since_trim = 0
         used = self._used()
         if used is None:
@@ -159,7 +156,6 @@ class MemoryWatch:
 
 
 def resident_bytes() -> int:
-    """Return how much memory the process has."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 

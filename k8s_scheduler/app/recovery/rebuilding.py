@@ -83,7 +83,6 @@ class Rebuilding:
         self._left_out = metrics.objects_left_out
 
     async def run(self) -> None:
-        """Make a new core whenever one has failed, until cancelled."""
         while True:
             await self._pump.broken.wait()
             await self._rebuild()

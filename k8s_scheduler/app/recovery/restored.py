@@ -74,7 +74,6 @@ class Restored:
         self._came_back = asyncio.Event()
 
     def notice(self, news: SetBack) -> None:
-        """Take note of a version that went back."""
         self._counts[news.source].inc()
         fields = {
             "resource": news.resource,
@@ -96,7 +95,6 @@ class Restored:
         self._came_back.set()
 
     async def run(self) -> None:
-        """Bring things up to date whenever there are such news, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._list_anew())
             group.create_task(self._compare(group))

@@ -63,7 +63,6 @@ class SelfCheck:
         self._asked.set()
 
     async def run(self) -> None:
-        """Compare whenever it is time, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._serve())
             if self._interval_seconds > 0:
@@ -82,7 +81,6 @@ class SelfCheck:
             await self.compare()
 
     async def compare(self) -> None:
-        """Compare everything once, and repair what is wrong."""
         failed, wrong = 0, 0
         for informer, comparer in self._comparers().items():
             found: list[Discrepancy] = []

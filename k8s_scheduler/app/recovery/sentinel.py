@@ -59,7 +59,6 @@ class Sentinel:
         self._wrote_at = float("-inf")
 
     async def run(self, transport: Transport) -> None:
-        """Look until cancelled."""
         store = LeaseStore(transport, namespace=self._config.namespace, name=self._config.name)
         while True:
             await self._sleep(LOOK_SECONDS)

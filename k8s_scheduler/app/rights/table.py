@@ -116,7 +116,6 @@ def needs_of(
 
 
 def roles_of(needs: Needs) -> tuple[Role, ...]:
-    """Return the roles that allow just that."""
     cluster = Role(tuple(_cluster_rules(needs)))
     election = [] if needs.lease is None else [_leader_election(needs.lease)]
     return (cluster, *election, *_configuration(needs), *_rivals(needs))

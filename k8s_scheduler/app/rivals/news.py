@@ -69,7 +69,6 @@ class RivalNews:
     # How looks went
 
     def looked(self, *, complete: bool) -> None:
-        """Take note of a look that was answered."""
         self._is_forbidden = False
         self._looks["complete" if complete else "partial"].inc()
         if not complete:

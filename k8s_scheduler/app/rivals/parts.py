@@ -28,7 +28,6 @@ def rival_watch(
     metrics: Metrics,
     around: Surroundings,
 ) -> RivalWatch:
-    """Return what looks for rivals; starts nothing."""
     ourselves = Ourselves(
         lease="" if lease is None else f"{lease.namespace}/{lease.name}",
         names=names,

@@ -91,7 +91,6 @@ class RivalWatch:
     # Who is about to lead
 
     def may_lead(self) -> bool:
-        """Return whether a free Lease may be taken now."""
         if self._action != REFUSE:
             return True
         return self._has_looked and self._clock() >= self._give_way_until and not self._in_the_way()
@@ -125,7 +124,6 @@ class RivalWatch:
     # Looking
 
     async def run(self) -> None:
-        """Look until cancelled."""
         while True:
             self._asked.clear()
             if self._action == IGNORE:
@@ -183,7 +181,6 @@ class RivalWatch:
         return self._ourselves.settings().action
 
     def _rivals(self) -> list[Rival]:
-        """Return who serves a name of ours, and lives or may live."""
         own, names = self._ourselves.lease, self._ourselves.names()
         found = []
         for lease in self._leases:

@@ -33,7 +33,6 @@ class ShadowOptions:
     report_seconds: float = 30.0
 
     def percentages_of_nodes_to_score(self) -> dict[str, int]:
-        """Return by scheduler what share of the nodes it looks for."""
         given = self.percentage_of_nodes_to_score
         return {
             profile.scheduler_name: profile.percentage_of_nodes_to_score if given is None else given

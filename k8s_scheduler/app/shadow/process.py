@@ -69,7 +69,6 @@ class ShadowGraph:
     elector: None = None
 
     def informers(self) -> Iterator[Informer[Any]]:
-        """Yield every informer."""
         yield self.nodes
         yield from self.others
         yield self.pods
@@ -80,7 +79,6 @@ class ShadowGraph:
 
 
 def run(options: ShadowOptions) -> int:
-    """Follow until told to stop, or as long as was asked for; return the exit code."""
     connection = options.run.configuration.settings.client_connection
     return run_process(functools.partial(_run, options), connection.kubeconfig, ambient=True)
 
@@ -163,7 +161,6 @@ class Shadow:
         self._is_following = False
 
     async def run(self, stop: asyncio.Event) -> int:
-        """Run until stopped, done or broken."""
         self._tasks.start("watchdog", watch_loop(self._options.run.hang_seconds))
         self._tasks.start("memory", self._graph.memory.run())
         self._tasks.start("following", self._follow())

@@ -81,7 +81,6 @@ class RotatingCredentials:
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> "RotatingCredentials":
-        """Read for the first time; raises CredentialsError."""
         reading = await asyncio.to_thread(_read, source, None, renew=False)
         return cls(source, reading, clock=clock, wall_clock=wall_clock)
 
@@ -105,7 +104,6 @@ class RotatingCredentials:
         return self._headers
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """Return the context for new connections; None for plain HTTP."""
         return self._reading.context
 
     async def refresh(self, *, rejected: bool = False) -> None:

@@ -150,11 +150,9 @@ class EventRecorder:
 
     @property
     def series(self) -> SeriesCache:
-        """What was said lately, to be counted."""
         return self._series
 
     async def run(self) -> None:
-        """Write until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._ticks())
             group.create_task(self._writers.run())

@@ -90,7 +90,6 @@ class SeriesCache:
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take."""
         return self._series.nbytes
 
     @property

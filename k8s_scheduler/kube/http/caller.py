@@ -47,7 +47,6 @@ class Caller:
     async def send(
         self, method: str, path: str, *, body: bytes | None = None, content_type: str = JSON
     ) -> Response:
-        """Make one request, without admission; raises KubeError when there is no answer."""
         return await self.transport.request(
             method,
             path,
@@ -64,7 +63,6 @@ class Caller:
         may_begin: Callable[[], bool] | None = None,
         may_repeat: Callable[[], bool] = always,
     ) -> "Tries":
-        """Return the tries of one request; `may_begin` is `may_write` unless given."""
         return Tries(
             self,
             policy,

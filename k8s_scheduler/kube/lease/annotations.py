@@ -12,7 +12,6 @@ from k8s_scheduler.kube.lease.lease import Lease
 
 
 def annotation_of(lease: Lease, name: str) -> str:
-    """Return an annotation; empty if there is none."""
     annotations = _metadata(lease).get("annotations") or {}
     found = annotations.get(name, "")
     return found if isinstance(found, str) else ""

@@ -32,7 +32,6 @@ class LeaseConfig:
 
     @property
     def full_name(self) -> str:
-        """The lease in messages: `namespace/name`."""
         return f"{self.namespace}/{self.name}"
 
     def __post_init__(self) -> None:
@@ -88,7 +87,6 @@ class Record:
 
     @property
     def holder(self) -> str:
-        """The holder's identity; empty when the lease was released."""
         return self.spec.holder_identity or ""
 
 
@@ -146,7 +144,6 @@ class LeaseStore:
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
     async def read(self, timeout_seconds: float) -> Lease | None:
-        """Return the lease, or None when there is none."""
         path = f"{self._path}/{self._identity['name']}"
         response = await self._transport.request("GET", path, timeout_seconds=timeout_seconds)
         try:

@@ -81,7 +81,6 @@ class _Listing:
         self.is_whole = True
 
     def take(self, raw: msgspec.Raw | bytes) -> _Metadata | None:
-        """Take note of an item; return its key, if that can be read."""
         metadata = _metadata(raw)
         if metadata is None:
             self.is_whole = False

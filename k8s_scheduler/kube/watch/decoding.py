@@ -131,7 +131,6 @@ class ObjectDecoder(Generic[T]):
         self._decode_object = msgspec.json.Decoder(resource.type).decode
 
     def event(self, line: bytes) -> Decoded[T]:
-        """Decode one line of a watch."""
         try:
             event = self._decode_event(line)
         except msgspec.ValidationError as error:
@@ -148,7 +147,6 @@ class ObjectDecoder(Generic[T]):
         return _second_look(line, "the object has no name")
 
     def object(self, raw: bytes | msgspec.Raw) -> T | Undecodable:
-        """Decode one item of a list."""
         try:
             decoded = self._decode_object(raw)
         except UNREADABLE as error:

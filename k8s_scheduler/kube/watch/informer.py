@@ -73,7 +73,6 @@ class Informer(Generic[T]):
 
     @property
     def is_absent(self) -> bool:
-        """Whether the server, when last asked, did not have the resource."""
         return self._reflector.is_absent
 
     @property
@@ -91,7 +90,6 @@ class Informer(Generic[T]):
         self._store.add_handler(handler)
 
     async def run(self) -> None:
-        """Keep the store up to date until cancelled. Trouble with the server never ends it."""
         if self._running:
             raise RuntimeError(f"the informer for {self.resource.label} runs already")
         self._running = True

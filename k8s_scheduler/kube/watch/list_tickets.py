@@ -49,7 +49,6 @@ class Progress:
 
     @property
     def list_due(self) -> bool:
-        """Whether there is a ticket that no list has served."""
         return self._served < self._drawn
 
     def want_list(self) -> int:
@@ -63,7 +62,6 @@ class Progress:
 
     @property
     def is_doubted(self) -> bool:
-        """Whether the storage is known to be set back and no list was completed since."""
         return self._served < self._doubted
 
     async def wait_until_trusted(self) -> None:

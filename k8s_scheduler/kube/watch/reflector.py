@@ -102,7 +102,6 @@ class Reflector(Generic[T]):
         self._hurry = asyncio.Event()
 
     async def run(self) -> NoReturn:
-        """Keep the store up to date until cancelled."""
         while True:
             began = self._loop.time()
             ticket = self._parts.progress.begin_list()
@@ -132,7 +131,6 @@ class Reflector(Generic[T]):
                 self._hurry.clear()
 
     async def fresh_list(self) -> None:
-        """Return once a list that began after this call is applied in full."""
         ticket = self._parts.progress.want_list()
         self._watcher.interrupt()
         await self._parts.progress.wait_for(ticket)
@@ -144,7 +142,6 @@ class Reflector(Generic[T]):
         self._hurry.set()
 
     async def trusted(self) -> None:
-        """Return once everything was listed since the last `doubt`."""
         await self._parts.progress.wait_until_trusted()
 
     async def catch_up(self) -> None:

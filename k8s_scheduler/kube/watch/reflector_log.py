@@ -99,7 +99,6 @@ class Troubles:
         )
 
     def over(self) -> None:
-        """Log that it works again, if a failure was logged."""
         self._absent.set(0)
         self._absence_written = False
         if self._began is not None:

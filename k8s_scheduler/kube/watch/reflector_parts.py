@@ -60,5 +60,4 @@ class ReflectorParts(Generic[T]):
             )
 
     def start_slice(self) -> Slice:
-        """Begin to count the CPU time that this resource takes."""
         return self.meter.start(f"reflector/{self.resource.label}")

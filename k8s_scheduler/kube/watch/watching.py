@@ -50,7 +50,6 @@ _EARLY_SECONDS: Final = 1.0
 async def open_watch(
     transport: Transport, path: str, query: Mapping[str, str]
 ) -> AsyncIterator[Stream]:
-    """Open a watch; a refusal is an exception."""
     async with transport.stream(path, query=query) as stream:
         if stream.status != 200:
             raise Response(stream.status, await stream.read(), stream.headers).error()

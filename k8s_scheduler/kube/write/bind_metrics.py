@@ -22,7 +22,6 @@ class BindMetrics:
         self._duration = metrics.bind_duration_seconds.labels()
 
     def ended(self, outcome: BindOutcome, *, was_in_doubt: bool, seconds: float) -> None:
-        """Count a bind that took so many seconds from submission to outcome."""
         reason = outcome.reason
         if was_in_doubt:
             self._doubts["bound" if reason is None else _label(reason)].inc()

@@ -142,7 +142,6 @@ _POSTED_BY_STATUS = {
 
 
 def pod_path(request: BindRequest) -> str:
-    """Return the path of the pod."""
     return f"/api/v1/namespaces/{request.namespace}/pods/{request.name}"
 
 
@@ -166,7 +165,6 @@ def encode_binding(request: BindRequest) -> bytes:
 
 
 def judge_post(response: Response) -> PostAnswer:
-    """Classify the answer to a Binding POST."""
     kind = _POSTED_BY_STATUS.get(response.status)
     if kind is Posted.BOUND:
         return _BOUND

@@ -64,7 +64,6 @@ class ConditionWriter:
 
     @property
     def queue(self) -> ConditionQueue:
-        """What waits, to be counted."""
         return self._queue
 
     def put(self, patch: ConditionPatch) -> None:
@@ -90,7 +89,6 @@ class ConditionWriter:
             log.warning("%s conditions were not written, the scheduler is stopping", dropped)
 
     async def run(self) -> None:
-        """Write patches until cancelled."""
         await self._writers.run()
 
     async def _work_off(self, patch: ConditionPatch) -> None:

@@ -185,7 +185,6 @@ class Dispatcher:
 
     @property
     def waiting_conditions(self) -> ConditionQueue:
-        """The conditions that wait to be written, to be counted."""
         return self._conditions.queue
 
     def stop_accepting(self) -> None:
@@ -197,7 +196,6 @@ class Dispatcher:
         self._doubtful.wake_all()
 
     async def run(self) -> None:
-        """Send until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._binders.run())
             group.create_task(self._conditions.run())

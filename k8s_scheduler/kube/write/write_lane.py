@@ -59,7 +59,6 @@ class WriteLane:
         return self._pending
 
     async def run(self) -> None:
-        """Send requests until cancelled."""
         await self._pool.run()
 
     def resize(self, workers: int) -> None:

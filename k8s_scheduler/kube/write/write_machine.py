@@ -111,7 +111,6 @@ class WriteMachine:
         return self._try_again(error)
 
     def unanswered(self, error: KubeError, now: float) -> float:
-        """Take the error of a call without an answer."""
         self._problem = str(error)
         if isinstance(error, OutcomeUnknown):
             self._doubtful_since = now

@@ -92,7 +92,6 @@ def eviction_calls(
 
 
 def nomination_calls(*, namespace: str, name: str, uid: PodUid) -> tuple[WriteCall, ...]:
-    """Return the call that clears a pod's nominated node."""
     body = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": None}}
     return (
         WriteCall(
@@ -109,7 +108,6 @@ def nomination_calls(*, namespace: str, name: str, uid: PodUid) -> tuple[WriteCa
 def object_calls(
     resource: Resource[Any], *, namespace: str, name: str, patch: Mapping[str, Any]
 ) -> tuple[WriteCall, ...]:
-    """Return the call that merges a patch into an object."""
     return (
         WriteCall(
             "PATCH",

@@ -14,7 +14,6 @@ from k8s_scheduler.api.config.types import PluginEntry, PluginFacts, PluginSet
 def check_plugin_names(
     sets: Mapping[str, PluginSet], path: FieldPath, known: Mapping[str, PluginFacts]
 ) -> tuple[list[FieldError], list[FieldError]]:
-    """Return errors and warnings about the names in all sets of a profile."""
     errors: list[FieldError] = []
     warnings: list[FieldError] = []
     for point, plugins in sets.items():
@@ -44,7 +43,6 @@ def check_plugin_names(
 def unknown_plugin(
     name: str, path: FieldPath, known: Mapping[str, PluginFacts], *, point: str = MULTI_POINT
 ) -> list[FieldError]:
-    """Return the error for a name that no plugin has, if so."""
     if not name:
         return [required(path)]
     if name in REMOVED_PLUGINS:
@@ -62,7 +60,6 @@ def unsupported_plugin(name: str, path: FieldPath) -> FieldError:
 
 
 def already_registered(path: FieldPath, name: str, point: str) -> FieldError:
-    """Return the error for a plugin enabled twice at a point."""
     return FieldError(path, f'plugin "{name}" already registered as "{plugin_type(point)}"')
 
 
@@ -84,7 +81,6 @@ def _enabled(
 
 
 def _weighs(plugin: PluginEntry, point: str, known: Mapping[str, PluginFacts]) -> bool:
-    """Return whether the weight, if there is one, counts."""
     if plugin.weight is None or point in WEIGHTED_POINTS:
         return True
     return point == MULTI_POINT and bool(WEIGHTED_POINTS & known[plugin.name].points)

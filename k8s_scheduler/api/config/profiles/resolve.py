@@ -118,7 +118,6 @@ def plugin_sets(plugins: Plugins) -> dict[str, PluginSet]:
 
 
 def merge(defaults: Sequence[PluginEntry], custom: PluginSet) -> tuple[PluginEntry, ...]:
-    """Put a user's multiPoint set on top of the default one."""
     disabled = {plugin.name for plugin in custom.disabled}
     kept = () if "*" in disabled else tuple(p for p in defaults if p.name not in disabled)
     # Of a name given twice only the last replaces; the other is appended, and found out later.
