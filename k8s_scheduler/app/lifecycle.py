@@ -5,10 +5,10 @@ standby, unless told to wait), become the leader, catch up with everything the l
 decide. Stop: decide nothing more, see the writes under way to their end while the lease is still
 held (bindings and conditions, and in the same time the evictions and volumes that pods wait for
 and the last good configuration), give the lease back, write the last events: they tell what has
-happened, and nobody has to wait for them. A lease under which a write may still be under way is not
-given back, but runs out; so does that of a process of which a part dies meanwhile. A lost lease
-ends the process at once: it can't know what it has missed, and nothing it has started can outlast
-the lease.
+happened, and the next leader need not wait for them. A lease under which a write may still be under
+way is not given back, but runs out; so does that of a process of which a part dies meanwhile. A
+lost lease ends the process at once: it can't know what it has missed, and nothing it has started
+can outlast the lease.
 """
 
 import asyncio
@@ -196,7 +196,7 @@ class Daemon:
         return marks.take_over(annotation_of(lease, NOTE))
 
     def _were_pods_bound(self) -> bool:
-        """Return whether any pod of ours is on a node: somebody has scheduled in our name."""
+        """Return whether any pod of ours is on a node: a process has scheduled in our name."""
         names = self._graph.pump.core.scheduler_names
         pods = self._graph.pods.store.values()
         return any(pod.spec.node_name and pod.spec.scheduler_name in names for pod in pods)
@@ -209,7 +209,7 @@ class Daemon:
         configuration may change what is watched.
         """
         graph = self._graph
-        await watch_all(self._tasks, lambda: (graph.nodes, *graph.others))
+        await watch_all(self._tasks, graph.watched.before_pods)
         await watch_all(self._tasks, graph.informers)
 
     def _decide(self) -> None:
@@ -227,7 +227,7 @@ class Daemon:
             await elector.release()
 
     async def _drain_unless_broken(self) -> int:
-        """Drain while every part lives: without one of them nobody knows what is still to come."""
+        """Drain while every part lives; without one of them it is not known what is to come."""
         draining = asyncio.create_task(self._drain())
         try:
             await asyncio.wait((draining, self._tasks.died), return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,7 @@
 """What a run of the daemon was asked to do: the command line and the configuration, resolved.
 
-The command line only fills these in; whoever starts the daemon another way (tests, the demo)
-fills them in directly. Nothing here is read from the environment.
+The command line only fills these in; tests and the demo, which start the daemon another way, fill
+them in directly. Nothing here is read from the environment.
 """
 
 import enum
@@ -69,9 +69,8 @@ class RunOptions:
 
     `configuration` already holds what flags override: the kubeconfig to use is
     `configuration.settings.client_connection.kubeconfig`, empty for in-cluster credentials.
-    `cache_comparison_seconds` 0 means only on SIGUSR2, `hang_seconds` 0 that nobody watches,
-    `memory_limit_bytes` 0 that there is no limit.
-    `secure_port` 0 means that nothing is served. `record_file` None means no recording.
+    `cache_comparison_seconds` 0 means only on SIGUSR2, `hang_seconds` 0 no watchdog,
+    `memory_limit_bytes` 0 that there is no limit. `secure_port` 0 means that nothing is served. `record_file` None means no recording.
     """
 
     configuration: SchedulerConfiguration

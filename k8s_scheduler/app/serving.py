@@ -27,7 +27,7 @@ class Served(Protocol):
 
     @property
     def elector(self) -> Elector | None:
-        """Who says whether we lead; None where nobody has to."""
+        """Says whether we lead; None without leader election."""
         ...
 
     @property
@@ -79,7 +79,7 @@ def _certificate(options: RunOptions) -> Certificate:
 async def _gate(
     access: AccessOptions, transport: Transport, metrics: Metrics, stack: AsyncExitStack
 ) -> Gate:
-    """Return who decides what is shown to whom; questions go where the flags say."""
+    """Return what decides which client sees what; reviews are asked for as the flags say."""
 
     async def asked_with(flag: str, kubeconfig: str | None) -> Transport:
         if kubeconfig is None:
@@ -135,7 +135,7 @@ def _role(graph: Served) -> str | None:
 
 
 def _pods(graph: Served) -> Collection[Pod]:
-    """Return all pods, of other schedulers too; none while somebody else leads.
+    """Return all pods, of other schedulers too; none while another replica leads.
 
     Every replica knows the same pods: shown by all, sums over them would be too large.
     """

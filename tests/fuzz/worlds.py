@@ -108,8 +108,8 @@ class World:
         self.now = 1000.0
         self.core = MeasuredCore(setup, metrics=METRICS.scheduler)
         self.desk = Desk()
-        self.pump = Pump(self.core, clock=lambda: self.now, meter=silent_meter())
-        self.pump.connect(Carrier(self.desk, self.desk, self.desk, self.desk), None)
+        carrier = Carrier(self.desk, self.desk, self.desk, self.desk)
+        self.pump = Pump(self.core, carrier, clock=lambda: self.now, meter=silent_meter())
         self.refused = 0
         self.stores: dict[str, Store[Any]] = {}
         self._watchers: dict[str, Watcher[Any]] = {}

@@ -29,7 +29,7 @@ class Mortal(Replica):
     deaths = 0
 
     def wired(self, graph):
-        attempts = graph.pump._core._attempts
+        attempts = graph.pump.core._attempts
         begin = attempts._witness
 
         def witness(queued):

@@ -32,7 +32,7 @@ _ACTIONS: Final = Choice((WARN, REFUSE, IGNORE))
 _MOST_NAMESPACES: Final = 32
 
 
-class Batch(Configured, frozen=True):
+class BatchSettings(Configured, frozen=True):
     """How much is decided before anything else gets its turn: whichever limit comes first."""
 
     max_pods: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_PODS})] = 16
@@ -83,7 +83,7 @@ class SchedulerExtras(Configured, frozen=True):
 
     api_version: str = EXTRAS_API_VERSION
     kind: str = EXTRAS_KIND
-    batch: Batch = Batch()
+    batch: BatchSettings = BatchSettings()
     preemption: PreemptionSettings = PreemptionSettings()
     reasons: Reasons = Reasons()
     node_ownership: NodeOwnershipSettings = NodeOwnershipSettings()

@@ -36,7 +36,7 @@ def fetch(address: Address) -> dict[str, Any]:
     except OSError as error:
         raise CurrentError(f"{address.shown}: no answer: {error}") from error
     except http.client.HTTPException as error:
-        # Not in its own words: whoever answers nonsense could answer with our token.
+        # Not in its own words: they may quote an answer that holds our token.
         text = f"{address.shown}: no answer: it does not speak HTTP ({type(error).__name__})"
         raise CurrentError(text) from error
     finally:

@@ -1,12 +1,12 @@
-"""Where `config current` asks, how it trusts who answers, and which token it shows.
+"""Where `config current` asks, how it trusts the answer, and which token it shows.
 
-Everything here comes from whoever typed the command, so every mistake ends in a CurrentError of one
-line: what is wrong, and what would be right. The token is checked before it goes anywhere, because
-libraries quote the header that they choke on; and no text of ours holds it.
+Everything here comes from the command line, so every mistake ends in a CurrentError of one line:
+what is wrong, and what would be right. The token is checked before it is sent, because libraries
+quote the header that they refuse; and no text of ours holds it.
 
 Inside the scheduler's own pod no token has to be named: the one that the kubelet mounts there is
-shown, but to nobody except this machine's own address. Whoever can run a command in the pod has
-that token anyway.
+shown, but only to this machine's own address. A user who can run a command in the pod has that
+token anyway.
 """
 
 import ipaddress
@@ -37,8 +37,8 @@ class CurrentError(Exception):
 class Address:
     """Where a scheduler is asked, and how it is trusted.
 
-    On this machine's own address a certificate that it has made for itself is fine: nobody else
-    can be there. Anywhere else it is verified, unless told otherwise.
+    On this machine's own address a certificate that it has made for itself is fine: no
+    other server can be there. Anywhere else it is verified, unless told otherwise.
     """
 
     server: str

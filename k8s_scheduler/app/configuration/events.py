@@ -2,10 +2,10 @@
 
 A ConfigMap that is watched is known. Of a mounted file our own pod says which ConfigMap it comes
 from; where it comes from something else, the Event is about the pod. A process that does not know
-its pod (POD_NAME, POD_NAMESPACE) has no object to speak of: log and metric remain.
+its pod (POD_NAME, POD_NAMESPACE) writes no Event: log and metric remain.
 
-Every replica tells of what it refuses, also one that does not lead, or not yet: at a start nobody
-leads, and a standby may be the only one that was started with the bad one.
+Every replica tells of what it refuses, also one that does not lead: at a start no replica leads,
+and a standby may be the only one that was started with the bad one.
 """
 
 import logging

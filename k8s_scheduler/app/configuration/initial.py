@@ -79,7 +79,7 @@ def load_start(flags: ConfigurationFlags, *, read: ReadConfigMap | None = None) 
     where = flags.last_good or _place_in(offer.text, flags)
     if where is None:
         raise StartError("\n".join(refusal.errors))
-    # Before anybody is asked: a server that is away must not hide what is wrong with the text.
+    # Before a server is asked: one that is away must not hide what is wrong with the text.
     fields = {"source": offer.source, "errors": list(refusal.errors), "last_good": str(where)}
     logger.error("Configuration refused, looking for the last good one", extra={"fields": fields})
     try:

@@ -48,7 +48,7 @@ _LEVELS = {
 
 
 class Carrier:
-    """The hands of the core."""
+    """Carries out instructions by handing them to the lanes of writes, the recorder and the log."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Carrier:
         }
 
     def carry_out(self, instructions: Iterable[Instruction]) -> None:
-        """Hand each instruction to whoever does it; never waits."""
+        """Hand each instruction to the part that carries it out; never waits."""
         for instruction in instructions:
             self._carry[type(instruction)](instruction)
 

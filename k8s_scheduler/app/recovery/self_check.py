@@ -91,7 +91,7 @@ class SelfCheck:
             except (KubeError, NotComparableError) as error:
                 problem = str(error)
             if informer.dropped.is_set():
-                # A change of the configuration came in between: nobody keeps it up any more.
+                # A change of the configuration came in between: it is not kept up any more.
                 continue
             if problem:
                 failed += 1

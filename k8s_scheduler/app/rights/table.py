@@ -156,7 +156,7 @@ def _cluster_rules(needs: Needs) -> Iterator[Rule]:
             "authentication.k8s.io",
             ("tokenreviews",),
             ("create",),
-            "Whose the token is that somebody shows at the secure port.",
+            "Whose token it is that a client shows at the secure port.",
         )
         yield Rule(
             "authorization.k8s.io",

@@ -1,7 +1,6 @@
-"""The end of a shadow: the report goes to whoever asked for it, as far as they are still there.
+"""The end of a shadow: the report goes into a file, and as a table to standard output.
 
-The file comes before the table. Whoever reads standard output may be gone by then, and hours of
-watching must not be lost with them.
+The file comes first: the reader of standard output may be gone after hours of watching.
 """
 
 import sys

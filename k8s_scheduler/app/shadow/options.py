@@ -58,7 +58,7 @@ def following_profiles(
         if name in found:
             raise UnknownProfileError(f'"{name}" is to be followed twice')
         if name not in profiles:
-            # Which nodes are ours alone says nothing about where somebody else may go.
+            # Which nodes are ours alone says nothing about where another scheduler may place pods.
             profile = without_own_nodes(profile)
         found[name] = replace(profile, scheduler_name=name)
     return tuple(found.values())

@@ -18,13 +18,13 @@ import msgspec
 from k8s_scheduler import __version__
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import ClusterObject
-from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import REMEMBERED
 from k8s_scheduler.app.driver.changes import reads_the_same
+from k8s_scheduler.app.driver.watch_set import WatchSet
 from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.app.process.gc_pauses import keep_what_is_here
-from k8s_scheduler.app.process.memory import CacheSize, MemoryWatch
+from k8s_scheduler.app.process.memory import Caches, CacheSize, MemoryWatch
 from k8s_scheduler.app.process.runner import Connected, run_process
 from k8s_scheduler.app.process.watchdog import watch_loop
 from k8s_scheduler.app.serving import serving
@@ -59,19 +59,19 @@ class ShadowGraph:
 
     follower: Follower
     report: Report
-    nodes: Informer[Node]
-    others: tuple[Informer[ClusterObject], ...]
-    pods: Informer[Pod]
+    watched: WatchSet
     clock: SteadyClock
     meter: SliceMeter
     memory: MemoryWatch
     # As a daemon that runs alone.
     elector: None = None
 
+    @property
+    def pods(self) -> Informer[Pod]:
+        return self.watched.pods
+
     def informers(self) -> Iterator[Informer[Any]]:
-        yield self.nodes
-        yield from self.others
-        yield self.pods
+        return iter(self.watched)
 
     def configuration_page(self) -> Mapping[str, Any]:
         """Return nothing: its configuration is read once, and is the file's."""
@@ -122,19 +122,21 @@ def wire_shadow(options: ShadowOptions, transport: Transport, metrics: Metrics) 
     nodes.add_handler(lambda old, new: follower.node_changed(old, new, now=clock()))
     pods = Informer(transport, PODS, metrics=metrics.kube, meter=meter)
     pods.add_handler(lambda old, new: follower.pod_changed(old, new, now=clock()))
-    others = []
+    others: dict[Kind, Informer[ClusterObject]] = {}
     for kind in core.kinds:
         informer = Informer(transport, resource_of(kind), metrics=metrics.kube, meter=meter)
         informer.add_handler(functools.partial(_object_changed, follower, clock, kind))
-        others.append(informer)
+        others[kind] = informer
     memory = MemoryWatch(
         options.run.memory_limit_bytes,
-        budget_bytes=DEFAULT_BYTES,
-        set_budget=lambda max_bytes: follower.limit_caches(max_bytes, now=clock()),
-        sizes=lambda: {"requests": CacheSize(REMEMBERED.nbytes, REMEMBERED.dropped)},
+        Caches(
+            DEFAULT_BYTES,
+            lambda max_bytes: follower.limit_caches(max_bytes, now=clock()),
+            lambda: {"requests": CacheSize(REMEMBERED.nbytes, REMEMBERED.dropped)},
+        ),
         metrics=metrics.scheduler,
     )
-    return ShadowGraph(follower, report, nodes, tuple(others), pods, clock, meter, memory)
+    return ShadowGraph(follower, report, WatchSet(nodes, pods, others), clock, meter, memory)
 
 
 def _object_changed(
@@ -174,7 +176,7 @@ class Shadow:
         return self._conclude(is_stopped=stop.is_set())
 
     async def _follow(self) -> None:
-        await watch_all(self._tasks, lambda: (self._graph.nodes, *self._graph.others))
+        await watch_all(self._tasks, self._graph.watched.before_pods)
         await watch_all(self._tasks, self._graph.informers)
         keep_what_is_here()
         self._graph.follower.start()
