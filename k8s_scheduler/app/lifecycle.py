@@ -27,8 +27,8 @@ from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.app.process.runner import Connected, run_process
 from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.wiring import Graph, wire
-from k8s_scheduler.kube.lease.annotations import annotation_of
 from k8s_scheduler.kube.lease.elector import Elector
+from k8s_scheduler.kube.lease.lease import annotation_of
 from k8s_scheduler.kube.watch.syncing import watch_all
 from k8s_scheduler.lib.aiotasks import Supervisor
 

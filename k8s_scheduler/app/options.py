@@ -70,7 +70,8 @@ class RunOptions:
     `configuration` already holds what flags override: the kubeconfig to use is
     `configuration.settings.client_connection.kubeconfig`, empty for in-cluster credentials.
     `cache_comparison_seconds` 0 means only on SIGUSR2, `hang_seconds` 0 no watchdog,
-    `memory_limit_bytes` 0 that there is no limit. `secure_port` 0 means that nothing is served. `record_file` None means no recording.
+    `memory_limit_bytes` 0 no limit, `secure_port` 0 that nothing is served, `record_file` None no
+    recording.
     """
 
     configuration: SchedulerConfiguration

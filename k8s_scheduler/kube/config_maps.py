@@ -9,10 +9,9 @@ import msgspec
 
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
 from k8s_scheduler.kube.errors import UNREADABLE, KubeError, TransportError
-from k8s_scheduler.kube.http.caller import Caller
+from k8s_scheduler.kube.http.caller import Caller, RetryPolicy
 from k8s_scheduler.kube.http.protocol import MERGE_PATCH, Response, Transport
 from k8s_scheduler.kube.http.response_meaning import is_unavailable
-from k8s_scheduler.kube.http.retries import RetryPolicy
 from k8s_scheduler.kube.resources import Resource
 from k8s_scheduler.kube.waiting import Sleep, Timing
 

@@ -17,10 +17,9 @@ from k8s_scheduler.kube.errors import (
     OutcomeUnknown,
     TransportError,
 )
-from k8s_scheduler.kube.http.caller import Caller
+from k8s_scheduler.kube.http.caller import Caller, RetryPolicy
 from k8s_scheduler.kube.http.protocol import Response, Transport
 from k8s_scheduler.kube.http.response_meaning import is_unavailable
-from k8s_scheduler.kube.http.retries import RetryPolicy
 
 TOKEN_REVIEWS: Final = "tokenreviews.authentication.k8s.io"  # noqa: S105  a resource
 ACCESS_REVIEWS: Final = "subjectaccessreviews.authorization.k8s.io"

@@ -14,9 +14,9 @@ from prometheus_client.process_collector import ProcessCollector
 
 from k8s_scheduler import __version__
 from k8s_scheduler.obs.config_metrics import ConfigMetrics
-from k8s_scheduler.obs.counters import Counter, Gauge
 from k8s_scheduler.obs.histograms import Histogram, Observations
 from k8s_scheduler.obs.kube_metrics import KubeMetrics
+from k8s_scheduler.obs.metric_set import MetricSet
 from k8s_scheduler.obs.scheduler_metrics import SchedulerMetrics
 
 __all__ = [
@@ -35,19 +35,18 @@ FOLLOWED_RELEASE: Final = "v1.37.1"
 _SUFFIXES: Final = {"counter": "_total", "info": "_info"}
 
 
-class RecordingMetrics:
+class RecordingMetrics(MetricSet):
     """What the recording of inputs says about itself."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.active = Gauge(
+        super().__init__(registry)
+        self.active = self._gauge(
             "k8s_scheduler_recording_active",
             "1 while every input is being recorded (--record), 0 otherwise.",
-            registry=registry,
         )
-        self.bytes = Counter(
+        self.bytes = self._counter(
             "k8s_scheduler_recording_bytes",
             "Bytes written to recordings.",
-            registry=registry,
         )
 
 

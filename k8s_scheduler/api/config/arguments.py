@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from k8s_scheduler.api.config.decode import decode
 from k8s_scheduler.api.config.encode import encode
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, not_covered
-from k8s_scheduler.api.config.struct import Configured
+from k8s_scheduler.api.config.rules import Configured
 
 
 class PluginArgs(Configured, frozen=True):

@@ -1,6 +1,6 @@
 """Configuration types back into plain values, as a file would hold them.
 
-The opposite of `config_decode`: names in camel case, durations as text, bytes in base64. What is
+The opposite of `decode`: names in camel case, durations as text, bytes in base64. What is
 None is left out; everything else is there, empty lists too, so that nothing has to be guessed.
 """
 

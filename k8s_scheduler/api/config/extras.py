@@ -12,8 +12,7 @@ from k8s_scheduler.api.config.arguments import PluginArgs
 from k8s_scheduler.api.config.field_errors import FieldError, duplicate, invalid, required
 from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.config.node_selector import Selector
-from k8s_scheduler.api.config.rules import RULE, Choice, Int32, Range
-from k8s_scheduler.api.config.struct import Configured
+from k8s_scheduler.api.config.rules import RULE, Choice, Configured, Int32, Range
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.names import is_namespace
 

@@ -16,8 +16,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from k8s_scheduler.api.config.rules import RULE, Int32, Range
-from k8s_scheduler.api.config.struct import Configured
+from k8s_scheduler.api.config.rules import RULE, Configured, Int32, Range
 
 COUNTED: Final = "counted"
 _MOST: Final = 2_000_000

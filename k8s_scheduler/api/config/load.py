@@ -1,9 +1,8 @@
 """From a file to a `SchedulerConfiguration`, or to one error that names everything wrong.
 
     text ──► YAML with lines ──► documents ──► types ──► defaults ──► flags ──► rules ──► profiles
-             yaml_positions   config_documents config_decode          here     config_validate
-                                                                               config_support
-                                                                               config_profiles
+             yaml_positions   documents   decode      here        here     validate     profiles/
+                                                                           support
 
 Errors of all steps are collected and given file and line; only a file that is no configuration
 at all (not YAML, another kind) ends the walk early. A rule that a flag broke is reported under

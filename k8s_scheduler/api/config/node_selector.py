@@ -4,7 +4,7 @@ import msgspec
 
 from k8s_scheduler.api.config.encode import encode
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, required
-from k8s_scheduler.api.config.struct import Configured
+from k8s_scheduler.api.config.rules import Configured
 from k8s_scheduler.api.selectors.nodes import expression_problem, field_problem
 from k8s_scheduler.api.selectors.types import NodeSelector, SelectorRequirement
 

@@ -10,6 +10,11 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
+
+class Configured(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A part of the file: frozen, in camel case there, with no fields but its own."""
+
+
 RULE: Final = "rule"
 FORMAT: Final = "format"
 DURATION: Final = "duration"

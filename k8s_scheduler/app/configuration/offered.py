@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from k8s_scheduler.api.config.text import UnreadableTextError, read_text
+from k8s_scheduler.api.config.documents import UnreadableTextError, read_text
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
 from k8s_scheduler.api.meta import ObjectReference
 

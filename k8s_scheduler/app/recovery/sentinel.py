@@ -23,8 +23,7 @@ from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError, KubeError
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.http.transport import ApiTransport
-from k8s_scheduler.kube.lease.annotations import with_annotation
-from k8s_scheduler.kube.lease.lease import LeaseConfig, LeaseStore
+from k8s_scheduler.kube.lease.lease import LeaseConfig, LeaseStore, with_annotation
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.obs.metrics import Metrics
 

@@ -20,8 +20,7 @@ from k8s_scheduler.api.config.arguments import PluginArgs
 from k8s_scheduler.api.config.encode import encode
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, required
 from k8s_scheduler.api.config.node_selector import Selector, Term, selector_errors, term_errors
-from k8s_scheduler.api.config.rules import RULE, Int32, Range
-from k8s_scheduler.api.config.struct import Configured
+from k8s_scheduler.api.config.rules import RULE, Configured, Int32, Range
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.api.pod import NodeAffinity as Affinity
 from k8s_scheduler.api.pod import PreferredSchedulingTerm

@@ -26,10 +26,10 @@ from k8s_scheduler.kube.watch.decoding import ObjectDecoder
 from k8s_scheduler.kube.watch.list_tickets import Progress
 from k8s_scheduler.kube.watch.reflector import Reflector
 from k8s_scheduler.kube.watch.reflector_limits import DEFAULT_PACE, Pace
+from k8s_scheduler.kube.watch.reflector_log import UndecodableLog
 from k8s_scheduler.kube.watch.reflector_parts import ReflectorParts
 from k8s_scheduler.kube.watch.set_back import Signals
 from k8s_scheduler.kube.watch.store import Handler, Store
-from k8s_scheduler.kube.watch.undecodable import UndecodableLog
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import KubeMetrics
 

@@ -50,8 +50,7 @@ from k8s_scheduler.kube.errors import (
 )
 from k8s_scheduler.kube.resources import T, is_newer
 from k8s_scheduler.kube.waiting import wait_within
-from k8s_scheduler.kube.watch.listing import PageLister
-from k8s_scheduler.kube.watch.probing import current_version
+from k8s_scheduler.kube.watch.listing import PageLister, current_version
 from k8s_scheduler.kube.watch.queries import streaming_list_query, watch_query
 from k8s_scheduler.kube.watch.reflector_limits import Delays
 from k8s_scheduler.kube.watch.reflector_log import Troubles

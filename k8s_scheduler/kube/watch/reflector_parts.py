@@ -8,9 +8,9 @@ from k8s_scheduler.kube.resources import Resource, T
 from k8s_scheduler.kube.watch.decoding import ObjectDecoder
 from k8s_scheduler.kube.watch.list_tickets import Progress
 from k8s_scheduler.kube.watch.reflector_limits import Pace
+from k8s_scheduler.kube.watch.reflector_log import UndecodableLog
 from k8s_scheduler.kube.watch.set_back import SetBack, Signals, Source
 from k8s_scheduler.kube.watch.store import Store
-from k8s_scheduler.kube.watch.undecodable import UndecodableLog
 from k8s_scheduler.lib.slices import Slice, SliceMeter
 
 # How many objects are worked off between two looks at the slice's clock.

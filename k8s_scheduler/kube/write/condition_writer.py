@@ -11,10 +11,9 @@ from typing import Final
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.kube.bounded_log import BoundedLog
-from k8s_scheduler.kube.http.caller import Caller, Tries
+from k8s_scheduler.kube.http.caller import Caller, RetryPolicy, Tries
 from k8s_scheduler.kube.http.protocol import STRATEGIC_MERGE_PATCH, Response
 from k8s_scheduler.kube.http.response_meaning import is_gone, is_overtaken, is_passing
-from k8s_scheduler.kube.http.retries import RetryPolicy
 from k8s_scheduler.kube.write.conditions import (
     ConditionPatch,
     ConditionQueue,

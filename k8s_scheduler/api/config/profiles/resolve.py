@@ -24,8 +24,11 @@ from dataclasses import dataclass
 import msgspec
 
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath
-from k8s_scheduler.api.config.profiles.plugin_config import check_plugin_config
-from k8s_scheduler.api.config.profiles.plugin_names import already_registered, check_plugin_names
+from k8s_scheduler.api.config.profiles.plugins import (
+    already_registered,
+    check_plugin_config,
+    check_plugin_names,
+)
 from k8s_scheduler.api.config.profiles.points import (
     EXTENSION_POINTS,
     MULTI_POINT,

@@ -9,8 +9,7 @@ from k8s_scheduler.app.driver.marks import LONG_SECONDS, MOST_MARKS, NOTE, Mark,
 from k8s_scheduler.app.recovery import sentinel
 from k8s_scheduler.app.recovery.sentinel import TIDY_SECONDS, Sentinel
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.kube.lease.annotations import annotation_of
-from k8s_scheduler.kube.lease.lease import LeaseConfig, LeaseStore
+from k8s_scheduler.kube.lease.lease import LeaseConfig, LeaseStore, annotation_of
 from tests.builders import make_pod
 from tests.fakes.clock import virtual_time
 from tests.fakes.transport import status
