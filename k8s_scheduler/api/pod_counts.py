@@ -15,7 +15,7 @@ from k8s_scheduler.api.config.limits import POD_LIMITS, Excess, PodLimits, exces
 from k8s_scheduler.api.pod import (
     Affinity,
     Container,
-    NodeAffinity,
+    NodeAffinityTerms,
     Pod,
     PodAffinity,
     PodAffinityTerm,
@@ -133,7 +133,7 @@ def _node_selectors(spec: PodSpec) -> tuple[int, int, int]:
     return terms, expressions, values
 
 
-def _node_terms(affinity: NodeAffinity) -> Iterable[NodeSelectorTerm]:
+def _node_terms(affinity: NodeAffinityTerms) -> Iterable[NodeSelectorTerm]:
     if affinity.required is not None:
         yield from affinity.required.node_selector_terms or ()
     for wish in affinity.preferred or ():

@@ -22,7 +22,7 @@ from k8s_scheduler.app.configuration.apply import Swap
 from k8s_scheduler.app.configuration.reload import Reload
 from k8s_scheduler.app.driver.marks import NOTE
 from k8s_scheduler.app.options import RunOptions
-from k8s_scheduler.app.process.environment import Surroundings
+from k8s_scheduler.app.process.environment import Environment
 from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.app.process.runner import Connected, run_process
 from k8s_scheduler.app.serving import serving
@@ -62,10 +62,10 @@ class Daemon:
     """The running graph."""
 
     def __init__(
-        self, graph: Graph, options: RunOptions, *, surroundings: Surroundings | None = None
+        self, graph: Graph, options: RunOptions, *, surroundings: Environment | None = None
     ) -> None:
         self._graph = graph
-        self._around = surroundings or Surroundings()
+        self._around = surroundings or Environment()
         self._hang_seconds = options.hang_seconds
         self._delay_caches = options.configuration.settings.delay_cache_until_active
         self._tasks = Supervisor()

@@ -11,7 +11,7 @@ from pathlib import Path
 from k8s_scheduler.api.config.load import FlagOverride
 from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.config_maps import ConfigMapName
-from k8s_scheduler.app.configuration.offered import Refusal
+from k8s_scheduler.app.configuration.offered import RefusedOffer
 from k8s_scheduler.console.open_paths import HEALTH_PATHS
 from k8s_scheduler.console.tls_settings import DEFAULT_TLS, TlsSettings
 
@@ -23,7 +23,7 @@ DEFAULT_HANG_SECONDS = 60.0
 DEFAULT_RECORD_MAX_BYTES = 256 * 1024 * 1024
 
 
-class Evaluation(enum.StrEnum):
+class EvaluationMode(enum.StrEnum):
     """How decisions are worked out; what comes out is the same."""
 
     INCREMENTAL = "incremental"
@@ -78,7 +78,7 @@ class RunOptions:
     configuration_flags: ConfigurationFlags = ConfigurationFlags()
     # What the configuration was read from; None: from nothing. And what was refused for it.
     configuration_text: str | None = None
-    configuration_refused: Refusal | None = None
+    configuration_refused: RefusedOffer | None = None
     bind_address: str = "0.0.0.0"  # noqa: S104  kube-scheduler's default: probes and scrapers come from outside
     secure_port: int = DEFAULT_SECURE_PORT
     tls_cert_file: Path | None = None
@@ -89,7 +89,7 @@ class RunOptions:
     logging_format: str = "text"
     pod_max_in_unschedulable_pods_seconds: float = DEFAULT_POD_MAX_IN_UNSCHEDULABLE_PODS_SECONDS
     pod_max_attempts: int | None = None
-    evaluation: Evaluation = Evaluation.INCREMENTAL
+    evaluation: EvaluationMode = EvaluationMode.INCREMENTAL
     verified_share: float = 0.0
     cache_comparison_seconds: float = DEFAULT_CACHE_COMPARISON_SECONDS
     hang_seconds: float = DEFAULT_HANG_SECONDS

@@ -16,8 +16,8 @@ from k8s_scheduler.app.driver.marks import Marks
 from k8s_scheduler.app.driver.pump import Decisions, Pump
 from k8s_scheduler.app.driver.recording import Recording
 from k8s_scheduler.app.driver.watch_set import WatchSet
-from k8s_scheduler.app.options import Evaluation, RunOptions
-from k8s_scheduler.app.process.environment import Surroundings
+from k8s_scheduler.app.options import EvaluationMode, RunOptions
+from k8s_scheduler.app.process.environment import Environment
 from k8s_scheduler.app.process.memory import Caches, CacheSize, MemoryWatch
 from k8s_scheduler.app.recovery.core_check import CoreCheck
 from k8s_scheduler.app.recovery.rebuilding import CoreRebuild
@@ -105,7 +105,7 @@ def setup_of(options: RunOptions) -> Setup:
             max_attempts=options.pod_max_attempts,
             renewals_per_second=options.configuration.extras.reasons.max_per_second,
         ),
-        keeps_evaluations=options.evaluation is Evaluation.INCREMENTAL,
+        keeps_evaluations=options.evaluation is EvaluationMode.INCREMENTAL,
         verified_share=options.verified_share,
         pod_limits=options.configuration.extras.pod_limits,
         node_limits=options.configuration.extras.node_limits,
@@ -118,13 +118,13 @@ def wire(
     transport: Transport,
     metrics: Metrics,
     *,
-    surroundings: Surroundings | None = None,
+    surroundings: Environment | None = None,
 ) -> Graph:
     """Join the parts. OSError if the recording can't be opened.
 
     The rate limit is for pods' writes alone: a lease that waits behind them would be lost.
     """
-    around = surroundings or Surroundings()
+    around = surroundings or Environment()
     setup = setup_of(options)
     around.warm_up(setup)
     connection = options.configuration.settings.client_connection
@@ -313,7 +313,7 @@ def _sizes(recorder: EventRecorder, dispatcher: Dispatcher) -> Mapping[str, Cach
     }
 
 
-def _lease_config(options: RunOptions, around: Surroundings) -> LeaseConfig | None:
+def _lease_config(options: RunOptions, around: Environment) -> LeaseConfig | None:
     election = options.configuration.settings.leader_election
     if not election.leader_elect:
         return None
@@ -333,7 +333,7 @@ def _elector(
     hooks: ElectorHooks,
     *,
     metrics: Metrics,
-    around: Surroundings,
+    around: Environment,
 ) -> Elector | None:
     if config is None:
         return None

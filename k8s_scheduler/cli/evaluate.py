@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from k8s_scheduler.app.options import Evaluation
+from k8s_scheduler.app.options import EvaluationMode
 from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.output_files import printing
 
@@ -19,8 +19,8 @@ from k8s_scheduler.cli.output_files import printing
 )
 @click.option(
     "--evaluation",
-    type=click.Choice([each.value for each in Evaluation]),
-    default=Evaluation.INCREMENTAL.value,
+    type=click.Choice([each.value for each in EvaluationMode]),
+    default=EvaluationMode.INCREMENTAL.value,
     show_default=True,
     help="Judge again only what changed, or every pod from scratch.",
 )
@@ -41,7 +41,7 @@ def evaluate(file: str, *, is_sequence: bool, evaluation: str, show_cache: bool)
     """
     # The engine is loaded only now: --help and the other commands stay quick.
     from k8s_scheduler.simulate.evaluating import evaluate_file  # noqa: PLC0415
-    from k8s_scheduler.simulate.evaluation import Evaluation as Engine  # noqa: PLC0415
+    from k8s_scheduler.simulate.evaluation import ScenarioEngine  # noqa: PLC0415
     from k8s_scheduler.simulate.files import InputFileError  # noqa: PLC0415
 
     output = sys.stdout.buffer
@@ -51,7 +51,7 @@ def evaluate(file: str, *, is_sequence: bool, evaluation: str, show_cache: bool)
             output.write(line)
             output.flush()
 
-    engine = Engine(keeps_evaluations=evaluation == Evaluation.INCREMENTAL)
+    engine = ScenarioEngine(keeps_evaluations=evaluation == EvaluationMode.INCREMENTAL)
     try:
         well = evaluate_file(file, engine, is_sequence=is_sequence, write=write, complain=_complain)
     except InputFileError as error:

@@ -16,7 +16,7 @@ from k8s_scheduler.app.configuration.interpretation import log_warnings
 from k8s_scheduler.app.options import (
     DEFAULT_RECORD_MAX_BYTES,
     ConfigurationFlags,
-    Evaluation,
+    EvaluationMode,
     RunOptions,
 )
 from k8s_scheduler.app.process.exit_codes import ExitCode
@@ -84,9 +84,9 @@ _SHORTEST_HANG_SECONDS = 1
 )
 @click.option(
     "--evaluation",
-    type=click.Choice([each.value for each in Evaluation]),
-    default=Evaluation.INCREMENTAL.value,
-    callback=lambda _context, _option, value: Evaluation(value),
+    type=click.Choice([each.value for each in EvaluationMode]),
+    default=EvaluationMode.INCREMENTAL.value,
+    callback=lambda _context, _option, value: EvaluationMode(value),
     show_default=True,
     help="Judge again only what changed, or every pod from scratch.",
 )
@@ -197,7 +197,7 @@ def _check(parameters: dict[str, Any]) -> None:
     if parameters["config_file"] and parameters["config_map"]:
         raise click.UsageError("--config and --config-map exclude each other")
     check_serving(parameters)
-    if parameters["verified_share"] and parameters["evaluation"] is Evaluation.PLAIN:
+    if parameters["verified_share"] and parameters["evaluation"] is EvaluationMode.PLAIN:
         raise click.UsageError(
             "--verify-cache checks what --evaluation=incremental keeps; plain keeps nothing"
         )

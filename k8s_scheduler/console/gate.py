@@ -30,7 +30,7 @@ from typing import Final, Protocol
 import msgspec
 
 from k8s_scheduler.console.open_paths import OpenPaths
-from k8s_scheduler.console.turns import BusyError, Turns
+from k8s_scheduler.console.turns import BusyError, ReviewTurns
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import Forbidden, KubeError
 from k8s_scheduler.kube.reviews import (
@@ -141,7 +141,7 @@ class ReviewingGate:
             size=CACHE_SIZE, clock=clock
         )
         self._rights: ExpiringCache[bytes, Permission] = ExpiringCache(size=CACHE_SIZE, clock=clock)
-        self._turns = Turns(clock)
+        self._turns = ReviewTurns(clock)
         self._log = BoundedLog(logger, clock)
 
     async def admit(self, knock: Knock) -> Refusal | None:

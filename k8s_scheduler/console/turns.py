@@ -54,7 +54,7 @@ class _Lane:
             self._waiting -= 1
 
 
-class Turns:
+class ReviewTurns:
     """Lets reviews be made one lane at a time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -60,7 +60,7 @@ def time_text(seconds: float) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Seen:
+class SeenVersions:
     """The newest version of each resource, as a recording is gone through."""
 
     def __init__(self) -> None:

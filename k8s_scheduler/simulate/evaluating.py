@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 
 from k8s_scheduler.simulate.answers import Answer, encode
-from k8s_scheduler.simulate.evaluation import Evaluation
+from k8s_scheduler.simulate.evaluation import ScenarioEngine
 from k8s_scheduler.simulate.files import display_name, read_scenarios, read_sequences
 
 
 def evaluate_file(
     path: str,
-    evaluation: Evaluation,
+    evaluation: ScenarioEngine,
     *,
     is_sequence: bool,
     write: Callable[[bytes], object],
@@ -37,7 +37,7 @@ def evaluate_file(
 
 
 def _answers(
-    path: str, evaluation: Evaluation, *, is_sequence: bool
+    path: str, evaluation: ScenarioEngine, *, is_sequence: bool
 ) -> Iterator[tuple[int, Iterator[Answer]]]:
     """Yield (line number, answers) of each line of a file."""
     if is_sequence:

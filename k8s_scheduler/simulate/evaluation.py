@@ -21,7 +21,7 @@ from k8s_scheduler.simulate.files import Scenario, Sequence
 from k8s_scheduler.simulate.profiles import ProfileProblemError, profile_in_force
 
 
-class Evaluation:
+class ScenarioEngine:
     """Answers scenarios and sequences, one after the other."""
 
     def __init__(self, *, keeps_evaluations: bool = True) -> None:

@@ -51,7 +51,7 @@ class Removal(msgspec.Struct, frozen=True):
     namespace: str = ""
 
 
-class Step(msgspec.Struct, frozen=True):
+class SequenceStep(msgspec.Struct, frozen=True):
     """What changes in the cluster, and the pods to judge afterwards."""
 
     pending: list[str]
@@ -64,7 +64,7 @@ class Sequence(msgspec.Struct, frozen=True):
 
     id: str
     objects: list[dict[str, Any]]
-    steps: list[Step]
+    steps: list[SequenceStep]
     config: dict[str, Any] | None = None
 
 

@@ -22,7 +22,7 @@ from k8s_scheduler.core.messages.outgoing import EventType, Instruction, RecordE
 from k8s_scheduler.core.messages.recording import Entry, Segment
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.obs.metrics import Metrics, SchedulerMetrics
-from k8s_scheduler.simulate.decision_records import Decision, Seen
+from k8s_scheduler.simulate.decision_records import Decision, SeenVersions
 from k8s_scheduler.simulate.recorded_setup import core_of
 
 
@@ -37,7 +37,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReplayDifference:
     """A message on which something else was decided than when it was recorded."""
 
     segment: str
@@ -93,7 +93,7 @@ class Replay:
     decisions: int = 0
     messages: int = 0
     answers: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[ReplayDifference] = field(default_factory=list)
     _open: list[_Open] = field(default_factory=list)
     # They are not read here.
     _metrics: SchedulerMetrics = field(default_factory=lambda: Metrics().scheduler)
@@ -105,7 +105,7 @@ class Replay:
             metrics=self._metrics,
             witness=lambda queued: self._witness(core, queued),
         )
-        seen = Seen()
+        seen = SeenVersions()
         for index, entry in enumerate(segment.entries()):
             seen.take(entry.message)
             seen.reach(entry.versions)
@@ -149,7 +149,7 @@ class Replay:
         core: Scheduler,
         instructions: Iterable[Instruction],
         *,
-        seen: Seen,
+        seen: SeenVersions,
         segment: str,
         index: int,
         now: float,
@@ -191,6 +191,6 @@ class Replay:
         summaries = summaries_of(instructions)
         if summaries != entry.summaries:
             kind = type(entry.message).__name__
-            self.differences.append(Difference(name, index, kind, entry.summaries, summaries))
+            self.differences.append(ReplayDifference(name, index, kind, entry.summaries, summaries))
         elif summaries:
             self.answers += 1

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from k8s_scheduler.simulate.evaluation import Evaluation
+from k8s_scheduler.simulate.evaluation import ScenarioEngine
 from k8s_scheduler.simulate.files import Sequence
 from tests.conformance.oracle.seq import sequences
 
@@ -25,8 +25,8 @@ class BothWays:
     """Decides sequences in both ways, and counts."""
 
     def __init__(self) -> None:
-        self._keeping = Evaluation()
-        self._plain = Evaluation(keeps_evaluations=False)
+        self._keeping = ScenarioEngine()
+        self._plain = ScenarioEngine(keeps_evaluations=False)
         self.decisions = 0
         self.different = 0
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from k8s_scheduler.simulate.evaluation import Evaluation
+from k8s_scheduler.simulate.evaluation import ScenarioEngine
 from k8s_scheduler.simulate.files import Scenario, Sequence
 from tests.conformance.oracle.compare import Decision, Key, family_of, key_of, read_lines
 
@@ -105,13 +105,13 @@ def answered(
         yield from pool.imap(_answer, work, chunksize=_CHUNK)
 
 
-_EVALUATIONS: list[Evaluation] = []
+_EVALUATIONS: list[ScenarioEngine] = []
 
 
 def _answer(work: tuple[dict[str, Any], bool]) -> list[dict[str, Any]]:
     """Answer one question, in whatever process this is."""
     if not _EVALUATIONS:
-        _EVALUATIONS.append(Evaluation())
+        _EVALUATIONS.append(ScenarioEngine())
     evaluation = _EVALUATIONS[0]
     line, is_sequence = work
     if is_sequence:

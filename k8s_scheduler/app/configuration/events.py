@@ -16,7 +16,7 @@ import msgspec
 
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.meta import ObjectReference
-from k8s_scheduler.app.configuration.offered import Offer, Refusal
+from k8s_scheduler.app.configuration.offered import Offer, RefusedOffer
 from k8s_scheduler.app.own_pod import OwnPod
 from k8s_scheduler.kube.config_maps import read_config_map
 from k8s_scheduler.kube.errors import KubeError
@@ -52,7 +52,7 @@ class ConfigEvents:
         self._file = file
         self._pod = pod
 
-    async def refused(self, refusal: Refusal, offer: Offer | None, *, in_force: str) -> None:
+    async def refused(self, refusal: RefusedOffer, offer: Offer | None, *, in_force: str) -> None:
         regarding = offer.regarding if offer is not None else None
         if regarding is None:
             regarding = await self._find()
@@ -126,7 +126,7 @@ def _is_told_of(container: dict[str, Any], file: Path) -> bool:
     return any(str(file) in word for word in words)
 
 
-def note_of(refusal: Refusal, *, in_force: str) -> str:
+def note_of(refusal: RefusedOffer, *, in_force: str) -> str:
     head = (
         f"Configuration {refusal.hash[:_SHOWN]} is refused, {in_force[:_SHOWN]} stays in force. "
         f"{len(refusal.errors)} error{'s' if len(refusal.errors) != 1 else ''}: "

@@ -31,7 +31,13 @@ from k8s_scheduler.api.config.field_errors import ConfigurationError
 from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
 from k8s_scheduler.app.configuration.interpretation import default, interpret
-from k8s_scheduler.app.configuration.offered import Offer, Refusal, hash_of, offer_of, read_file
+from k8s_scheduler.app.configuration.offered import (
+    Offer,
+    RefusedOffer,
+    hash_of,
+    offer_of,
+    read_file,
+)
 from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.config_maps import read_patiently
@@ -53,7 +59,7 @@ class Start:
 
     configuration: SchedulerConfiguration
     text: str | None = None
-    refused: Refusal | None = None
+    refused: RefusedOffer | None = None
 
     @property
     def hash(self) -> str:
@@ -75,7 +81,7 @@ def load_start(flags: ConfigurationFlags, *, read: ReadConfigMap | None = None) 
         place_to_keep(flags, configuration)
         return Start(configuration, offer.text)
     except (ConfigurationError, StartError) as error:
-        refusal = Refusal(offer.hash, offer.source, time.time(), _lines(error))
+        refusal = RefusedOffer(offer.hash, offer.source, time.time(), _lines(error))
     where = flags.last_good or _place_in(offer.text, flags)
     if where is None:
         raise StartError("\n".join(refusal.errors))

@@ -32,7 +32,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedOffer:
     """A configuration that could not be used, and everything that is wrong with it."""
 
     hash: str

@@ -28,7 +28,7 @@ from k8s_scheduler.app.configuration.apply import NotNowError, Swap, SwapError
 from k8s_scheduler.app.configuration.initial import StartError, place_to_keep
 from k8s_scheduler.app.configuration.interpretation import log_warnings, read, refusing
 from k8s_scheduler.app.configuration.mounts import ADVICE, is_mounted_alone
-from k8s_scheduler.app.configuration.offered import Offer, Refusal, hash_of
+from k8s_scheduler.app.configuration.offered import Offer, RefusedOffer, hash_of
 from k8s_scheduler.app.configuration.origin import LOOK_SECONDS, Origin
 from k8s_scheduler.app.configuration.reload_parts import ReloadParts
 from k8s_scheduler.app.configuration.status import mean_the_same, settle
@@ -159,7 +159,7 @@ class Reload:
 
     async def _refuse(self, offer: Offer, error: Exception, *, is_retry: bool = False) -> None:
         errors = tuple(str(error).splitlines())
-        refusal = Refusal(offer.hash, offer.source, self._wall_clock(), errors)
+        refusal = RefusedOffer(offer.hash, offer.source, self._wall_clock(), errors)
         status = self._parts.status
         if is_retry:
             status.refuse_again(refusal)

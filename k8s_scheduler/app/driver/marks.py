@@ -29,7 +29,7 @@ LONG_SECONDS: Final = 0.25
 MOST_MARKS: Final = 16
 
 
-class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
+class PodMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """One pod: how many processes ended while they tried it, and who tries it now."""
 
     pod: str = ""
@@ -37,8 +37,8 @@ class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     by: str = ""
 
 
-Table = Mapping[PodUid, Mark]
-_decode: Final = msgspec.json.Decoder(dict[PodUid, Mark]).decode
+Table = Mapping[PodUid, PodMark]
+_decode: Final = msgspec.json.Decoder(dict[PodUid, PodMark]).decode
 
 
 def encode(marks: Table) -> str:
@@ -53,7 +53,7 @@ class Marks:
         self._identity = identity
         self._clock = clock
         self._attempt: tuple[QueuedPod, float] | None = None
-        self._quarantined: dict[PodUid, Mark] = {}
+        self._quarantined: dict[PodUid, PodMark] = {}
         self._announced: PodUid | None = None
         # What the Lease says, as far as is known.
         self.written: Table = {}
@@ -79,7 +79,7 @@ class Marks:
             logger.warning("Cannot read which pods were being tried", extra={"fields": fields})
             found = {}
         counted = {
-            uid: Mark(mark.pod, mark.deaths + (mark.by not in ("", self._identity)))
+            uid: PodMark(mark.pod, mark.deaths + (mark.by not in ("", self._identity)))
             for uid, mark in found.items()
         }
         self._quarantined = {uid: mark for uid, mark in counted.items() if mark.deaths > 0}
@@ -126,7 +126,7 @@ class Marks:
             queued, since = attempt
             if queued.uid in marks or self._clock() - since >= LONG_SECONDS:
                 tried = queued.uid
-                marks.setdefault(tried, Mark(key_of(queued.pod.metadata)))
+                marks.setdefault(tried, PodMark(key_of(queued.pod.metadata)))
         if tried in marks:
             marks[tried] = msgspec.structs.replace(marks[tried], by=self._identity)
         # Who is tried now comes first, and then who has ended the most processes.

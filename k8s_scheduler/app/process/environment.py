@@ -26,7 +26,7 @@ from k8s_scheduler.kube.watch.reflector_limits import DEFAULT_PACE, Pace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Environment:
     """The real ones unless told otherwise.
 
     `clock` can't be set back, `boot_clock` moreover goes on while the machine sleeps,

@@ -25,7 +25,7 @@ _CONFIG_MAPS: Final = ("configmaps",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class ElectionLease:
     """The Lease that replicas elect their leader with."""
 
     name: str
@@ -42,7 +42,7 @@ class Needs:
     writes: tuple[Kind, ...]
     preempts: bool
     # None without leader election.
-    lease: Lease | None
+    lease: ElectionLease | None
     # Whether pages are served, and so others' tokens and rights are looked up.
     serves: bool = True
     # The ConfigMaps that hold the configuration and the last good one, with their namespaces.
@@ -104,7 +104,7 @@ def needs_of(
         writes=tuple(sorted({kind for profile in profiles for kind in profile.writes})),
         preempts=any(profile.preempts for profile in profiles),
         lease=(
-            Lease(name=election.resource_name, namespace=election.resource_namespace)
+            ElectionLease(name=election.resource_name, namespace=election.resource_namespace)
             if election.leader_elect
             else None
         ),
@@ -173,7 +173,7 @@ def _cluster_rules(needs: Needs) -> Iterator[Rule]:
         )
 
 
-def _leader_election(lease: Lease) -> Role:
+def _leader_election(lease: ElectionLease) -> Role:
     group, resources = "coordination.k8s.io", ("leases",)
     rules = (
         Rule(

@@ -5,7 +5,7 @@ from typing import Final
 
 from k8s_scheduler.app.configuration.reload_parts import ReloadParts, own_pod
 from k8s_scheduler.app.options import RunOptions
-from k8s_scheduler.app.process.environment import Surroundings
+from k8s_scheduler.app.process.environment import Environment
 from k8s_scheduler.app.rivals.news import RivalNews
 from k8s_scheduler.app.rivals.rivals import CALL_SECONDS, Ourselves, RivalWatch
 from k8s_scheduler.kube.events.recorder import EventRecorder
@@ -26,7 +26,7 @@ def rival_watch(
     reload: ReloadParts,
     recorder: EventRecorder,
     metrics: Metrics,
-    around: Surroundings,
+    around: Environment,
 ) -> RivalWatch:
     ourselves = Ourselves(
         lease="" if lease is None else f"{lease.namespace}/{lease.name}",

@@ -39,7 +39,7 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenChange:
     """One change: when it was seen, its place in the order of all, how to tell it and take it back.
 
     `matters` is False of changes that no decision depends on. `binding` is set for a binding by a
@@ -59,7 +59,7 @@ class Seen:
 
 def pod_change(
     old: Pod | None, new: Pod | None, *, at: float, place: int, queued: int | None
-) -> Seen:
+) -> SeenChange:
     """Return the change of a pod; `queued` is set if a scheduler that is followed bound it."""
     known = new if new is not None else old
     if known is None:
@@ -72,7 +72,7 @@ def pod_change(
     binding = None
     if old is not None and new is not None and queued is not None:
         binding = Binding(old, NodeName(new.spec.node_name), queued)
-    return Seen(
+    return SeenChange(
         at=at,
         place=place,
         key=uid,
@@ -85,14 +85,14 @@ def pod_change(
     )
 
 
-def node_change(old: Node | None, new: Node | None, *, at: float, place: int) -> Seen:
+def node_change(old: Node | None, new: Node | None, *, at: float, place: int) -> SeenChange:
     """Return the change of a node."""
     known = new if new is not None else old
     if known is None:
         raise ValueError("a change has a before or an after")
     name = NodeName(known.metadata.name)
     what = "came" if old is None else "went" if new is None else "changed"
-    return Seen(
+    return SeenChange(
         at=at,
         place=place,
         key=f"node/{name}",
@@ -105,14 +105,14 @@ def node_change(old: Node | None, new: Node | None, *, at: float, place: int) ->
 
 def object_change(
     kind: Kind, old: ClusterObject | None, new: ClusterObject | None, *, at: float, place: int
-) -> Seen:
+) -> SeenChange:
     """Return the change of an object of another kind."""
     known = new if new is not None else old
     if known is None:
         raise ValueError("a change has a before or an after")
     metadata = known.metadata
     what = "came" if old is None else "went" if new is None else "changed"
-    return Seen(
+    return SeenChange(
         at=at,
         place=place,
         key=f"{kind}/{key_of(metadata)}",

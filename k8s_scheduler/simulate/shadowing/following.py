@@ -24,7 +24,7 @@ from k8s_scheduler.core.messages.outgoing import Log
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.simulate.shadowing.changes import (
     Binding,
-    Seen,
+    SeenChange,
     node_change,
     object_change,
     pod_change,
@@ -83,8 +83,8 @@ class Follower:
         self._place = 0
         # When pods came to wait, or failed to be placed: whichever was last.
         self._queued: dict[PodUid, int] = {}
-        self._ahead: deque[Seen] = deque()
-        self._recent: deque[Seen] = deque()
+        self._ahead: deque[SeenChange] = deque()
+        self._recent: deque[SeenChange] = deque()
         self._unplaced = Unplaced(self._feasible, report)
 
     # What happens in the cluster
@@ -129,7 +129,7 @@ class Follower:
             self._queued[uid] = self._place
         return None
 
-    def _take(self, seen: Seen) -> None:
+    def _take(self, seen: SeenChange) -> None:
         if self._live:
             self._ahead.append(seen)
         else:
@@ -158,7 +158,7 @@ class Follower:
         """Ask again about some pods that are not placed so far."""
         self._unplaced.look(now)
 
-    def _apply(self, seen: Seen) -> None:
+    def _apply(self, seen: SeenChange) -> None:
         while self._recent and self._recent[0].at < seen.at - self._options.latency_seconds:
             self._recent.popleft()
         if seen.binding is not None:
@@ -167,7 +167,7 @@ class Follower:
         self._recent.append(seen)
         self._note_unplaced(seen)
 
-    def _note_unplaced(self, seen: Seen) -> None:
+    def _note_unplaced(self, seen: SeenChange) -> None:
         pod = seen.pod
         if pod is not None and pod.spec.scheduler_name in self._profiles and failed_to_place(pod):
             self._unplaced.put(pod)
@@ -181,7 +181,7 @@ class Follower:
 
     # Judging
 
-    def _judge(self, seen: Seen, binding: Binding) -> None:
+    def _judge(self, seen: SeenChange, binding: Binding) -> None:
         if not self._is_sampled(binding.uid):
             self._report.skipped(binding.pod.spec.scheduler_name)
             return
@@ -196,7 +196,7 @@ class Follower:
             finding = self._finding(seen, binding, Result.FAILED, error=str(error))
         self._report.add(finding)
 
-    def _find(self, seen: Seen, binding: Binding, near: list[Seen]) -> Finding:
+    def _find(self, seen: SeenChange, binding: Binding, near: list[SeenChange]) -> Finding:
         standing = standing_of(self._core.judge(binding.pod, makes_room=False), binding.node)
         if standing.is_best:
             return self._finding(seen, binding, Result.BEST, standing)
@@ -253,7 +253,7 @@ class Follower:
 
     def _finding(
         self,
-        seen: Seen,
+        seen: SeenChange,
         binding: Binding,
         result: Result,
         standing: Standing | None = None,

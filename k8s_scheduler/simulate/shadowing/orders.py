@@ -14,7 +14,7 @@ Each is a proposal. Only one on which the choice is the best explains it.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from k8s_scheduler.simulate.shadowing.changes import Binding, Seen
+from k8s_scheduler.simulate.shadowing.changes import Binding, SeenChange
 
 Key = Callable[[Binding], tuple[int, ...]]
 
@@ -23,8 +23,8 @@ Key = Callable[[Binding], tuple[int, ...]]
 class Variant:
     """A state: that before the binding with some later changes told, some earlier taken back."""
 
-    told: tuple[Seen, ...]
-    taken_back: tuple[Seen, ...]
+    told: tuple[SeenChange, ...]
+    taken_back: tuple[SeenChange, ...]
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -42,7 +42,9 @@ def _by_priority(binding: Binding) -> tuple[int, ...]:
     return (-binding.priority, binding.queued)
 
 
-def variants(binding: Binding, before: Sequence[Seen], after: Sequence[Seen]) -> Iterator[Variant]:
+def variants(
+    binding: Binding, before: Sequence[SeenChange], after: Sequence[SeenChange]
+) -> Iterator[Variant]:
     """Yield other states, the most likely first and none twice.
 
     `before` are the changes shortly before the binding, `after` those shortly after, both in the
@@ -66,7 +68,7 @@ def variants(binding: Binding, before: Sequence[Seen], after: Sequence[Seen]) ->
 
 
 def _reordered(
-    binding: Binding, before: Sequence[Seen], after: Sequence[Seen], key: Key
+    binding: Binding, before: Sequence[SeenChange], after: Sequence[SeenChange], key: Key
 ) -> Variant:
     mine = key(binding)
     return Variant(
@@ -75,11 +77,11 @@ def _reordered(
     )
 
 
-def _newest_first(changes: Sequence[Seen]) -> tuple[Seen, ...]:
+def _newest_first(changes: Sequence[SeenChange]) -> tuple[SeenChange, ...]:
     return tuple(sorted(changes, key=lambda seen: -seen.place))
 
 
-def _places(changes: Sequence[Seen]) -> tuple[int, ...]:
+def _places(changes: Sequence[SeenChange]) -> tuple[int, ...]:
     return tuple(seen.place for seen in changes)
 
 

@@ -25,7 +25,7 @@ class Regret(msgspec.Struct, frozen=True, rename="camel"):
     max: int
 
 
-class Unplaced(msgspec.Struct, frozen=True, rename="camel"):
+class UnplacedCounts(msgspec.Struct, frozen=True, rename="camel"):
     """Pods the other scheduler said it could not place, and those for which we know a node."""
 
     seen: int
@@ -50,7 +50,7 @@ class ProfileReport(msgspec.Struct, frozen=True, rename="camel"):
     unseen: int
     regret: Regret
     regret_counts: dict[str, int]
-    unplaced: Unplaced
+    unplaced: UnplacedCounts
 
 
 class Case(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -231,7 +231,9 @@ def _profile_report(tally: _Tally) -> ProfileReport:
         unseen=tally.unseen,
         regret=_regret(tally.regrets),
         regret_counts={str(regret): n for regret, n in sorted(tally.regrets.items())},
-        unplaced=Unplaced(tally.not_placed, tally.could_be_placed, tuple(tally.unplaced_pods)),
+        unplaced=UnplacedCounts(
+            tally.not_placed, tally.could_be_placed, tuple(tally.unplaced_pods)
+        ),
     )
 
 

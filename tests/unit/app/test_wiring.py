@@ -9,7 +9,7 @@ import pytest
 from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config.types import ClientConnection, LeaderElection
 from k8s_scheduler.api.kinds import BUILT_IN, Kind, custom_kind
-from k8s_scheduler.app.options import Evaluation, RunOptions
+from k8s_scheduler.app.options import EvaluationMode, RunOptions
 from k8s_scheduler.app.serving import endpoints_of
 from k8s_scheduler.app.wiring import setup_of, wire
 from k8s_scheduler.console.health import health_page
@@ -105,7 +105,7 @@ def test_waiting_times_reach_the_queue():
 
 def test_how_decisions_are_worked_out_reaches_the_core():
     assert (setup_of(options()).keeps_evaluations, setup_of(options()).verified_share) == (True, 0)
-    plain = replace(options(), evaluation=Evaluation.PLAIN, verified_share=0.5)
+    plain = replace(options(), evaluation=EvaluationMode.PLAIN, verified_share=0.5)
     assert setup_of(plain).keeps_evaluations is False
     assert setup_of(plain).verified_share == 0.5
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from k8s_scheduler.app.configuration import current_address
 from k8s_scheduler.app.configuration.interpretation import interpret
-from k8s_scheduler.app.configuration.offered import Offer, Refusal
+from k8s_scheduler.app.configuration.offered import Offer, RefusedOffer
 from k8s_scheduler.app.configuration.status import ConfigStatus
 from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.cli.main import main
@@ -28,7 +28,7 @@ profiles: [{schedulerName: ours}]
 
 
 def status():
-    refused = Refusal("bad", "f", 0.0, ("line one", "line two"))
+    refused = RefusedOffer("bad", "f", 0.0, ("line one", "line two"))
     found = interpret(ConfigurationFlags(), Offer("f.yaml", TEXT))
     return ConfigStatus(found, "abc", metrics=Metrics().config, refused=refused)
 

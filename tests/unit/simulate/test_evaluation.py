@@ -5,8 +5,8 @@ import json
 import pytest
 
 from k8s_scheduler.simulate.answers import encode
-from k8s_scheduler.simulate.evaluation import Evaluation
-from k8s_scheduler.simulate.files import Removal, Scenario, Sequence, Step
+from k8s_scheduler.simulate.evaluation import ScenarioEngine
+from k8s_scheduler.simulate.files import Removal, Scenario, Sequence, SequenceStep
 
 
 def node(name="n", cpu="2", **metadata):
@@ -35,15 +35,15 @@ def pod(name="p", cpu="1", *, on=None, phase=None, uid=None, **spec):
 
 
 def scenario(*objects, pending=("default/p",), config=None):
-    return list(Evaluation().scenario(Scenario("s", list(objects), list(pending), config)))
+    return list(ScenarioEngine().scenario(Scenario("s", list(objects), list(pending), config)))
 
 
 def sequence(objects, *steps, config=None):
-    return list(Evaluation().sequence(Sequence("q", list(objects), list(steps), config)))
+    return list(ScenarioEngine().sequence(Sequence("q", list(objects), list(steps), config)))
 
 
 def step(*apply, delete=(), pending=("default/p",)):
-    return Step(list(pending), list(apply), list(delete))
+    return SequenceStep(list(pending), list(apply), list(delete))
 
 
 def feasible(answers):

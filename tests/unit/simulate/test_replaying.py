@@ -20,7 +20,7 @@ from k8s_scheduler.core.queue.policy import QueuePolicy
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.simulate.decision_records import time_text
-from k8s_scheduler.simulate.evaluation import Evaluation
+from k8s_scheduler.simulate.evaluation import ScenarioEngine
 from k8s_scheduler.simulate.profiles import profile_in_force
 from k8s_scheduler.simulate.rebuilding import scenario_of
 from k8s_scheduler.simulate.recorded_setup import core_of, header_of, setup_of
@@ -32,7 +32,7 @@ from tests.fakes.tape import METRICS, Tape, recorded
 
 PROFILES = default_configuration(known_plugins()).profiles
 FULL = Setup(profiles=PROFILES)
-EVALUATION = Evaluation()
+EVALUATION = ScenarioEngine()
 
 
 def small(path: Path, *, nodes: int = 3, pods: int = 6, cpu: str = "1") -> Tape:

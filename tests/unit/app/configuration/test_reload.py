@@ -12,7 +12,7 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.app.configuration import reload as reloading
 from k8s_scheduler.app.configuration.apply import Swap
 from k8s_scheduler.app.configuration.interpretation import interpret
-from k8s_scheduler.app.configuration.offered import Offer, Refusal, hash_of
+from k8s_scheduler.app.configuration.offered import Offer, RefusedOffer, hash_of
 from k8s_scheduler.app.configuration.reload import Reload
 from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
 from k8s_scheduler.app.wiring import wire
@@ -407,7 +407,7 @@ async def test_a_profile_that_cannot_be_compiled_is_no_swap():
 
 @virtual_time
 async def test_who_started_with_the_last_good_one_says_so_in_an_event():
-    refused = Refusal(hash_of("nonsense"), "ns/own:config.yaml", 0.0, ("everything is wrong",))
+    refused = RefusedOffer(hash_of("nonsense"), "ns/own:config.yaml", 0.0, ("everything is wrong",))
     async with running("nonsense", refused=refused) as scene:
         assert scene.count("refused") == 1
         scene.tasks.start("reload", scene.reload.run())
@@ -440,7 +440,9 @@ class TestStandby:
 
     @virtual_time
     async def test_what_was_refused_at_the_start_is_told_before_anybody_leads(self):
-        refused = Refusal(hash_of("nonsense"), "ns/own:config.yaml", 0.0, ("everything is wrong",))
+        refused = RefusedOffer(
+            hash_of("nonsense"), "ns/own:config.yaml", 0.0, ("everything is wrong",)
+        )
         good = self.elected(text("ours"))
         async with running("nonsense", refused=refused, good=good) as scene:
             assert not scene.graph.elector.may_write()

@@ -8,7 +8,7 @@ import pytest
 
 from k8s_scheduler.api.config.extras import BatchSettings
 from k8s_scheduler.api.config.limits import PodLimits
-from k8s_scheduler.app.driver.marks import Mark, encode
+from k8s_scheduler.app.driver.marks import PodMark, encode
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.amounts.amounts import Amounts
 from k8s_scheduler.core.state.cache import Cache
@@ -172,7 +172,7 @@ async def test_pods_in_quarantine_are_so_with_the_new_core_too():
         await asyncio.sleep(1)
         api.create(PODS, pod("deadly", uid="deadly"))
         await asyncio.sleep(1)
-        left_behind = encode({"deadly": Mark("a/deadly", 3, "another")})
+        left_behind = encode({"deadly": PodMark("a/deadly", 3, "another")})
         graph.pump.quarantine(graph.marks.take_over(left_behind))
         first = graph.pump.core
         with planted(SchedulingQueue, "add"):
