@@ -155,7 +155,6 @@ def _worked_out(pod: Pod, *, from_status: bool = False, with_pod_level: bool = T
 
 
 def allocatable(resources: ResourceList | None) -> dict[str, int]:
-    """Return what a node offers, by resource, `pods` included."""
     return {
         name: in_units(name, nano(quantity))
         for name, quantity in (resources or {}).items()

@@ -188,7 +188,6 @@ class Daemon:
         self._decide()
 
     def _marked(self, elector: Elector) -> dict[PodUid, int]:
-        """Return the pods that ended processes, by what the leaders before have left behind."""
         marks, lease = self._graph.marks, elector.lease
         if marks is None or lease is None:
             return {}
@@ -196,7 +195,6 @@ class Daemon:
         return marks.take_over(annotation_of(lease, NOTE))
 
     def _were_pods_bound(self) -> bool:
-        """Return whether any pod of ours is on a node: a process has scheduled in our name."""
         names = self._graph.pump.core.scheduler_names
         pods = self._graph.pods.store.values()
         return any(pod.spec.node_name and pod.spec.scheduler_name in names for pod in pods)

@@ -1,7 +1,7 @@
 """Builds the object graph of the daemon; starts nothing."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import REMEMBERED
-from k8s_scheduler.app.configuration.reload_parts import ReloadParts, reload_parts
+from k8s_scheduler.app.configuration.reload_parts import ReloadParts, own_pod, reload_parts
 from k8s_scheduler.app.driver.executor import Carrier
 from k8s_scheduler.app.driver.marks import Marks
 from k8s_scheduler.app.driver.pump import Decisions, Pump
@@ -24,8 +24,8 @@ from k8s_scheduler.app.recovery.rebuilding import CoreRebuild
 from k8s_scheduler.app.recovery.restored import Restored
 from k8s_scheduler.app.recovery.self_check import SelfCheck
 from k8s_scheduler.app.recovery.sentinel import Sentinel
-from k8s_scheduler.app.rivals.parts import rival_watch
-from k8s_scheduler.app.rivals.rivals import RivalWatch
+from k8s_scheduler.app.rivals.news import RivalNews
+from k8s_scheduler.app.rivals.rivals import CALL_SECONDS, Ourselves, RivalWatch
 from k8s_scheduler.app.rivals.served_names import notes_of
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import DEFAULT_BYTES, BackoffPolicy, QueuePolicy, Setup
@@ -52,6 +52,9 @@ from k8s_scheduler.obs.metrics import Metrics
 _WRITE_SECONDS = 4.0
 # A page of the comparison after an outage: it is asked for again if the answer was lost.
 _PAGE_SECONDS = 5.0
+# How long a look for rivals may take, of the time until a Lease that was just taken has to be
+# renewed: meanwhile it is not.
+_RIVALS_SHARE = 0.3
 
 
 @dataclass(slots=True)
@@ -263,7 +266,7 @@ def wire(
         sentinel=None
         if lease is None or marks is None
         else Sentinel(marks, lease, clock=around.clock, sleep=around.sleep),
-        rivals=rival_watch(
+        rivals=_rival_watch(
             options,
             transport,
             lease=lease,
@@ -353,3 +356,33 @@ def _write_seconds(options: RunOptions) -> float:
         return _WRITE_SECONDS
     spare = election.lease_duration_seconds - election.renew_deadline_seconds
     return min(_WRITE_SECONDS, 0.8 * spare)
+
+
+def _rival_watch(
+    options: RunOptions,
+    transport: Transport,
+    *,
+    lease: LeaseConfig | None,
+    names: Callable[[], Collection[str]],
+    reload: ReloadParts,
+    recorder: EventRecorder,
+    metrics: Metrics,
+    around: Environment,
+) -> RivalWatch:
+    ourselves = Ourselves(
+        lease="" if lease is None else f"{lease.namespace}/{lease.name}",
+        names=names,
+        settings=lambda: reload.status.in_force.extras.rivals,
+    )
+    news = RivalNews(
+        recorder, pod=own_pod(options, transport), metrics=metrics.kube, clock=around.clock
+    )
+    seconds = CALL_SECONDS if lease is None else _RIVALS_SHARE * lease.renew_deadline_seconds
+    return RivalWatch(
+        transport,
+        ourselves,
+        news,
+        clock=around.boot_clock,
+        sleep=around.sleep,
+        call_seconds=min(CALL_SECONDS, seconds),
+    )

@@ -23,12 +23,13 @@ from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.access_flags import take_access
 from k8s_scheduler.cli.flags import ConfigMapReference, GoDuration, Share
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
-from k8s_scheduler.cli.memory_flags import memory_options, take_memory_limit
 from k8s_scheduler.cli.refused_flags import KubeSchedulerCommand
 from k8s_scheduler.cli.serving_flags import (
     check_serving,
     log_unserved,
+    memory_options,
     serving_options,
+    take_memory_limit,
     take_tls,
 )
 from k8s_scheduler.obs import logging as logs

@@ -1,7 +1,7 @@
-"""The flags about what a process serves and logs; kube-scheduler's names and defaults."""
+"""The flags about what a process serves and logs, and how much memory it may take."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -9,8 +9,9 @@ import click
 from click.core import ParameterSource
 
 from k8s_scheduler.app.options import DEFAULT_SECURE_PORT
+from k8s_scheduler.app.process.memory import default_limit_bytes
 from k8s_scheduler.cli.access_flags import access_options
-from k8s_scheduler.cli.flags import IpAddress, Verbosity
+from k8s_scheduler.cli.flags import ByteSize, IpAddress, Verbosity
 from k8s_scheduler.console.tls_settings import DEFAULT_VERSION, VERSIONS, TlsSettings
 from k8s_scheduler.obs import logging as logs
 
@@ -100,7 +101,6 @@ def check_serving(parameters: Mapping[str, Any]) -> None:
 
 
 def take_tls(parameters: dict[str, Any]) -> TlsSettings:
-    """Take the flags about TLS versions and ciphers out of a command's parameters."""
     version = parameters.pop("tls_min_version")
     suites = [name.strip() for name in parameters.pop("tls_cipher_suites").split(",")]
     try:
@@ -119,3 +119,19 @@ def log_unserved(context: click.Context) -> None:
     if given and context.params["secure_port"] == 0:
         reason = f"{', '.join(given)}: nothing is served with --secure-port 0"
         logger.warning("Configuration has no effect", extra={"fields": {"reason": reason}})
+
+
+def memory_options(function: _Decorated) -> _Decorated:
+    return click.option(
+        "--memory-limit",
+        "memory_limit_bytes",
+        type=ByteSize(),
+        default=None,
+        show_default="80% of the cgroup's limit",
+        help="Memory below which caches shrink, such as 3Gi; 0 for no limit.",
+    )(function)
+
+
+def take_memory_limit(parameters: MutableMapping[str, Any]) -> int:
+    given: int | None = parameters.pop("memory_limit_bytes")
+    return default_limit_bytes() if given is None else given

@@ -19,11 +19,12 @@ from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.app.shadow.options import ShadowOptions, UnknownProfileError, following_profiles
 from k8s_scheduler.cli.access_flags import take_access
 from k8s_scheduler.cli.flags import GoDuration, Share
-from k8s_scheduler.cli.memory_flags import memory_options, take_memory_limit
 from k8s_scheduler.cli.serving_flags import (
     check_serving,
     log_unserved,
+    memory_options,
     serving_options,
+    take_memory_limit,
     take_tls,
 )
 from k8s_scheduler.obs import logging as logs

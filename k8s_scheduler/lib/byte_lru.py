@@ -29,7 +29,6 @@ class ByteLru(Generic[Key, Value]):
         return iter(self._entries)
 
     def peek(self, key: Key) -> Value | None:
-        """Return a value without making it the most recently used."""
         found = self._entries.get(key)
         return None if found is None else found[0]
 

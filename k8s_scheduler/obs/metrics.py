@@ -74,7 +74,6 @@ class Metrics:
         ).info({"version": __version__, "decides_like": FOLLOWED_RELEASE})
 
     def with_process(self) -> "Metrics":
-        """Add what describes the process itself; only the daemon wants it."""
         # kube-scheduler shows no `_created` samples, and they double the page.
         disable_created_metrics()
         ProcessCollector(registry=self.registry)
@@ -91,6 +90,5 @@ class Metrics:
 
 
 def metric_names(registry: CollectorRegistry) -> Iterable[str]:
-    """Yield every metric's name as it stands on the wire, for documentation and tests."""
     for family in registry.collect():
         yield family.name + _SUFFIXES.get(family.type, "")

@@ -37,5 +37,4 @@ def read_args(
 
 
 def default_args(kind: type[PluginArgs]) -> dict[str, Any]:
-    """Return the arguments of a plugin that is given none, as a file would say them."""
     return encode(kind().completed())

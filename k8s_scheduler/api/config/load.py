@@ -107,7 +107,6 @@ def configuration_from_text(
 def configuration_from_value(
     value: Mapping[str, Any], known: Mapping[str, PluginFacts], *, source: str
 ) -> SchedulerConfiguration:
-    """Check and resolve a configuration that is in no file; `source` stands for its name."""
     return _configure(
         parse_documents(json.dumps(value)),
         known=known,

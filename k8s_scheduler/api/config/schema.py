@@ -75,7 +75,6 @@ def _reference(name: str) -> str:
 
 
 def _type_of(kind: str) -> Schema:
-    """Return the two fields that arguments may say their type with."""
     return {"apiVersion": {"enum": [API_VERSION]}, "kind": {"enum": [kind]}}
 
 
@@ -88,7 +87,6 @@ def _supported(known: Mapping[str, PluginFacts], point: str) -> list[str]:
 
 
 def _at_point(point: str, plugin_set: Schema, known: Mapping[str, PluginFacts]) -> Schema:
-    """Narrow the general plugin set to the plugins that may stand at a point."""
     lists = {
         "enabled": {"items": _named(_supported(known, point))},
         "disabled": {"items": {"$ref": _reference(_DISABLED)}},

@@ -32,7 +32,6 @@ _LONGEST_LEASE_SECONDS = 2**31 - 1
 
 
 def validate(settings: KubeSchedulerConfiguration) -> list[FieldError]:
-    """Return every rule that the settings break, plugins aside."""
     return [
         *_client_connection(settings.client_connection),
         *_leader_election(settings.leader_election),

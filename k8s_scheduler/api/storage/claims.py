@@ -104,12 +104,10 @@ def class_not_found(name: str) -> str:
 
 
 def unset_binding_mode(name: str) -> str:
-    """Return what is wrong with a class that does not say when its claims are bound."""
     return f'VolumeBindingMode not set for StorageClass "{name}"'
 
 
 def not_the_owner(claim: ObjectMeta, namespace: str, pod_name: str) -> str:
-    """Return what is wrong with an ephemeral volume's claim that belongs to another owner."""
     return (
         f"PVC {claim.namespace}/{claim.name} was not created for pod {namespace}/{pod_name} "
         "(pod is not owner)"

@@ -160,7 +160,6 @@ def _gce_handle(source: Any, labels: Labels | None) -> str:
 
 
 def _gce_region(zones: list[str]) -> str:
-    """Return the one region that zones such as europe-west1-b are in."""
     regions = []
     for zone in zones:
         parts = zone.split("-")

@@ -46,7 +46,6 @@ def reach_of_affinity(affinity: VolumeNodeAffinity | None) -> Reach:
 
 
 def reach_of_topology(topology: LabelSelector | None) -> Reach:
-    """Return the reach of a driver's capacity; none if it is not said or makes no sense."""
     try:
         requirements = requirements_of(topology)
     except SelectorError:

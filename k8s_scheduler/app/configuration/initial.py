@@ -186,7 +186,6 @@ def _lines(error: Exception) -> tuple[str, ...]:
 
 
 def _reader(flags: ConfigurationFlags) -> ReadConfigMap:
-    """Return what reads ConfigMaps with the credentials that are known before the configuration."""
 
     async def ask(wanted: ConfigMapName) -> ConfigMap:
         credentials = await load_credentials(flags.kubeconfig)

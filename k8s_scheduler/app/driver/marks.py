@@ -92,7 +92,6 @@ class Marks:
         return {uid: mark.deaths for uid, mark in self._quarantined.items()}
 
     def keep(self, uids: Container[PodUid]) -> None:
-        """Forget the pods that are not in quarantine any more: they are gone, or bound."""
         for uid in [uid for uid in self._quarantined if uid not in uids]:
             self._forget(uid)
 

@@ -80,7 +80,6 @@ class Recording:
         self._begin_segment()
 
     def follow(self, progress: Progress) -> None:
-        """Note from now on how far the informers had come when something was decided."""
         self._progress = progress
 
     def write(self, message: Message) -> None:

@@ -127,5 +127,4 @@ class CoreCheck:
 
 
 def _is_outdated(informer: Informer[Any], found: Any) -> bool:
-    """Return whether what was taken a slice ago has changed since."""
     return informer.store.get(key_of(found.metadata)) is not found

@@ -110,7 +110,6 @@ class CoreRebuild:
         part.finish()
 
     def _everything(self) -> Iterator[tuple[str, str, Callable[[], None]]]:
-        """Yield resource and key of each object that there is now, and how to tell of it then."""
         pump, watched = self._pump, self._watched
         nodes, pods = watched.nodes.store, watched.pods.store
         for name in list(nodes):

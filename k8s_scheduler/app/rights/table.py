@@ -194,13 +194,11 @@ def _leader_election(lease: ElectionLease) -> Role:
 
 
 def _rivals(needs: Needs) -> Iterator[Role]:
-    """Yield the right to look for rivals, where it is limited to some namespaces."""
     for namespace in needs.rivals or ():
         yield Role((_RIVALS,), namespace=namespace, ending="-rivals", is_among_others=True)
 
 
 def _configuration(needs: Needs) -> Iterator[Role]:
-    """Yield the rights on the configuration's ConfigMaps, one role for each namespace."""
     limited: list[tuple[str, Rule]] = []
     if needs.config_map is not None:
         why = "Watched with --config-map; else read for the uid that an Event about it names."
@@ -216,7 +214,6 @@ def _configuration(needs: Needs) -> Iterator[Role]:
 
 
 def _by_group(kinds: tuple[Kind, ...]) -> dict[str, tuple[str, ...]]:
-    """Return the resources of kinds, in the order in which kinds are listed everywhere."""
     found: dict[str, list[str]] = {}
     for kind in (*BUILT_IN, *(kind for kind in kinds if kind.is_custom)):
         if kind in kinds:

@@ -53,7 +53,6 @@ class RivalNews:
         metrics: KubeMetrics,
         clock: Callable[[], float],
     ) -> None:
-        """`pod` is our own, if it is known."""
         self._recorder = recorder
         self._pod = pod
         self._clock = clock

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,7 +29,6 @@ from k8s_scheduler.app.process.memory import Caches, CacheSize, MemoryWatch
 from k8s_scheduler.app.process.runner import Connected, run_process
 from k8s_scheduler.app.process.watchdog import watch_loop
 from k8s_scheduler.app.serving import serving
-from k8s_scheduler.app.shadow.ending import hand_over
 from k8s_scheduler.app.shadow.options import ShadowOptions
 from k8s_scheduler.console.server import no_configuration
 from k8s_scheduler.core.messages.outgoing import Log
@@ -41,11 +41,12 @@ from k8s_scheduler.kube.watch.syncing import watch_all
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter
+from k8s_scheduler.lib.standard_output import abandon_standard_output
 from k8s_scheduler.obs.metrics import Metrics
 from k8s_scheduler.obs.shadow_metrics import ShadowMetrics
 from k8s_scheduler.simulate.shadowing.findings import AGREES, Result
 from k8s_scheduler.simulate.shadowing.following import Follower, FollowingOptions
-from k8s_scheduler.simulate.shadowing.report import Case, Report, ShadowReport
+from k8s_scheduler.simulate.shadowing.report import Case, Report, ShadowReport, table
 
 logger = logging.getLogger(__name__)
 
@@ -258,3 +259,31 @@ def _sentence(case: Case, *, agreed: bool) -> str:
 def _log(line: Log) -> None:
     level = logging.getLevelNamesMapping()[line.severity.upper()]
     logger.log(level, line.event, extra={"fields": line.fields})
+
+
+def hand_over(report: ShadowReport, out: Path | None) -> bool:
+    """Write the report to a file, if there is one, and as a table; return whether all went well."""
+    is_kept = out is None or _is_kept(report, out)
+    return _is_printed(report) and is_kept
+
+
+def _is_kept(report: ShadowReport, out: Path) -> bool:
+    text = msgspec.json.format(msgspec.json.encode(report), indent=2)
+    try:
+        out.write_bytes(text + b"\n")
+    except OSError as error:
+        sys.stderr.write(f"{out}: {error.strerror}\n")
+        return False
+    return True
+
+
+def _is_printed(report: ShadowReport) -> bool:
+    try:
+        for line in table(report):
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        sys.stderr.write(f"standard output: {error.strerror}\n")
+        abandon_standard_output()
+        return False
+    return True

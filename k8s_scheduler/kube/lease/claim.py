@@ -223,7 +223,6 @@ class Claim:
         return self._clock() >= self.free_at
 
     def _call_seconds(self, left_seconds: float) -> float:
-        """Return how long one call may take, of the time that is left for all of them."""
         share_seconds = self._config.renew_deadline_seconds * CALL_SHARE
         return min(left_seconds, max(share_seconds, _LEAST_CALL_SECONDS))
 

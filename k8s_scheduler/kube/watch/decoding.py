@@ -163,7 +163,6 @@ def _event_of(wanted: type[T]) -> type[WatchEvent[T]]:
 
 
 def _custom_decoders(kind: Kind) -> tuple[Callable[[bytes], Any], Callable[..., Any]]:
-    """Return how the events, and the objects, of a custom resource are decoded."""
     wire, read = custom_reader(kind.paths)
     decode_event = msgspec.json.Decoder(_event_of(wire)).decode
     decode_object = msgspec.json.Decoder(wire).decode

@@ -52,7 +52,6 @@ class Progress:
         return self._served < self._drawn
 
     def want_list(self) -> int:
-        """Draw a ticket for a list that begins from now on."""
         self._drawn += 1
         return self._drawn
 
@@ -65,7 +64,6 @@ class Progress:
         return self._served < self._doubted
 
     async def wait_until_trusted(self) -> None:
-        """Return once a list was completed that began after the last `doubt`."""
         await self.wait_for(self._doubted)
 
     def goes_back(self, version: str) -> bool:

@@ -93,7 +93,6 @@ class Watcher(Generic[T]):
         await self._run(query)
 
     async def watch(self, query: Mapping[str, str]) -> None:
-        """Watch from a version on; returns when that ends as agreed."""
         self._relist = None
         await self._run(query)
 

@@ -67,11 +67,9 @@ class BindShares:
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The namespaces of which no more pods should be handed out, sorted."""
         return tuple(sorted(self._held))
 
     def is_suspect(self, namespace: str) -> bool:
-        """Return whether a namespace has binds in doubt."""
         return namespace in self._suspects
 
     def is_full(self, namespace: str) -> bool:

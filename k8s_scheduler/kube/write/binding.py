@@ -188,7 +188,6 @@ def is_unstored(response: Response) -> bool:
 
 
 def judge_read(response: Response, request: BindRequest) -> ReadAnswer:
-    """Classify what a GET of the pod shows, from the point of view of one bind."""
     if not response.ok:
         message = response.error().message
         if is_missing(response):

@@ -235,7 +235,6 @@ class Dispatcher:
         return bind
 
     async def _go_on(self, bind: BindMachine) -> None:
-        """Ask the server until the bind ends or has to wait."""
         with self._shares.calling(bind.request.namespace):
             wait_seconds, asked = await self._ask(bind)
         if bind.outcome is None:

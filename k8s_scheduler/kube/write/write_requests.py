@@ -63,7 +63,6 @@ def eviction_calls(
     observed_generation: int,
     wall_ns: int,
 ) -> tuple[WriteCall, ...]:
-    """Return the calls that make a victim leave: the reason into its status, then its deletion."""
     condition: dict[str, object] = {
         "type": "DisruptionTarget",
         "status": "True",

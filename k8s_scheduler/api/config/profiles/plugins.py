@@ -75,7 +75,6 @@ def unknown_plugin(
 
 
 def unsupported_plugin(name: str, path: FieldPath) -> FieldError:
-    """Return the error for a plugin that kube-scheduler has and this version has not."""
     return FieldError(path, f'plugin "{name}" is not supported yet')
 
 

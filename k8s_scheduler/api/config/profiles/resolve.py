@@ -115,7 +115,6 @@ def resolve_profile(
 
 
 def plugin_sets(plugins: Plugins) -> dict[str, PluginSet]:
-    """Return the sets by the names the file uses for the points."""
     fields = msgspec.structs.fields(Plugins)
     return {field.encode_name: getattr(plugins, field.name) for field in fields}
 
