@@ -73,7 +73,7 @@ class Daemon:
         self._options = options
 
     def follow_configuration(self) -> Reload:
-        """Take over changes of the configuration from now on; return who does."""
+        """Take over changes of the configuration from now on."""
         parts = self._graph.reload
         reload = Reload(parts, self._options, Swap(self._graph, self._options, self._tasks))
         if parts.informer is not None:
@@ -148,8 +148,8 @@ class Daemon:
     async def _acquire(self, elector: Elector) -> bool:
         """Come to lead; return whether that began by making a Lease where there was none.
 
-        A Lease that is given back because of a rival is no new one when it is taken again, but
-        who led before it was made may still be about.
+        A Lease that is given back because of a rival is no new one when it is taken again, but the
+        process that led before it was made may still run.
         """
         await elector.acquire()
         newborn = elector.is_newborn

@@ -52,7 +52,7 @@ class ConfigurationFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessOptions:
-    """Who may see what is served. Without kubeconfigs the daemon's own login asks."""
+    """Which clients may see what is served. Without kubeconfigs the daemon's own login asks."""
 
     authentication_kubeconfig: str | None = None
     authorization_kubeconfig: str | None = None

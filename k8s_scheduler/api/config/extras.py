@@ -68,8 +68,8 @@ class LastGood(Configured, frozen=True):
 class Rivals(Configured, frozen=True):
     """What to do about other Leases whose holders serve a schedulerName of ours.
 
-    A tenant who may write Leases in a namespace can make one that says so. Who refuses to lead
-    because of such a Lease therefore has to name the namespaces that it trusts.
+    A tenant who may write Leases in a namespace can make one that says so. With action Refuse the
+    trusted namespaces therefore have to be named.
     """
 
     action: Annotated[str, msgspec.Meta(extra={RULE: _ACTIONS})] = WARN

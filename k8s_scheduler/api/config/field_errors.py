@@ -52,7 +52,7 @@ class ConfigurationError(Exception):
 def _in_one_line(text: str) -> str:
     """Write line breaks and what moves a terminal's cursor as escapes.
 
-    Errors quote names from the file, and who reads them tells one from the next by its line.
+    Errors quote names from the file, and each has to stay on a line of its own.
     """
     if text.isprintable():
         return text

@@ -21,7 +21,7 @@ import yaml
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath
 
 _MAXIMUM_DEPTH: Final = 64
-# Every default spelled out is some 400 values for a profile. Each may cost 80 us, and who starts
+# Every default spelled out is some 400 values for a profile. Each may cost 80 us, and a start
 # with a wrong file reads it twice.
 _MAXIMUM_VALUES: Final = 6_000
 # What a ConfigMap may hold.

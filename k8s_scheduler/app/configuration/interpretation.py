@@ -1,6 +1,6 @@
 """The configuration of this process: flags, file and the plugins that exist, put together.
 
-Who wins, as in kube-scheduler: explicit `--leader-elect*` flags over the file; the file over
+Precedence, as in kube-scheduler: explicit `--leader-elect*` flags over the file; the file over
 `--kube-api-qps` and `--kube-api-burst`, which count only without `--config`. One difference:
 `--kubeconfig` counts with `--config` too, unless the file names a kubeconfig of its own;
 kube-scheduler ignores the flag then and fails outside a cluster. With `--config-map` it counts

@@ -1,4 +1,4 @@
-"""What belongs to the configuration in a running graph: its origin, its status, who tells of it."""
+"""What belongs to the configuration in a running graph: its origin, its status, its events."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

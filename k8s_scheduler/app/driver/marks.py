@@ -5,7 +5,7 @@
     take-over: a mark by a process that does not lead any more ─▶ one death more, into quarantine
     a pod in quarantine: marked as being tried *before* it is ─▶ tried ─▶ the mark is removed
 
-A process can end by a signal, for want of memory, by the watchdog, or by losing the Lease because
+A process can end by a signal, out of memory, by the watchdog, or by losing the Lease because
 one decision takes too long; at that moment its event loop runs nothing. So a thread of its own
 (`sentinel`) writes what is wanted here. This object is shared between the two threads: the loop
 changes it, the sentinel reads `wanted` and sets `written`, each in single assignments.
@@ -30,7 +30,7 @@ MOST_MARKS: Final = 16
 
 
 class PodMark(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One pod: how many processes ended while they tried it, and who tries it now."""
+    """One pod: how many processes ended while they tried it, and which one tries it now."""
 
     pod: str = ""
     deaths: int = 0
@@ -128,6 +128,6 @@ class Marks:
                 marks.setdefault(tried, PodMark(key_of(queued.pod.metadata)))
         if tried in marks:
             marks[tried] = msgspec.structs.replace(marks[tried], by=self._identity)
-        # Who is tried now comes first, and then who has ended the most processes.
+        # The pod being tried comes first, then those that have ended the most processes.
         kept = sorted(marks, key=lambda uid: (uid != tried, -marks[uid].deaths))[:MOST_MARKS]
         return {uid: marks[uid] for uid in kept}

@@ -16,7 +16,7 @@ it holds is not to be trusted any further:
 
 While it is broken nothing is told to it and it decides nothing; `recovery/rebuilding.py` then fills
 a new one with all that the informers hold. A failure elsewhere (deciding, timers, answers) ends the
-process, as ever.
+process.
 """
 
 import asyncio

@@ -6,7 +6,7 @@ thread's stack to stderr and exits with 1. The supervisor restarts us.
 
 With leader election no other replica waits for that: a lease that is not renewed expires long
 before, and a process that goes on after a hang finds its deadline passed and writes nothing.
-The limit is about the process itself, which would otherwise stand there for ever, and it is longer
+The limit is about the process itself, which would otherwise hang for ever, and it is longer
 than the lease, so that a slow machine is not taken for a hung one. The timer goes on while the
 process is stopped from outside; one that was for longer than the limit ends when it goes on.
 """

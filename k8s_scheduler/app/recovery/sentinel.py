@@ -95,7 +95,7 @@ async def in_own_thread(work: Work, kubeconfig: str) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  for the type checker
         tasks.append(task)
-        # Who stops us before this line finds no task, and after it finds one.
+        # A stop before this line finds no task, one after it does.
         if not stopped.is_set():
             await _connected(work, kubeconfig)
 

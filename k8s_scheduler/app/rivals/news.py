@@ -90,7 +90,7 @@ class RivalNews:
     # What they have shown
 
     async def tell(self, rivals: Sequence[Rival], *, own: OtherLease | None, refuses: bool) -> None:
-        """Tell who serves our names, if that is news; `own` is our Lease, if it was seen."""
+        """Tell which Leases serve our names, if that is news; `own` is ours, if it was seen."""
         self._rivals.set(sum(rival.lives for rival in rivals))
         found = frozenset((r.lease.key, r.shared, r.lives, refuses) for r in rivals)
         now = self._clock()

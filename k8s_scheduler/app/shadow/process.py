@@ -1,7 +1,7 @@
 """`k8s-scheduler shadow` as a process: watches, judges, reports, and can't write.
 
 There is no dispatcher, no write lane, no recorder and no elector in this graph, so nothing could
-carry out an instruction: it needs the rights to list and watch, and to ask who reads its metrics.
+carry out an instruction: it needs the rights to list and watch, and to review tokens.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Bindings: what is asked for, how it can end, and what the server's answers mean.
 
-A Binding POST gives a pod its node, once and for ever: the server refuses a second one, refuses
+A Binding POST gives a pod its node, once: the server refuses a second one, refuses
 another uid, refuses a pod that is being deleted. So a POST to the same node may be repeated
 without harm, and reading the pod tells how an earlier one ended.
 
