@@ -29,7 +29,7 @@ from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.wiring import Graph, wire
 from k8s_scheduler.kube.lease.elector import Elector
 from k8s_scheduler.kube.lease.lease import annotation_of
-from k8s_scheduler.kube.watch.syncing import watch_all
+from k8s_scheduler.kube.watch.informer import watch_all
 from k8s_scheduler.lib.aiotasks import Supervisor
 
 logger = logging.getLogger(__name__)

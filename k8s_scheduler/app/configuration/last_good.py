@@ -6,10 +6,11 @@
 
 Of several replicas only the leader writes. Whether it leads is checked again when the PATCH is
 about to be sent, because the ConfigMap is read before, and the PATCH may take no longer than any
-other write of a leader. It names the version that was read, so that one which arrives after the next
-leader's changes nothing; a process that stops waits for its end before the Lease is released. The
-ConfigMap has to exist, so that the right to write can be limited to its name. No decision waits for
-it: a configuration that can't be saved is in force all the same; a log line and a metric say so.
+other write of a leader. It names the version that was read, so that one which arrives after the
+next leader's changes nothing; a process that stops waits for its end before the Lease is released.
+The ConfigMap has to exist, so that the right to write can be limited to its name. No decision waits
+for it: a configuration that can't be saved is in force all the same; a log line and a metric say
+so.
 """
 
 import asyncio

@@ -29,8 +29,7 @@ from k8s_scheduler.app.configuration.initial import StartError, place_to_keep
 from k8s_scheduler.app.configuration.interpretation import log_warnings, read, refusing
 from k8s_scheduler.app.configuration.mounts import ADVICE, is_mounted_alone
 from k8s_scheduler.app.configuration.offered import Offer, RefusedOffer, hash_of
-from k8s_scheduler.app.configuration.origin import LOOK_SECONDS, Origin
-from k8s_scheduler.app.configuration.reload_parts import ReloadParts
+from k8s_scheduler.app.configuration.reload_parts import LOOK_SECONDS, Origin, ReloadParts
 from k8s_scheduler.app.configuration.status import mean_the_same, settle
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.lib.backoff import Backoff

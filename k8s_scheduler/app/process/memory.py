@@ -6,11 +6,18 @@
 
     once a minute, with or without a limit: if a tenth of the memory is free, it is given back
 
+glibc keeps freed memory for later: all but the end of its heap stays with the process until
+`malloc_trim` is called, which returns every page that holds nothing. With other C libraries, and
+glibc before 2.33, nothing is known and nothing is done. Python's own allocator keeps small objects
+in pieces of 1 MiB, and one object keeps all of a piece; with `PYTHONMALLOC=malloc` small objects
+are glibc's, which returns single pages.
+
 What is kept only saves work, so decisions are the same with any budget. The core is told by a
 message like everything else: a recording has it.
 """
 
 import asyncio
+import ctypes
 import gc
 import logging
 import resource
@@ -19,9 +26,50 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from k8s_scheduler.app.process.allocator import trim, used_bytes
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.obs.scheduler_metrics import SchedulerMetrics
+
+
+class _Mallinfo2(ctypes.Structure):
+    """`struct mallinfo2` of glibc."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keepcost",
+        )
+    )
+
+
+_LIBRARY: Final = ctypes.CDLL(None)
+_TRIM: Final = getattr(_LIBRARY, "malloc_trim", None)
+_INFO: Final = getattr(_LIBRARY, "mallinfo2", None)
+if _INFO is not None:
+    _INFO.restype = _Mallinfo2
+
+
+def used_bytes() -> int | None:
+    """Return how much the allocator has given out; None where that can't be known."""
+    if _INFO is None:
+        return None
+    info = _INFO()
+    return int(info.uordblks + info.hblkhd)
+
+
+def trim() -> None:
+    """Return every free page to the system; milliseconds, in which nothing can be allocated."""
+    if _TRIM is not None:
+        _TRIM(0)
+
 
 logger = logging.getLogger(__name__)
 

@@ -24,8 +24,7 @@ from k8s_scheduler.app.recovery.core_check import CoreCheck
 from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.kube.watch.comparing import Comparer, Discrepancy, NotComparableError
-from k8s_scheduler.kube.watch.informer import Informer
-from k8s_scheduler.kube.watch.syncing import all_synced
+from k8s_scheduler.kube.watch.informer import Informer, all_synced
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 logger = logging.getLogger(__name__)

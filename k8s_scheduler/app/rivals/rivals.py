@@ -11,8 +11,8 @@ once a minute, and often for as long as something has to be settled.
 
 Refusing holds against two that begin at the same moment: a process that has taken its Lease looks
 once more before it decides anything (`may_decide`), and lists are consistent, so of two the later
-sees the other. If both do, both give their Leases back, and the one whose Lease comes later in the alphabet
-waits for longer. A leader goes on when a rival comes: it is the other that should not have
+sees the other. If both do, both give their Leases back, and the one whose Lease comes later in the
+alphabet waits for longer. A leader goes on when a rival comes: it is the other that should not have
 begun, and pods must not be left without a scheduler.
 
 What can't be looked at, for want of a right or of an answer, holds nothing up.

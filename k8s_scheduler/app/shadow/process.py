@@ -36,8 +36,7 @@ from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import DEFAULT_BYTES, Setup
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.resources import NODES, PODS, resource_of
-from k8s_scheduler.kube.watch.informer import Informer
-from k8s_scheduler.kube.watch.syncing import watch_all
+from k8s_scheduler.kube.watch.informer import Informer, watch_all
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter

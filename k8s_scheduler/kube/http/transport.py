@@ -29,7 +29,6 @@ from yarl import URL
 from k8s_scheduler.kube.auth.loading import CHECK_SECONDS, Credentials
 from k8s_scheduler.kube.errors import OutcomeUnknown
 from k8s_scheduler.kube.http.connections import WirePool
-from k8s_scheduler.kube.http.late_writes import LateWrites
 from k8s_scheduler.kube.http.protocol import JSON, Response
 from k8s_scheduler.kube.http.request_attempts import (
     FAILURES,
@@ -37,6 +36,7 @@ from k8s_scheduler.kube.http.request_attempts import (
     Attempt,
     BarredError,
     Call,
+    LateWrites,
     distrust,
     is_outcome_unknown,
     lost,

@@ -140,9 +140,6 @@ class Reflector(Generic[T]):
         self._watcher.interrupt()
         self._hurry.set()
 
-    async def trusted(self) -> None:
-        await self._parts.progress.wait_until_trusted()
-
     async def catch_up(self) -> None:
         """Return once everything is applied that had happened when this was called.
 

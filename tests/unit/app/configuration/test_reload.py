@@ -18,7 +18,7 @@ from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
 from k8s_scheduler.app.wiring import wire
 from k8s_scheduler.core.setup import ProfileError
 from k8s_scheduler.kube.resources import NODES
-from k8s_scheduler.kube.watch.syncing import all_synced
+from k8s_scheduler.kube.watch.informer import all_synced
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.api import FakeApi

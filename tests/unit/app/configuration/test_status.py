@@ -9,7 +9,7 @@ from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.app.configuration.interpretation import interpret, log_warnings
 from k8s_scheduler.app.configuration.mounts import is_mounted_alone
 from k8s_scheduler.app.configuration.offered import Offer, RefusedOffer
-from k8s_scheduler.app.configuration.origin import FileOrigin
+from k8s_scheduler.app.configuration.reload_parts import FileOrigin
 from k8s_scheduler.app.configuration.status import ConfigStatus, mean_the_same, settle
 from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.obs.metrics import Metrics
