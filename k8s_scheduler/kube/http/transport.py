@@ -96,7 +96,6 @@ class ApiTransport:
         timeout_seconds: float = 30.0,
         may_send: Callable[[], bool] | None = None,
     ) -> Response:
-        """Send one request and read its whole answer."""
         clock = asyncio.get_running_loop().time
         started = clock()
         target = self._target(path, query) if query else self._prefix + path

@@ -135,7 +135,6 @@ class Reflector(Generic[T]):
         await self._parts.progress.wait_for(ticket)
 
     def doubt(self) -> None:
-        """List as soon as possible, and take lower versions as they come: storage was set back."""
         self._parts.progress.doubt()
         self._watcher.interrupt()
         self._hurry.set()
