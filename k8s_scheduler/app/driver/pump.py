@@ -119,7 +119,7 @@ class Pump:
         # Whether what is known is of a storage that was set back, and not yet listed anew.
         self.is_set_back = False
         self._undone = Undone(
-            may_land=carrier.may_land,
+            may_land=carrier.dispatcher.may_land,
             read=lambda instruction: carrier.carry_out((instruction,)),
             tell=self._pod_is,
         )
@@ -322,7 +322,7 @@ class Pump:
             part = self.meter.start("core")
             left, at_once, is_first = rules.batch.max_pods, _STEP, True
             while self._decides() and self.core.has_work and rules.may_decide():
-                room = self._carrier.bind_room()
+                room = self._carrier.dispatcher.bind_room()
                 if room <= 0 or (room < _STEP and self.core.binding_count):
                     # A bind that ends makes room, and wakes us. A few at a time cost less each.
                     break
