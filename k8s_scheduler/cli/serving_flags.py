@@ -1,4 +1,4 @@
-"""The flags about what a process serves and to whom, what it logs, what memory it may take."""
+"""The flags about what a process serves and to which clients, its log and its memory."""
 
 import logging
 import sys
