@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from k8s_scheduler.obs.buckets import exponential
+from k8s_scheduler.obs.metric_set import exponential
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 

@@ -10,7 +10,7 @@ from k8s_scheduler.api.meta import Labels
 from k8s_scheduler.api.storage.claims import BETA_CLASS, BIND_COMPLETED, SELECTED_NODE
 from k8s_scheduler.api.storage.csi_translation import MIGRATED_PLUGINS
 
-# On volumes: who bound them.
+# On volumes: whether a controller bound them.
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 # On pods that a kubelet runs from files of its own.
 MIRROR: Final = "kubernetes.io/config.mirror"

@@ -31,7 +31,6 @@ class ConfigMapName:
         return f"{place}:{self.key}" if self.key else place
 
     def within(self, namespace: str) -> "ConfigMapName":
-        """Return the same with a namespace where it has none."""
         return ConfigMapName(self.name, self.namespace or namespace, self.key)
 
     def is_in_same_map(self, other: "ConfigMapName") -> bool:

@@ -95,7 +95,6 @@ def _struct(tree: _Tree, base: type[Wire]) -> type[Wire]:
 
 
 def _at(value: Any, names: tuple[str, ...]) -> Any:
-    """Return what a path leads to; UNSET if it leads nowhere."""
     if names[:2] == _ANNOTATIONS:
         return (value.metadata.annotations or {}).get(names[2], msgspec.UNSET)
     for name in names:

@@ -23,7 +23,7 @@ _TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]+)")
 _MOST_DIGITS: Final = 40
 _MAXIMUM_NANOSECONDS: Final = 2**63 - 1
 
-# The same notation as a regular expression, for those who check texts without this module.
+# The same notation as a regular expression, to check texts without this module.
 DURATION_PATTERN: Final = rf"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)({'|'.join(_NANOSECONDS)}))+)$"
 
 

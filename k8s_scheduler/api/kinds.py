@@ -138,7 +138,6 @@ class Kind(str):
 
     @property
     def is_custom(self) -> bool:
-        """Whether it is none of the built-in ones."""
         return self.type is CustomObject
 
     @property
@@ -214,14 +213,12 @@ def kind_named(text: str) -> Kind:
 
 
 def as_text(value: object) -> str:
-    """Encode a kind, as msgspec's enc_hook."""
     if isinstance(value, Kind):
         return str(value)
     raise NotImplementedError(f"{type(value).__name__} can't be encoded")
 
 
 def from_text(wanted: type, value: Any) -> Kind:
-    """Decode a kind, as msgspec's dec_hook."""
     if wanted is Kind and isinstance(value, str):
         return kind_named(value)
     raise NotImplementedError(f"{wanted.__name__} can't be decoded")

@@ -24,7 +24,7 @@ class Wire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="ca
 
 
 class OwnerReference(Wire, frozen=True, gc=False):
-    """Who owns an object; `controller` marks the one that manages it."""
+    """The owner of an object; `controller` marks the one that manages it."""
 
     kind: str = ""
     name: str = ""

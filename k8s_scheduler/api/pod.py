@@ -67,7 +67,7 @@ class PreferredSchedulingTerm(Wire, frozen=True, gc=False):
     preference: NodeSelectorTerm
 
 
-class NodeAffinity(Wire, frozen=True, gc=False):
+class NodeAffinityTerms(Wire, frozen=True, gc=False):
     """Where a pod must or would like to run, by node labels and fields."""
 
     required: NodeSelector | None = msgspec.field(
@@ -112,7 +112,7 @@ class PodAffinity(Wire, frozen=True, gc=False):
 class Affinity(Wire, frozen=True, gc=False):
     """All affinities of a pod."""
 
-    node_affinity: NodeAffinity | None = None
+    node_affinity: NodeAffinityTerms | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
@@ -201,5 +201,4 @@ class Pod(Wire, frozen=True, gc=False):
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Return whether a pod is on its way out."""
     return pod.metadata.deletion_timestamp is not None

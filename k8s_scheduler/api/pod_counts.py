@@ -15,7 +15,7 @@ from k8s_scheduler.api.config.limits import POD_LIMITS, Excess, PodLimits, exces
 from k8s_scheduler.api.pod import (
     Affinity,
     Container,
-    NodeAffinity,
+    NodeAffinityTerms,
     Pod,
     PodAffinity,
     PodAffinityTerm,
@@ -28,7 +28,6 @@ _allowed: Final = msgspec.structs.astuple
 
 
 def pod_excess(pod: Pod, limits: PodLimits) -> tuple[Excess, ...]:
-    """Return the limits that a pod is past; empty for nearly all."""
     counts, allowed = pod_counts(pod), _allowed(limits)
     if not any(map(operator.gt, counts, allowed)):
         return ()
@@ -72,14 +71,12 @@ def pod_counts(pod: Pod) -> tuple[int, ...]:
 
 
 def term_size(term: PodAffinityTerm) -> tuple[int, int]:
-    """Return how many expressions and values are in the selectors of an affinity term."""
     expressions, values = _selector_size(term.label_selector)
     more, further = _selector_size(term.namespace_selector)
     return expressions + more, values + further + len(term.namespaces or ())
 
 
 def terms_of_affinity(affinity: PodAffinity | None) -> Iterable[PodAffinityTerm]:
-    """Yield the required and then the preferred terms."""
     if affinity is not None:
         yield from affinity.required or ()
         for wish in affinity.preferred or ():
@@ -87,7 +84,6 @@ def terms_of_affinity(affinity: PodAffinity | None) -> Iterable[PodAffinityTerm]
 
 
 def _pod_selectors(spec: PodSpec) -> tuple[int, int, int]:
-    """Return the terms, and the expressions and values in their selectors and constraints'."""
     affinity, constraints = spec.affinity, spec.topology_spread_constraints
     if affinity is None and not constraints:
         return 0, 0, 0
@@ -118,7 +114,6 @@ def _selector_size(selector: LabelSelector | None) -> tuple[int, int]:
 
 
 def _node_selectors(spec: PodSpec) -> tuple[int, int, int]:
-    """Return the terms about nodes, and the expressions and values in them and `nodeSelector`."""
     pairs = len(spec.node_selector or ())
     node_affinity = None if spec.affinity is None else spec.affinity.node_affinity
     if node_affinity is None:
@@ -133,7 +128,7 @@ def _node_selectors(spec: PodSpec) -> tuple[int, int, int]:
     return terms, expressions, values
 
 
-def _node_terms(affinity: NodeAffinity) -> Iterable[NodeSelectorTerm]:
+def _node_terms(affinity: NodeAffinityTerms) -> Iterable[NodeSelectorTerm]:
     if affinity.required is not None:
         yield from affinity.required.node_selector_terms or ()
     for wish in affinity.preferred or ():
@@ -145,7 +140,6 @@ def _value_count(expressions: Iterable[SelectorRequirement]) -> int:
 
 
 def _resources(spec: PodSpec, containers: Iterable[Container]) -> int:
-    """Return how many different resources are requested."""
     names: set[str] = set()
     for container in containers:
         if container.resources is not None and container.resources.requests:

@@ -40,7 +40,6 @@ def total_requests(
 
 
 def total_limits(pod: Pod) -> dict[str, int]:
-    """Return what a pod is limited to; a resource that nothing limits is not there."""
     total = _sum(pod, _limits_of)
     if pod.spec.resources is not None:
         total.update(_supported_at_pod_level(pod.spec.resources.limits))
@@ -64,7 +63,6 @@ def is_sum_of_containers(pod: Pod, *, from_status: bool = False) -> bool:
 
 
 def has_pod_level_requests(pod: Pod) -> bool:
-    """Return whether a pod asks for something as a whole."""
     resources = pod.spec.resources
     return resources is not None and bool(_supported_at_pod_level(resources.requests))
 

@@ -16,7 +16,6 @@ class HostPort(NamedTuple):
     port: int
 
     def conflicts(self, other: "HostPort") -> bool:
-        """Return whether both can't be had on one node."""
         if (self.protocol, self.port) != (other.protocol, other.port):
             return False
         return self.ip == other.ip or ANY_ADDRESS in (self.ip, other.ip)

@@ -76,7 +76,6 @@ class Requests:
         )
 
     def amount(self, resource: str) -> int:
-        """Return how much of one resource is asked for."""
         for name, value in self.amounts:
             if name == resource:
                 return value
@@ -156,7 +155,6 @@ def _worked_out(pod: Pod, *, from_status: bool = False, with_pod_level: bool = T
 
 
 def allocatable(resources: ResourceList | None) -> dict[str, int]:
-    """Return what a node offers, by resource, `pods` included."""
     return {
         name: in_units(name, nano(quantity))
         for name, quantity in (resources or {}).items()
@@ -165,7 +163,6 @@ def allocatable(resources: ResourceList | None) -> dict[str, int]:
 
 
 def in_units(resource: str, nano_units: int) -> int:
-    """Return an amount in the scheduler's unit for that resource."""
     return milli(nano_units) if resource == CPU else whole(nano_units)
 
 
@@ -175,7 +172,6 @@ def is_tracked(resource: str) -> bool:
 
 
 def is_scalar(resource: str) -> bool:
-    """Return whether the name is an extended, huge-page, native or attachable resource."""
     if resource.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in resource:
         return True
     return is_extended_resource_name(resource)

@@ -55,17 +55,14 @@ class TaintSet(tuple[Taint, ...]):  # noqa: SLOT001  what is worked out has to b
 
     @cached_property
     def hard(self) -> tuple[Taint, ...]:
-        """Those that reject."""
         return tuple(taint for taint in self if taint.is_hard)
 
     @cached_property
     def soft_count(self) -> int:
-        """How many only cost score."""
         return sum(map(len, self.soft.values()))
 
     @cached_property
     def soft(self) -> dict[str, list[Taint]]:
-        """These, by key."""
         found: dict[str, list[Taint]] = {}
         for taint in self:
             if taint.effect == PREFER_NO_SCHEDULE:
@@ -88,7 +85,6 @@ class Tolerations:
             self._by_key.setdefault(toleration.key, {})[toleration] = None
 
     def cover(self, taint: Taint) -> bool:
-        """Return whether some toleration covers a taint."""
         by_key = self._by_key
         for key in (taint.key, "") if taint.key else ("",):
             if any(toleration.tolerates(taint) for toleration in by_key.get(key, ())):
@@ -96,11 +92,9 @@ class Tolerations:
         return False
 
     def cover_hard(self, taints: TaintSet) -> bool:
-        """Return whether all hard taints of a set are covered."""
         return all(map(self.cover, taints.hard))
 
     def uncovered_soft(self, taints: TaintSet) -> int:
-        """Return how many soft taints of a set are not covered."""
         soft = taints.soft
         if not soft:
             return 0

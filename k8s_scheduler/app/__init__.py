@@ -1,1 +1,1 @@
-"""Joins core and shell: who is built how, starts when and stops in which order."""
+"""Joins core and shell: what is built how, starts when and stops in which order."""

@@ -5,10 +5,10 @@ standby, unless told to wait), become the leader, catch up with everything the l
 decide. Stop: decide nothing more, see the writes under way to their end while the lease is still
 held (bindings and conditions, and in the same time the evictions and volumes that pods wait for
 and the last good configuration), give the lease back, write the last events: they tell what has
-happened, and nobody has to wait for them. A lease under which a write may still be under way is not
-given back, but runs out; so does that of a process of which a part dies meanwhile. A lost lease
-ends the process at once: it can't know what it has missed, and nothing it has started can outlast
-the lease.
+happened, and the next leader need not wait for them. A lease under which a write may still be under
+way is not given back, but runs out; so does that of a process of which a part dies meanwhile. A
+lost lease ends the process at once: it can't know what it has missed, and nothing it has started
+can outlast the lease.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from k8s_scheduler.app.configuration.apply import Swap
 from k8s_scheduler.app.configuration.reload import Reload
 from k8s_scheduler.app.driver.marks import NOTE
 from k8s_scheduler.app.options import RunOptions
-from k8s_scheduler.app.process.environment import Surroundings
+from k8s_scheduler.app.process.environment import Environment
 from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.app.process.runner import Connected, run_process
 from k8s_scheduler.app.serving import serving
 from k8s_scheduler.app.wiring import Graph, wire
-from k8s_scheduler.kube.lease.annotations import annotation_of
 from k8s_scheduler.kube.lease.elector import Elector
-from k8s_scheduler.kube.watch.syncing import watch_all
+from k8s_scheduler.kube.lease.lease import annotation_of
+from k8s_scheduler.kube.watch.informer import watch_all
 from k8s_scheduler.lib.aiotasks import Supervisor
 
 logger = logging.getLogger(__name__)
@@ -62,10 +62,10 @@ class Daemon:
     """The running graph."""
 
     def __init__(
-        self, graph: Graph, options: RunOptions, *, surroundings: Surroundings | None = None
+        self, graph: Graph, options: RunOptions, *, surroundings: Environment | None = None
     ) -> None:
         self._graph = graph
-        self._around = surroundings or Surroundings()
+        self._around = surroundings or Environment()
         self._hang_seconds = options.hang_seconds
         self._delay_caches = options.configuration.settings.delay_cache_until_active
         self._tasks = Supervisor()
@@ -73,7 +73,7 @@ class Daemon:
         self._options = options
 
     def follow_configuration(self) -> Reload:
-        """Take over changes of the configuration from now on; return who does."""
+        """Take over changes of the configuration from now on."""
         parts = self._graph.reload
         reload = Reload(parts, self._options, Swap(self._graph, self._options, self._tasks))
         if parts.informer is not None:
@@ -83,7 +83,6 @@ class Daemon:
         return reload
 
     async def run(self, stop: asyncio.Event) -> int:
-        """Run until stopped, lost or broken."""
         self._start_background()
         self._tasks.start("leading", self._lead(), may_end=True)
         await self._tasks.until(stop, self._lease_lost)
@@ -149,8 +148,8 @@ class Daemon:
     async def _acquire(self, elector: Elector) -> bool:
         """Come to lead; return whether that began by making a Lease where there was none.
 
-        A Lease that is given back because of a rival is no new one when it is taken again, but
-        who led before it was made may still be about.
+        A Lease that is given back because of a rival is no new one when it is taken again, but the
+        process that led before it was made may still run.
         """
         await elector.acquire()
         newborn = elector.is_newborn
@@ -189,7 +188,6 @@ class Daemon:
         self._decide()
 
     def _marked(self, elector: Elector) -> dict[PodUid, int]:
-        """Return the pods that ended processes, by what the leaders before have left behind."""
         marks, lease = self._graph.marks, elector.lease
         if marks is None or lease is None:
             return {}
@@ -197,7 +195,6 @@ class Daemon:
         return marks.take_over(annotation_of(lease, NOTE))
 
     def _were_pods_bound(self) -> bool:
-        """Return whether any pod of ours is on a node: somebody has scheduled in our name."""
         names = self._graph.pump.core.scheduler_names
         pods = self._graph.pods.store.values()
         return any(pod.spec.node_name and pod.spec.scheduler_name in names for pod in pods)
@@ -210,7 +207,7 @@ class Daemon:
         configuration may change what is watched.
         """
         graph = self._graph
-        await watch_all(self._tasks, lambda: (graph.nodes, *graph.others))
+        await watch_all(self._tasks, graph.watched.before_pods)
         await watch_all(self._tasks, graph.informers)
 
     def _decide(self) -> None:
@@ -228,7 +225,7 @@ class Daemon:
             await elector.release()
 
     async def _drain_unless_broken(self) -> int:
-        """Drain while every part lives: without one of them nobody knows what is still to come."""
+        """Drain while every part lives; without one of them it is not known what is to come."""
         draining = asyncio.create_task(self._drain())
         try:
             await asyncio.wait((draining, self._tasks.died), return_when=asyncio.FIRST_COMPLETED)

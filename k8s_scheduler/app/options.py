@@ -1,7 +1,7 @@
 """What a run of the daemon was asked to do: the command line and the configuration, resolved.
 
-The command line only fills these in; whoever starts the daemon another way (tests, the demo)
-fills them in directly. Nothing here is read from the environment.
+The command line only fills these in; tests and the demo, which start the daemon another way, fill
+them in directly. Nothing here is read from the environment.
 """
 
 import enum
@@ -11,7 +11,7 @@ from pathlib import Path
 from k8s_scheduler.api.config.load import FlagOverride
 from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.config_maps import ConfigMapName
-from k8s_scheduler.app.configuration.offered import Refusal
+from k8s_scheduler.app.configuration.offered import RefusedOffer
 from k8s_scheduler.console.open_paths import HEALTH_PATHS
 from k8s_scheduler.console.tls_settings import DEFAULT_TLS, TlsSettings
 
@@ -23,7 +23,7 @@ DEFAULT_HANG_SECONDS = 60.0
 DEFAULT_RECORD_MAX_BYTES = 256 * 1024 * 1024
 
 
-class Evaluation(enum.StrEnum):
+class EvaluationMode(enum.StrEnum):
     """How decisions are worked out; what comes out is the same."""
 
     INCREMENTAL = "incremental"
@@ -52,7 +52,7 @@ class ConfigurationFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessOptions:
-    """Who may see what is served. Without kubeconfigs the daemon's own login asks."""
+    """Which clients may see what is served. Without kubeconfigs the daemon's own login asks."""
 
     authentication_kubeconfig: str | None = None
     authorization_kubeconfig: str | None = None
@@ -69,16 +69,16 @@ class RunOptions:
 
     `configuration` already holds what flags override: the kubeconfig to use is
     `configuration.settings.client_connection.kubeconfig`, empty for in-cluster credentials.
-    `cache_comparison_seconds` 0 means only on SIGUSR2, `hang_seconds` 0 that nobody watches,
-    `memory_limit_bytes` 0 that there is no limit.
-    `secure_port` 0 means that nothing is served. `record_file` None means no recording.
+    `cache_comparison_seconds` 0 means only on SIGUSR2, `hang_seconds` 0 no watchdog,
+    `memory_limit_bytes` 0 no limit, `secure_port` 0 that nothing is served, `record_file` None no
+    recording.
     """
 
     configuration: SchedulerConfiguration
     configuration_flags: ConfigurationFlags = ConfigurationFlags()
     # What the configuration was read from; None: from nothing. And what was refused for it.
     configuration_text: str | None = None
-    configuration_refused: Refusal | None = None
+    configuration_refused: RefusedOffer | None = None
     bind_address: str = "0.0.0.0"  # noqa: S104  kube-scheduler's default: probes and scrapers come from outside
     secure_port: int = DEFAULT_SECURE_PORT
     tls_cert_file: Path | None = None
@@ -89,7 +89,7 @@ class RunOptions:
     logging_format: str = "text"
     pod_max_in_unschedulable_pods_seconds: float = DEFAULT_POD_MAX_IN_UNSCHEDULABLE_PODS_SECONDS
     pod_max_attempts: int | None = None
-    evaluation: Evaluation = Evaluation.INCREMENTAL
+    evaluation: EvaluationMode = EvaluationMode.INCREMENTAL
     verified_share: float = 0.0
     cache_comparison_seconds: float = DEFAULT_CACHE_COMPARISON_SECONDS
     hang_seconds: float = DEFAULT_HANG_SECONDS

@@ -27,21 +27,15 @@ class Served(Protocol):
 
     @property
     def elector(self) -> Elector | None:
-        """Who says whether we lead; None where nobody has to."""
+        """Says whether we lead; None without leader election."""
         ...
 
     @property
-    def pods(self) -> Informer[Pod]:
-        """All pods."""
-        ...
+    def pods(self) -> Informer[Pod]: ...
 
-    def informers(self) -> Iterator[Informer[Any]]:
-        """Yield every informer."""
-        ...
+    def informers(self) -> Iterator[Informer[Any]]: ...
 
-    def configuration_page(self) -> Mapping[str, Any]:
-        """Return what /configz shows."""
-        ...
+    def configuration_page(self) -> Mapping[str, Any]: ...
 
 
 @asynccontextmanager
@@ -85,7 +79,7 @@ def _certificate(options: RunOptions) -> Certificate:
 async def _gate(
     access: AccessOptions, transport: Transport, metrics: Metrics, stack: AsyncExitStack
 ) -> Gate:
-    """Return who decides what is shown to whom; questions go where the flags say."""
+    """Return what decides which client sees what; reviews are asked for as the flags say."""
 
     async def asked_with(flag: str, kubeconfig: str | None) -> Transport:
         if kubeconfig is None:
@@ -141,7 +135,7 @@ def _role(graph: Served) -> str | None:
 
 
 def _pods(graph: Served) -> Collection[Pod]:
-    """Return all pods, of other schedulers too; none while somebody else leads.
+    """Return all pods, of other schedulers too; none while another replica leads.
 
     Every replica knows the same pods: shown by all, sums over them would be too large.
     """

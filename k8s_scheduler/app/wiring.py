@@ -1,7 +1,7 @@
 """Builds the object graph of the daemon; starts nothing."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,23 +10,23 @@ from k8s_scheduler.api.meta import ClusterObject
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import REMEMBERED
-from k8s_scheduler.app.configuration.reload_parts import ReloadParts, reload_parts
+from k8s_scheduler.app.configuration.reload_parts import ReloadParts, own_pod, reload_parts
 from k8s_scheduler.app.driver.executor import Carrier
 from k8s_scheduler.app.driver.marks import Marks
-from k8s_scheduler.app.driver.pump import Pump
+from k8s_scheduler.app.driver.pump import Decisions, Pump
 from k8s_scheduler.app.driver.recording import Recording
-from k8s_scheduler.app.options import Evaluation, RunOptions
-from k8s_scheduler.app.process.environment import Surroundings
-from k8s_scheduler.app.process.memory import CacheSize, MemoryWatch
+from k8s_scheduler.app.driver.watch_set import WatchSet
+from k8s_scheduler.app.options import EvaluationMode, RunOptions
+from k8s_scheduler.app.process.environment import Environment
+from k8s_scheduler.app.process.memory import Caches, CacheSize, MemoryWatch
 from k8s_scheduler.app.recovery.core_check import CoreCheck
-from k8s_scheduler.app.recovery.rebuilding import Rebuilding
+from k8s_scheduler.app.recovery.rebuilding import CoreRebuild
 from k8s_scheduler.app.recovery.restored import Restored
 from k8s_scheduler.app.recovery.self_check import SelfCheck
 from k8s_scheduler.app.recovery.sentinel import Sentinel
-from k8s_scheduler.app.rivals.parts import rival_watch
-from k8s_scheduler.app.rivals.rivals import RivalWatch
+from k8s_scheduler.app.rivals.news import RivalNews
+from k8s_scheduler.app.rivals.rivals import CALL_SECONDS, Ourselves, RivalWatch
 from k8s_scheduler.app.rivals.served_names import notes_of
-from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import DEFAULT_BYTES, BackoffPolicy, QueuePolicy, Setup
 from k8s_scheduler.kube.events.recorder import EventRecorder
@@ -37,10 +37,10 @@ from k8s_scheduler.kube.lease.claim import ElectorHooks
 from k8s_scheduler.kube.lease.elector import Elector
 from k8s_scheduler.kube.lease.lease import LeaseConfig
 from k8s_scheduler.kube.resources import NODES, PODS, Resource, T, resource_of
-from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.kube.watch.comparing import Comparer
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.kube.watch.set_back import SetBack, Signals
+from k8s_scheduler.kube.watch.store import Handler
 from k8s_scheduler.kube.write.dispatcher import Dispatcher
 from k8s_scheduler.kube.write.pod_reader import PodReader
 from k8s_scheduler.kube.write.rejections import Rejections
@@ -52,20 +52,17 @@ from k8s_scheduler.obs.metrics import Metrics
 _WRITE_SECONDS = 4.0
 # A page of the comparison after an outage: it is asked for again if the answer was lost.
 _PAGE_SECONDS = 5.0
+# How long a look for rivals may take, of the time until a Lease that was just taken has to be
+# renewed: meanwhile it is not.
+_RIVALS_SHARE = 0.3
 
 
 @dataclass(slots=True)
 class Graph:
-    """Everything that runs, ready to be started.
-
-    `others` are the informers of the kinds that the enabled plugins read, and of no other kind; a
-    change of the configuration changes them. `watch` makes one.
-    """
+    """Everything that runs, ready to be started. `watch` makes one informer more."""
 
     pump: Pump
-    nodes: Informer[Node]
-    others: tuple[Informer[ClusterObject], ...]
-    pods: Informer[Pod]
+    watched: WatchSet
     dispatcher: Dispatcher
     writes: WriteLane
     reader: PodReader
@@ -80,27 +77,25 @@ class Graph:
     reload: ReloadParts
     watch: Callable[[Kind], Informer[ClusterObject]]
     restored: Restored
-    rebuilding: Rebuilding
+    rebuilding: CoreRebuild
     memory: MemoryWatch
 
-    def informers(self) -> Iterator[Informer[Any]]:
-        """Yield every informer."""
-        yield self.nodes
-        yield from self.others
-        yield self.pods
+    @property
+    def nodes(self) -> Informer[Node]:
+        return self.watched.nodes
 
-    def watched(self) -> Mapping[Kind, Informer[ClusterObject]]:
-        """Return the informers of the kinds besides pods and nodes, by kind."""
-        found = ((informer.resource.kind, informer) for informer in self.others)
-        return {kind: informer for kind, informer in found if isinstance(kind, Kind)}
+    @property
+    def pods(self) -> Informer[Pod]:
+        return self.watched.pods
+
+    def informers(self) -> Iterator[Informer[Any]]:
+        return iter(self.watched)
 
     def configuration_page(self) -> Mapping[str, Any]:
-        """Return what `/configz` shows."""
         return self.reload.status.page()
 
 
 def setup_of(options: RunOptions) -> Setup:
-    """Return what the core is made from."""
     settings = options.configuration.settings
     return Setup(
         profiles=options.configuration.profiles,
@@ -113,7 +108,7 @@ def setup_of(options: RunOptions) -> Setup:
             max_attempts=options.pod_max_attempts,
             renewals_per_second=options.configuration.extras.reasons.max_per_second,
         ),
-        keeps_evaluations=options.evaluation is Evaluation.INCREMENTAL,
+        keeps_evaluations=options.evaluation is EvaluationMode.INCREMENTAL,
         verified_share=options.verified_share,
         pod_limits=options.configuration.extras.pod_limits,
         node_limits=options.configuration.extras.node_limits,
@@ -126,13 +121,13 @@ def wire(
     transport: Transport,
     metrics: Metrics,
     *,
-    surroundings: Surroundings | None = None,
+    surroundings: Environment | None = None,
 ) -> Graph:
     """Join the parts. OSError if the recording can't be opened.
 
     The rate limit is for pods' writes alone: a lease that waits behind them would be lost.
     """
-    around = surroundings or Surroundings()
+    around = surroundings or Environment()
     setup = setup_of(options)
     around.warm_up(setup)
     connection = options.configuration.settings.client_connection
@@ -150,26 +145,19 @@ def wire(
     core = make_core(setup)
 
     def set_back(news: SetBack) -> None:
-        # Whoever acts on it comes last: it acts on all that are made before.
         graph.restored.notice(news)
 
-    def returned(resource: str) -> None:
-        graph.restored.returned(resource)
-
-    signals = Signals(set_back, returned)
-    elector = _elector(
-        lease,
-        transport,
-        metrics=metrics,
-        around=around,
+    signals = Signals(set_back, lambda resource: graph.restored.returned(resource))  # noqa: PLW0108  it is made below
+    hooks = ElectorHooks(
         set_back=set_back,
-        graph=lambda: graph,
+        # Of the core that is driven then, by the profiles that are in force then.
+        notes=lambda: notes_of(pump.core.scheduler_names, lease.identity if lease else ""),
+        may_lead=lambda: graph.rivals.may_lead(),  # noqa: PLW0108  it is made below
     )
+    elector = _elector(lease, transport, hooks, metrics=metrics, around=around)
     may_write = always if elector is None else elector.may_write
     if elector is not None:
         admit = gated(admit, elector.writes_may_begin)
-    batch = options.configuration.extras.batch
-    pump = Pump(core, clock=clock, meter=meter, batch=batch, may_decide=may_write, marks=marks)
     caller = Caller(
         transport=transport,
         may_write=may_write,
@@ -180,9 +168,9 @@ def wire(
     dispatcher = Dispatcher(
         replace(caller, may_write=lambda: may_write() and not pump.is_set_back),
         metrics=metrics.kube,
-        on_bind_outcome=pump.bind_ended,
-        on_held_back=pump.hold_back,
-        on_room=pump.room_made,
+        on_bind_outcome=lambda outcome: pump.bind_ended(outcome),  # noqa: PLW0108  it is made below
+        on_held_back=lambda namespaces: pump.hold_back(namespaces),  # noqa: PLW0108  it is made below
+        on_room=lambda: pump.room_made(),  # noqa: PLW0108  it is made below
     )
     recorder = EventRecorder(
         caller,
@@ -192,28 +180,57 @@ def wire(
     )
     writes = WriteLane(
         caller,
-        on_outcome=pump.write_ended,
+        on_outcome=lambda outcome: pump.write_ended(outcome),  # noqa: PLW0108  it is made below
         workers=options.configuration.settings.parallelism,
     )
-    recording = _recording(options, pump, clock=clock, meter=meter, metrics=metrics)
-    reader = PodReader(caller, on_read=pump.pod_read)
-    carrier = Carrier(dispatcher, recorder, writes, reader, wall_clock_ns=around.wall_clock_ns)
-    pump.connect(carrier, recording)
-    watching = _Watching(transport, metrics, meter, around, signals)
-    nodes = watching.informer(NODES)
-    nodes.add_handler(pump.node_changed)
-    pods = watching.informer(PODS)
-    pods.add_handler(pump.pod_changed)
+    recording = None
+    if options.record_file is not None:
+        recording = Recording(
+            options.record_file,
+            core,
+            max_bytes=options.record_max_bytes,
+            clock=clock,
+            meter=meter,
+            metrics=metrics.recording,
+        )
+    reader = PodReader(caller, on_read=lambda outcome: pump.pod_read(outcome))  # noqa: PLW0108  it is made below
+    pump = Pump(
+        core,
+        Carrier(dispatcher, recorder, writes, reader, wall_clock_ns=around.wall_clock_ns),
+        clock=clock,
+        meter=meter,
+        decisions=Decisions(
+            batch=options.configuration.extras.batch, may_decide=may_write, marks=marks
+        ),
+        recording=recording,
+    )
+
+    def informer_of(resource: Resource[T], *handlers: Handler[T]) -> Informer[T]:
+        informer = Informer(
+            transport,
+            resource,
+            metrics=metrics.kube,
+            meter=meter,
+            pace=replace(around.pace, rng=around.rng),
+            signals=signals,
+        )
+        for handler in handlers:
+            informer.add_handler(handler)
+        return informer
+
+    def watch(kind: Kind) -> Informer[ClusterObject]:
+        return informer_of(resource_of(kind), functools.partial(pump.object_changed, kind))
+
     rejections = Rejections(
         caller, metrics=metrics.kube, is_ours=lambda name: name in pump.core.scheduler_names
     )
-    pods.add_handler(rejections.pod_changed)
-
-    def watch(kind: Kind) -> Informer[ClusterObject]:
-        informer = watching.informer(resource_of(kind))
-        informer.add_handler(functools.partial(pump.object_changed, kind))
-        return informer
-
+    watched = WatchSet(
+        informer_of(NODES, pump.node_changed),
+        informer_of(PODS, pump.pod_changed, rejections.pod_changed),
+        {kind: watch(kind) for kind in core.kinds},
+    )
+    if recording is not None:
+        recording.follow(watched.versions)
     reload = reload_parts(
         options,
         transport,
@@ -224,22 +241,12 @@ def wire(
         write_seconds=_write_seconds(options),
     )
 
-    def watched() -> Mapping[Kind, Informer[ClusterObject]]:
-        # A change of the configuration changes them.
-        return graph.watched()
-
     def comparer(informer: Informer[Any], **timing: float) -> Comparer[Any]:
         return Comparer(transport, informer, meter=meter, sleep=around.sleep, **timing)
 
-    def informers() -> Iterator[Informer[Any]]:
-        return graph.informers()
-
-    def comparers() -> Mapping[Informer[Any], Comparer[Any]]:
-        return {each: comparer(each) for each in graph.informers()}
-
     check = SelfCheck(
-        CoreCheck(pump, nodes, pods, watched, meter=meter),
-        comparers,
+        CoreCheck(pump, watched),
+        lambda: {each: comparer(each) for each in watched},
         metrics=metrics.scheduler,
         interval_seconds=options.cache_comparison_seconds,
         sleep=around.sleep,
@@ -247,9 +254,7 @@ def wire(
     )
     graph: Graph = Graph(
         pump=pump,
-        nodes=nodes,
-        others=tuple(map(watch, core.kinds)),
-        pods=pods,
+        watched=watched,
         dispatcher=dispatcher,
         writes=writes,
         reader=reader,
@@ -261,7 +266,7 @@ def wire(
         sentinel=None
         if lease is None or marks is None
         else Sentinel(marks, lease, clock=around.clock, sleep=around.sleep),
-        rivals=rival_watch(
+        rivals=_rival_watch(
             options,
             transport,
             lease=lease,
@@ -276,87 +281,42 @@ def wire(
         watch=watch,
         restored=Restored(
             pump,
-            informers,
+            watched,
             functools.partial(comparer, timeout_seconds=_PAGE_SECONDS),
-            pods=lambda: pods.store,
             metrics=metrics.kube,
             clock=around.boot_clock,
             sleep=around.sleep,
         ),
-        rebuilding=Rebuilding(
+        rebuilding=CoreRebuild(
             pump,
             make_core,
-            nodes=nodes,
-            pods=pods,
-            others=watched,
+            watched,
             dispatcher=dispatcher,
             writes=writes,
-            meter=meter,
             metrics=metrics.scheduler,
         ),
-        memory=_memory(options, pump, dispatcher, recorder, metrics=metrics, sleep=around.sleep),
+        memory=MemoryWatch(
+            options.memory_limit_bytes,
+            Caches(
+                DEFAULT_BYTES, pump.limit_caches, functools.partial(_sizes, recorder, dispatcher)
+            ),
+            metrics=metrics.scheduler,
+            sleep=around.sleep,
+        ),
     )
-    if recording is not None:
-        recording.follow(lambda: _progress(graph.informers()))
     return graph
 
 
-def _memory(
-    options: RunOptions,
-    pump: Pump,
-    dispatcher: Dispatcher,
-    recorder: EventRecorder,
-    *,
-    metrics: Metrics,
-    sleep: Sleep,
-) -> MemoryWatch:
-    def sizes() -> Mapping[str, CacheSize]:
-        series, conditions = recorder.series, dispatcher.waiting_conditions
-        return {
-            "requests": CacheSize(REMEMBERED.nbytes, REMEMBERED.dropped),
-            "events": CacheSize(series.nbytes, series.dropped),
-            "conditions": CacheSize(conditions.nbytes, conditions.dropped),
-        }
-
-    return MemoryWatch(
-        options.memory_limit_bytes,
-        budget_bytes=DEFAULT_BYTES,
-        set_budget=pump.limit_caches,
-        sizes=sizes,
-        metrics=metrics.scheduler,
-        sleep=sleep,
-    )
+def _sizes(recorder: EventRecorder, dispatcher: Dispatcher) -> Mapping[str, CacheSize]:
+    series, conditions = recorder.series, dispatcher.waiting_conditions
+    return {
+        "requests": CacheSize(REMEMBERED.nbytes, REMEMBERED.dropped),
+        "events": CacheSize(series.nbytes, series.dropped),
+        "conditions": CacheSize(conditions.nbytes, conditions.dropped),
+    }
 
 
-def _progress(informers: Iterable[Informer[Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the version that each resource is known up to."""
-    for informer in informers:
-        if informer.resource_version:
-            yield informer.resource.label, informer.resource_version
-
-
-@dataclass(frozen=True, slots=True)
-class _Watching:
-    """What all informers have in common."""
-
-    transport: Transport
-    metrics: Metrics
-    meter: SliceMeter
-    around: Surroundings
-    signals: Signals
-
-    def informer(self, resource: Resource[T]) -> Informer[T]:
-        return Informer(
-            self.transport,
-            resource,
-            metrics=self.metrics.kube,
-            meter=self.meter,
-            pace=replace(self.around.pace, rng=self.around.rng),
-            signals=self.signals,
-        )
-
-
-def _lease_config(options: RunOptions, around: Surroundings) -> LeaseConfig | None:
+def _lease_config(options: RunOptions, around: Environment) -> LeaseConfig | None:
     election = options.configuration.settings.leader_election
     if not election.leader_elect:
         return None
@@ -373,35 +333,24 @@ def _lease_config(options: RunOptions, around: Surroundings) -> LeaseConfig | No
 def _elector(
     config: LeaseConfig | None,
     transport: Transport,
+    hooks: ElectorHooks,
     *,
     metrics: Metrics,
-    around: Surroundings,
-    set_back: Callable[[SetBack], None],
-    graph: Callable[[], Graph],
+    around: Environment,
 ) -> Elector | None:
-    """Return the elector, if there is an election; it asks the graph, which is made later."""
     if config is None:
         return None
-
-    def may_lead() -> bool:
-        return graph().rivals.may_lead()
-
     return Elector(
         transport,
         config,
         metrics=metrics.kube,
         timing=replace(around.timing(), clock=around.boot_clock),
-        hooks=ElectorHooks(
-            set_back=set_back,
-            # Of the core that is driven then, by the profiles that are in force then.
-            notes=lambda: notes_of(graph().pump.core.scheduler_names, config.identity),
-            may_lead=may_lead,
-        ),
+        hooks=hooks,
     )
 
 
 def _write_seconds(options: RunOptions) -> float:
-    """Return how long a write may take: it must end before anybody else can lead."""
+    """Return how long a write may take: it must end before another process can lead."""
     election = options.configuration.settings.leader_election
     if not election.leader_elect:
         return _WRITE_SECONDS
@@ -409,27 +358,31 @@ def _write_seconds(options: RunOptions) -> float:
     return min(_WRITE_SECONDS, 0.8 * spare)
 
 
-def _recording(
+def _rival_watch(
     options: RunOptions,
-    pump: Pump,
+    transport: Transport,
     *,
-    clock: Callable[[], float],
-    meter: SliceMeter,
+    lease: LeaseConfig | None,
+    names: Callable[[], Collection[str]],
+    reload: ReloadParts,
+    recorder: EventRecorder,
     metrics: Metrics,
-) -> Recording | None:
-    if options.record_file is None:
-        return None
-
-    def checkpoint() -> Checkpoint:
-        # Of the core that is driven then: it may be another one.
-        return pump.core.checkpoint()
-
-    return Recording(
-        options.record_file,
-        setup=lambda: pump.core.setup,
-        max_bytes=options.record_max_bytes,
-        checkpoint=checkpoint,
-        clock=clock,
-        meter=meter,
-        metrics=metrics.recording,
+    around: Environment,
+) -> RivalWatch:
+    ourselves = Ourselves(
+        lease="" if lease is None else f"{lease.namespace}/{lease.name}",
+        names=names,
+        settings=lambda: reload.status.in_force.extras.rivals,
+    )
+    news = RivalNews(
+        recorder, pod=own_pod(options, transport), metrics=metrics.kube, clock=around.clock
+    )
+    seconds = CALL_SECONDS if lease is None else _RIVALS_SHARE * lease.renew_deadline_seconds
+    return RivalWatch(
+        transport,
+        ourselves,
+        news,
+        clock=around.boot_clock,
+        sleep=around.sleep,
+        call_seconds=min(CALL_SECONDS, seconds),
     )

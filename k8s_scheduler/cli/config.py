@@ -12,8 +12,7 @@ from k8s_scheduler.api.config.field_errors import ConfigurationError
 from k8s_scheduler.api.config.load import load_configuration
 from k8s_scheduler.api.config.schema import configuration_schema
 from k8s_scheduler.api.config.summary import summary
-from k8s_scheduler.app.configuration.current import describe, fetch
-from k8s_scheduler.app.configuration.current_address import Address, CurrentError
+from k8s_scheduler.app.configuration.current import Address, CurrentError, describe, fetch
 from k8s_scheduler.app.configuration.interpretation import known_plugins
 from k8s_scheduler.app.options import DEFAULT_SECURE_PORT
 from k8s_scheduler.app.process.exit_codes import ExitCode

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from k8s_scheduler.app.options import Evaluation
+from k8s_scheduler.app.options import EvaluationMode
 from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.cli.output_files import printing
 
@@ -19,8 +19,8 @@ from k8s_scheduler.cli.output_files import printing
 )
 @click.option(
     "--evaluation",
-    type=click.Choice([each.value for each in Evaluation]),
-    default=Evaluation.INCREMENTAL.value,
+    type=click.Choice([each.value for each in EvaluationMode]),
+    default=EvaluationMode.INCREMENTAL.value,
     show_default=True,
     help="Judge again only what changed, or every pod from scratch.",
 )
@@ -53,7 +53,7 @@ def evaluate(file: str, *, is_sequence: bool, evaluation: str, show_cache: bool)
             output.write(line)
             output.flush()
 
-    engine = ScenarioEvaluation(keeps_evaluations=evaluation == Evaluation.INCREMENTAL)
+    engine = ScenarioEvaluation(keeps_evaluations=evaluation == EvaluationMode.INCREMENTAL)
     try:
         well = evaluate_file(file, engine, is_sequence=is_sequence, write=write, complain=_complain)
     except InputFileError as error:

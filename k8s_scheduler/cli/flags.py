@@ -29,7 +29,6 @@ class GoBool(click.ParamType[bool]):
     name = "bool"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bool:
-        """Return the truth of the text."""
         if value not in _TRUE and value not in _FALSE:
             self.fail(f'"{value}" is neither true nor false', param, ctx)
         return value in _TRUE
@@ -47,7 +46,6 @@ class GoDuration(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the seconds."""
         try:
             seconds = parse_duration(value)
         except ValueError as error:
@@ -66,7 +64,6 @@ class ByteSize(click.ParamType[int]):
     name = "bytes"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the bytes."""
         try:
             size = whole(nano(value))
         except QuantityError as error:
@@ -87,7 +84,6 @@ class Share(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the share."""
         share = float(super().convert(value, param, ctx))
         if math.isnan(share):
             self.fail(f'"{value}" is not a number from 0 to 1', param, ctx)
@@ -100,7 +96,6 @@ class Verbosity(click.ParamType[int]):
     name = "level"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the level."""
         text = str(value).removeprefix("=")
         if text not in _LEVELS:
             self.fail(f'"{text}" is not a level from 0 to 10', param, ctx)
@@ -113,7 +108,6 @@ class IpAddress(click.ParamType[str]):
     name = "ip"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the address in its usual form."""
         try:
             return str(ipaddress.ip_address(value))
         except ValueError:
@@ -126,7 +120,6 @@ class ObjectName(click.ParamType[str]):
     name = "name"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name."""
         if not is_subdomain(value):
             self.fail(f'"{value}" cannot be a name in Kubernetes', param, ctx)
         return str(value)
@@ -138,7 +131,6 @@ class NamespaceName(click.ParamType[str]):
     name = "namespace"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name."""
         if not is_namespace(value):
             self.fail(f'"{value}" cannot be a namespace', param, ctx)
         return str(value)
@@ -157,7 +149,6 @@ class ConfigMapReference(click.ParamType[ConfigMapName]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> ConfigMapName:
-        """Return which one is meant."""
         try:
             return ConfigMapName.parse(value, with_key=self._with_key)
         except ValueError as error:

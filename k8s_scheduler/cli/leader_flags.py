@@ -24,7 +24,6 @@ _FIELDS: Final = {
 
 
 def leader_election_options(function: _Decorated) -> _Decorated:
-    """Declare all of them."""
     seconds = GoDuration()
     options = (
         go_bool_option(
@@ -72,7 +71,6 @@ def leader_election_options(function: _Decorated) -> _Decorated:
 
 
 def take_leader_election(parameters: dict[str, Any]) -> tuple[FlagOverride, ...]:
-    """Take the flags out of a command's parameters and return those that were given."""
     given: Mapping[str, Any] = {name: parameters.pop(name) for name in _FIELDS}
     return tuple(
         FlagOverride(f"--{name.replace('_', '-')}", (_SECTION, _FIELDS[name]), value)

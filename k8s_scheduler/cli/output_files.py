@@ -28,7 +28,6 @@ class OutputFile:
         self._file = self._try(lambda: path.open("wb"))
 
     def write(self, data: bytes) -> None:
-        """Add to the file."""
         self._try(lambda: self._file.write(data))
 
     def __enter__(self) -> Self:

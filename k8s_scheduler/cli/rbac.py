@@ -96,7 +96,6 @@ def rbac(**parameters: Any) -> None:
 
 
 def _located(given: ConfigMapName | None, usual: str, namespace: str) -> ConfigMapName:
-    """Return which ConfigMap is meant, and where it is."""
     try:
         found = given or ConfigMapName.parse(usual)
     except ValueError as error:

@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,22 +16,20 @@ from k8s_scheduler.app.configuration.interpretation import log_warnings
 from k8s_scheduler.app.options import (
     DEFAULT_RECORD_MAX_BYTES,
     ConfigurationFlags,
-    Evaluation,
+    EvaluationMode,
     RunOptions,
 )
 from k8s_scheduler.app.process.exit_codes import ExitCode
-from k8s_scheduler.cli.access_flags import take_access
 from k8s_scheduler.cli.flags import ConfigMapReference, GoDuration, Share
 from k8s_scheduler.cli.leader_flags import leader_election_options, take_leader_election
-from k8s_scheduler.cli.memory_flags import memory_options, take_memory_limit
 from k8s_scheduler.cli.refused_flags import KubeSchedulerCommand
 from k8s_scheduler.cli.serving_flags import (
     check_serving,
-    log_unserved,
+    end_at_once,
+    memory_options,
     serving_options,
-    take_tls,
+    take_process,
 )
-from k8s_scheduler.obs import logging as logs
 
 if TYPE_CHECKING:
     from k8s_scheduler.app.configuration.initial import Start
@@ -84,9 +82,9 @@ _SHORTEST_HANG_SECONDS = 1
 )
 @click.option(
     "--evaluation",
-    type=click.Choice([each.value for each in Evaluation]),
-    default=Evaluation.INCREMENTAL.value,
-    callback=lambda _context, _option, value: Evaluation(value),
+    type=click.Choice([each.value for each in EvaluationMode]),
+    default=EvaluationMode.INCREMENTAL.value,
+    callback=lambda _context, _option, value: EvaluationMode(value),
     show_default=True,
     help="Judge again only what changed, or every pod from scratch.",
 )
@@ -127,8 +125,7 @@ _SHORTEST_HANG_SECONDS = 1
 @click.version_option(__version__, prog_name="k8s-scheduler", message="%(prog)s %(version)s")
 def run(**parameters: Any) -> None:
     """Schedule pods until told to stop."""
-    # Nothing is under way yet; in a container there is no default that would end us.
-    signal.signal(signal.SIGTERM, _end_at_once)
+    signal.signal(signal.SIGTERM, end_at_once)
     # What these ask for is done at a start anyway; their default would end us.
     for number in (signal.SIGHUP, signal.SIGUSR2):
         signal.signal(number, _take_no_notice)
@@ -146,21 +143,15 @@ def run(**parameters: Any) -> None:
     )
     if flags.config_map and flags.last_good and flags.config_map.is_in_same_map(flags.last_good):
         raise click.UsageError("--config-map and --last-good-config-map name the same ConfigMap")
-    access = take_access(parameters)
-    tls = take_tls(parameters)
-    logs.configure(parameters["logging_format"], parameters["verbosity"])
-    log_unserved(click.get_current_context())
-    memory_limit_bytes = take_memory_limit(parameters)
+    process = take_process(parameters)
     start = _start(flags)
     log_warnings(start.configuration, flags)
     options = RunOptions(
         configuration=start.configuration,
         configuration_flags=flags,
-        access=access,
-        tls=tls,
-        memory_limit_bytes=memory_limit_bytes,
         configuration_text=start.text,
         configuration_refused=start.refused,
+        **process,
         **parameters,
     )
     from k8s_scheduler.app.lifecycle import run as run_daemon  # noqa: PLC0415  --help stays quick
@@ -169,7 +160,6 @@ def run(**parameters: Any) -> None:
 
 
 def _start(flags: ConfigurationFlags) -> "Start":
-    """Return what to start with, or end with the reasons why there is nothing."""
     from k8s_scheduler.app.configuration.initial import StartError, load_start  # noqa: PLC0415  see above
     from k8s_scheduler.kube.errors import CredentialsError, KubeError  # noqa: PLC0415
 
@@ -185,10 +175,6 @@ def _start(flags: ConfigurationFlags) -> "Start":
     sys.exit(code)
 
 
-def _end_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
-    sys.exit(ExitCode.OK)
-
-
 def _take_no_notice(_number: int, _frame: FrameType | None) -> None:
     """Go on with the start."""
 
@@ -198,7 +184,7 @@ def _check(parameters: dict[str, Any]) -> None:
     if parameters["config_file"] and parameters["config_map"]:
         raise click.UsageError("--config and --config-map exclude each other")
     check_serving(parameters)
-    if parameters["verified_share"] and parameters["evaluation"] is Evaluation.PLAIN:
+    if parameters["verified_share"] and parameters["evaluation"] is EvaluationMode.PLAIN:
         raise click.UsageError(
             "--verify-cache checks what --evaluation=incremental keeps; plain keeps nothing"
         )
@@ -209,7 +195,6 @@ def _check(parameters: dict[str, Any]) -> None:
 
 
 def _placed(name: ConfigMapName | None, flag: str) -> ConfigMapName | None:
-    """Fill in the pod's own namespace where none is given."""
     if name is None or name.namespace:
         return name
     own = os.environ.get("POD_NAMESPACE", "")

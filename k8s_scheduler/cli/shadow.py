@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 import click
@@ -17,16 +16,14 @@ from k8s_scheduler.app.configuration.interpretation import load, log_warnings
 from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
 from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.app.shadow.options import ShadowOptions, UnknownProfileError, following_profiles
-from k8s_scheduler.cli.access_flags import take_access
 from k8s_scheduler.cli.flags import GoDuration, Share
-from k8s_scheduler.cli.memory_flags import memory_options, take_memory_limit
 from k8s_scheduler.cli.serving_flags import (
     check_serving,
-    log_unserved,
+    end_at_once,
+    memory_options,
     serving_options,
-    take_tls,
+    take_process,
 )
-from k8s_scheduler.obs import logging as logs
 
 logger = logging.getLogger(__name__)
 
@@ -98,18 +95,14 @@ def shadow(**parameters: Any) -> None:
     by SIGTERM or SIGINT, --for or --pods, prints a table; --out writes all of it as JSON.
     docs/beside-other-schedulers.md says how to read it.
     """
-    # Nothing is under way yet; in a container there is no default that would end us.
-    signal.signal(signal.SIGTERM, _end_at_once)
+    signal.signal(signal.SIGTERM, end_at_once)
     file = parameters.pop("config_file")
     flags = ConfigurationFlags(
         config_file=Path(file) if file else None, kubeconfig=parameters.pop("kubeconfig") or None
     )
     names = parameters.pop("scheduler_names")
-    access = take_access(parameters)
-    tls = take_tls(parameters)
     _check(parameters)
-    logs.configure(parameters["logging_format"], parameters["verbosity"])
-    log_unserved(click.get_current_context())
+    process = take_process(parameters)
     try:
         configuration = load(flags)
         following = following_profiles(configuration, names)
@@ -125,18 +118,12 @@ def shadow(**parameters: Any) -> None:
     run_options = RunOptions(
         configuration=configuration,
         configuration_flags=flags,
-        access=access,
-        tls=tls,
-        memory_limit_bytes=take_memory_limit(parameters),
+        **process,
         **{name: parameters.pop(name) for name in common},
     )
     from k8s_scheduler.app.shadow.process import run as run_shadow  # noqa: PLC0415  --help stays quick
 
     sys.exit(run_shadow(ShadowOptions(run=run_options, following=following, **parameters)))
-
-
-def _end_at_once(_number: int, _frame: FrameType | None) -> NoReturn:
-    sys.exit(ExitCode.OK)
 
 
 def _check(parameters: dict[str, Any]) -> None:

@@ -9,10 +9,9 @@ import msgspec
 
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
 from k8s_scheduler.kube.errors import UNREADABLE, KubeError, TransportError
-from k8s_scheduler.kube.http.caller import Caller
+from k8s_scheduler.kube.http.caller import Caller, RetryPolicy
 from k8s_scheduler.kube.http.protocol import MERGE_PATCH, Response, Transport
 from k8s_scheduler.kube.http.response_meaning import is_unavailable
-from k8s_scheduler.kube.http.retries import RetryPolicy
 from k8s_scheduler.kube.resources import Resource
 from k8s_scheduler.kube.waiting import Sleep, Timing
 
@@ -35,7 +34,6 @@ def one_config_map(wanted: ConfigMapName) -> Resource[ConfigMap]:
 
 
 async def read_config_map(transport: Transport, wanted: ConfigMapName) -> ConfigMap:
-    """Return a ConfigMap; raises KubeError."""
     caller = Caller(transport=transport, timeout_seconds=_TIMEOUT_SECONDS)
     return _config_map(await caller.send("GET", _path(wanted)), wanted)
 

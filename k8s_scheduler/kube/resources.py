@@ -24,9 +24,7 @@ class KubeObject(Protocol):
     """Anything with metadata."""
 
     @property
-    def metadata(self) -> ObjectMeta:
-        """Identity, labels and life of the object."""
-        ...
+    def metadata(self) -> ObjectMeta: ...
 
 
 T = TypeVar("T", bound=KubeObject)
@@ -49,12 +47,10 @@ class Resource(Generic[T]):
 
     @property
     def prefix(self) -> str:
-        """The path of the resource's API version."""
         return f"/{'apis' if self.group else 'api'}/{self.api_version}"
 
     @property
     def api_version(self) -> str:
-        """The version as objects name it: `v1`, `storage.k8s.io/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
@@ -65,7 +61,6 @@ class Resource(Generic[T]):
 
     @property
     def full_name(self) -> str:
-        """The name that roles and kubectl know: `pods`, `csinodes.storage.k8s.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -79,7 +74,6 @@ class Resource(Generic[T]):
         return bool(self.group)
 
     def object_path(self, name: str, *, namespace: str = "", subresource: str = "") -> str:
-        """Return the path of one object, or of a subresource of it."""
         inside = f"/namespaces/{namespace}" if self.namespaced else ""
         path = f"{self.prefix}{inside}/{self.plural}/{name}"
         return f"{path}/{subresource}" if subresource else path
@@ -99,7 +93,6 @@ NODES = Resource(group="", version="v1", plural="nodes", kind="Node", namespaced
 
 
 def resource_of(kind: Kind) -> Resource[ClusterObject]:
-    """Return where objects of a kind are found."""
     return Resource(
         group=kind.group,
         version=kind.versions[0],

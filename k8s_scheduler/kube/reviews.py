@@ -17,10 +17,9 @@ from k8s_scheduler.kube.errors import (
     OutcomeUnknown,
     TransportError,
 )
-from k8s_scheduler.kube.http.caller import Caller
+from k8s_scheduler.kube.http.caller import Caller, RetryPolicy
 from k8s_scheduler.kube.http.protocol import Response, Transport
 from k8s_scheduler.kube.http.response_meaning import is_unavailable
-from k8s_scheduler.kube.http.retries import RetryPolicy
 
 TOKEN_REVIEWS: Final = "tokenreviews.authentication.k8s.io"  # noqa: S105  a resource
 ACCESS_REVIEWS: Final = "subjectaccessreviews.authorization.k8s.io"
@@ -122,7 +121,6 @@ class Reviewer:
         )
 
     async def authorize(self, user: User, *, verb: str, path: str) -> Permission:
-        """Return whether a user may use a verb on a path that is no resource."""
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",

@@ -12,12 +12,10 @@ _NANOSECONDS = 1_000_000_000
 
 
 def second_time(wall_ns: int) -> str:
-    """Return a `Time`, such as `2026-01-02T03:04:05Z`."""
     return f"{_whole(wall_ns // _NANOSECONDS)}Z"
 
 
 def micro_time(wall_ns: int) -> str:
-    """Return a `MicroTime`, such as `2026-01-02T03:04:05.000006Z`."""
     seconds, nanoseconds = divmod(wall_ns, _NANOSECONDS)
     return f"{_whole(seconds)}.{nanoseconds // 1000:06d}Z"
 

@@ -21,7 +21,6 @@ class Timing:
 
 
 async def wait_within(event: asyncio.Event, timeout_seconds: float, *, sleep: Sleep) -> bool:
-    """Return whether the event was set within the time."""
     if event.is_set():
         return True
     await first_of(event.wait(), sleep(timeout_seconds))

@@ -26,5 +26,4 @@ class Backoff:
         return min(base * (1.0 + self.jitter * self.uniform()), self.maximum_seconds)
 
     def reset(self) -> None:
-        """Start over, after something worked."""
         self._next = self.initial_seconds

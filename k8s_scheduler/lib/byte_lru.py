@@ -29,12 +29,10 @@ class ByteLru(Generic[Key, Value]):
         return iter(self._entries)
 
     def peek(self, key: Key) -> Value | None:
-        """Return a value without making it the most recently used."""
         found = self._entries.get(key)
         return None if found is None else found[0]
 
     def get(self, key: Key) -> Value | None:
-        """Return a value and make it the most recently used."""
         found = self._entries.get(key)
         if found is None:
             return None
@@ -42,7 +40,6 @@ class ByteLru(Generic[Key, Value]):
         return found[0]
 
     def put(self, key: Key, value: Value, nbytes: int) -> None:
-        """Keep a value, replacing another; one that exceeds the bound by itself is not kept."""
         self.pop(key)
         self._entries[key] = (value, nbytes)
         self.nbytes += nbytes
@@ -52,7 +49,6 @@ class ByteLru(Generic[Key, Value]):
             self.dropped += 1
 
     def pop(self, key: Key) -> Value | None:
-        """Forget a value and return it."""
         found = self._entries.pop(key, None)
         if found is None:
             return None

@@ -20,7 +20,6 @@ class ExpiringCache(Generic[Key, Value]):
         return len(self._entries)
 
     def get(self, key: Key) -> Value | None:
-        """Return the value, unless there is none or its time is over."""
         found = self._entries.get(key)
         if found is None:
             return None

@@ -22,7 +22,6 @@ class Seats:
         return len(self._is_free)
 
     def take(self) -> int:
-        """Give out the lowest free number; if there is none, a new one at the end."""
         is_free = self._is_free
         if not self._free_count:
             is_free.append(False)

@@ -73,5 +73,4 @@ class SliceMeter:
 
 
 def silent_meter() -> SliceMeter:
-    """Return a meter that reports nowhere, for tools and tests."""
     return SliceMeter(lambda _owner, _seconds: None)

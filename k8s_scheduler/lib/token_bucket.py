@@ -16,7 +16,6 @@ class TokenBucket:
         self._tokens = self.burst
 
     def take(self, now: float) -> bool:
-        """Take a token if there is one."""
         return self.reserve(now, longest_seconds=0.0) is not None
 
     def reserve(self, now: float, *, longest_seconds: float) -> float | None:

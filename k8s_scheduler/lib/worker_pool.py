@@ -37,7 +37,6 @@ class WorkerPool(Generic[Item]):
         self._group: asyncio.TaskGroup | None = None
 
     def notify(self) -> None:
-        """Tell the pool that there is one more item to take."""
         if self._group is None:
             self._notified += 1
         elif self._working < self.limit:
@@ -50,13 +49,11 @@ class WorkerPool(Generic[Item]):
             self._group.create_task(self._run_beside(side_task))
 
     def resize(self, limit: int) -> None:
-        """Run up to this many workers from now on; an item that is begun is finished."""
         more, self.limit = limit - self.limit, limit
         for _ in range(more):
             self.notify()
 
     async def run(self) -> None:
-        """Run workers until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Info
 
-from k8s_scheduler.obs.counters import Counter, Gauge
+from k8s_scheduler.obs.metric_set import MetricSet
 
 
 class ReloadResult(enum.StrEnum):
@@ -17,19 +17,19 @@ class ReloadResult(enum.StrEnum):
     UNCHANGED = "unchanged"
 
 
-class ConfigMetrics:
+class ConfigMetrics(MetricSet):
     """The metrics of the configuration."""
 
     def __init__(
         self, registry: CollectorRegistry, *, wall_clock: Callable[[], float] = time.time
     ) -> None:
+        super().__init__(registry)
         self._wall_clock = wall_clock
-        reloads = Counter(
+        reloads = self._counter(
             "k8s_scheduler_config_reloads",
             "Configurations that were offered since the start, by what became of them: in force "
             "(applied), wrong (refused), or meaning the same as before (unchanged).",
             ["result"],
-            registry=registry,
         )
         self._reloads = {result: reloads.labels(result.value) for result in ReloadResult}
         self._info = Info(
@@ -37,36 +37,30 @@ class ConfigMetrics:
             "The configuration in force, by the SHA-256 of its text.",
             registry=registry,
         )
-        self._successful = Gauge(
+        self._successful = self._gauge(
             "k8s_scheduler_config_last_reload_successful",
             "0 while the last configuration that was offered is refused and an older one is in "
             "force, 1 otherwise.",
-            registry=registry,
         )
-        self._success_time = Gauge(
+        self._success_time = self._gauge(
             "k8s_scheduler_config_last_reload_success_timestamp_seconds",
             "When the configuration in force was taken.",
-            registry=registry,
         )
-        self.restart_needed = Gauge(
+        self.restart_needed = self._gauge(
             "k8s_scheduler_config_restart_needed",
             "1 while the configuration asks for something that only a restart can change.",
-            registry=registry,
         )
-        self.last_good_saved = Gauge(
+        self.last_good_saved = self._gauge(
             "k8s_scheduler_config_last_good_saved",
             "1 while the ConfigMap for the last good configuration holds the one in force, 0 "
             "while it does not, or where there is none.",
-            registry=registry,
         )
 
     def in_force(self, name: str) -> None:
-        """Show which configuration is in force from now on."""
         self._info.info({"hash": name})
         self._success_time.set(self._wall_clock())
         self._successful.set(1)
 
     def offered(self, result: ReloadResult) -> None:
-        """Count a configuration that was offered."""
         self._reloads[result].inc()
         self._successful.set(0 if result is ReloadResult.REFUSED else 1)

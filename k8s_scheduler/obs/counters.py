@@ -25,7 +25,6 @@ class Count:
         self.value += amount
 
     def shown(self) -> float:
-        """Return what the page shows."""
         return self.value
 
 
@@ -48,11 +47,9 @@ class Level:
         self.value -= amount
 
     def set_function(self, ask: Callable[[], float]) -> None:
-        """Show what the function returns, each time the page is read."""
         self._ask = ask
 
     def shown(self) -> float:
-        """Return what the page shows."""
         return float(self.value if self._ask is None else self._ask())
 
 
@@ -67,7 +64,6 @@ class _Plain(MetricFamily[Child]):
         return [self._shown_as(self._name, self._text, labels=self.label_names)]
 
     def collect(self) -> Iterable[Metric]:
-        """Return the family with its samples."""
         family = self._shown_as(self._name, self._text, labels=self.label_names)
         for values, child in list(self._children.items()):
             family.add_metric(values, child.shown())
@@ -85,7 +81,6 @@ class Counter(_Plain[Count]):
         super().__init__(name, text, label_names, make=Count, registry=registry)
 
     def inc(self, amount: float = 1.0) -> None:
-        """Increase the counter that has no labels."""
         self.labels().inc(amount)
 
 
@@ -105,17 +100,13 @@ class Gauge(_Plain[Level]):
             child.set(0)
 
     def set(self, value: float) -> None:
-        """Set the gauge that has no labels."""
         self.labels().set(value)
 
     def inc(self, amount: float = 1.0) -> None:
-        """Increase the gauge that has no labels."""
         self.labels().inc(amount)
 
     def dec(self, amount: float = 1.0) -> None:
-        """Decrease the gauge that has no labels."""
         self.labels().dec(amount)
 
     def set_function(self, ask: Callable[[], float]) -> None:
-        """Show what the function returns, where there are no labels."""
         self.labels().set_function(ask)

@@ -22,12 +22,10 @@ class Observations:
         self._sum = 0.0
 
     def observe(self, value: float) -> None:
-        """Count a value in the first bucket that holds it."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self._sum += value
 
     def shown(self) -> tuple[list[tuple[str, float]], float]:
-        """Return (upper bound, how many are not above) of each bucket, and the sum of all."""
         counts = accumulate(list(self._counts))
         names = map(floatToGoString, self._bounds)
         return list(zip(names, map(float, counts), strict=True)), self._sum
@@ -52,7 +50,6 @@ class Histogram(MetricFamily[Observations]):
         )
 
     def observe(self, value: float) -> None:
-        """Count a value, where there are no labels."""
         self.labels().observe(value)
 
     def describe(self) -> Iterable[HistogramMetricFamily]:
@@ -60,7 +57,6 @@ class Histogram(MetricFamily[Observations]):
         return [HistogramMetricFamily(self._name, self._text, labels=self.label_names)]
 
     def collect(self) -> Iterable[HistogramMetricFamily]:
-        """Return the family with its samples."""
         (family,) = self.describe()
         for values, child in list(self._children.items()):
             buckets, total = child.shown()

@@ -192,7 +192,6 @@ def _plain(value: Any) -> str:
 
 
 def _encodable(value: Any) -> Any:
-    """Return the value, or how it prints where JSON has no form for it."""
     try:
         _to_json(value)
     except _UNENCODABLE:

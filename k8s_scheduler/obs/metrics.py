@@ -14,9 +14,9 @@ from prometheus_client.process_collector import ProcessCollector
 
 from k8s_scheduler import __version__
 from k8s_scheduler.obs.config_metrics import ConfigMetrics
-from k8s_scheduler.obs.counters import Counter, Gauge
 from k8s_scheduler.obs.histograms import Histogram, Observations
 from k8s_scheduler.obs.kube_metrics import KubeMetrics
+from k8s_scheduler.obs.metric_set import MetricSet
 from k8s_scheduler.obs.scheduler_metrics import SchedulerMetrics
 
 __all__ = [
@@ -35,19 +35,18 @@ FOLLOWED_RELEASE: Final = "v1.37.1"
 _SUFFIXES: Final = {"counter": "_total", "info": "_info"}
 
 
-class RecordingMetrics:
+class RecordingMetrics(MetricSet):
     """What the recording of inputs says about itself."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.active = Gauge(
+        super().__init__(registry)
+        self.active = self._gauge(
             "k8s_scheduler_recording_active",
             "1 while every input is being recorded (--record), 0 otherwise.",
-            registry=registry,
         )
-        self.bytes = Counter(
+        self.bytes = self._counter(
             "k8s_scheduler_recording_bytes",
             "Bytes written to recordings.",
-            registry=registry,
         )
 
 
@@ -75,7 +74,6 @@ class Metrics:
         ).info({"version": __version__, "decides_like": FOLLOWED_RELEASE})
 
     def with_process(self) -> "Metrics":
-        """Add what describes the process itself; only the daemon wants it."""
         # kube-scheduler shows no `_created` samples, and they double the page.
         disable_created_metrics()
         ProcessCollector(registry=self.registry)
@@ -92,6 +90,5 @@ class Metrics:
 
 
 def metric_names(registry: CollectorRegistry) -> Iterable[str]:
-    """Yield every metric's name as it stands on the wire, for documentation and tests."""
     for family in registry.collect():
         yield family.name + _SUFFIXES.get(family.type, "")

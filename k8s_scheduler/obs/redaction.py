@@ -59,7 +59,6 @@ def conceal(secret: str) -> None:
 
 
 def redact(text: str) -> str:
-    """Return the text without secrets."""
     for secret in _known:
         if secret in text:
             text = text.replace(secret, REDACTED)

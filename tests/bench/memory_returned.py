@@ -21,7 +21,7 @@ from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.app.process.memory import give_memory_back, resident_bytes
+from k8s_scheduler.app.process.memory import ProcessMemory
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import LimitCaches, NodeChanged, PodChanged, Schedule
 from k8s_scheduler.core.scheduler import Scheduler
@@ -182,8 +182,9 @@ CAUSES: dict[str, Cause] = {
 def resident() -> int:
     """Return how much memory the process has, without what can be given back."""
     gc.collect()
-    give_memory_back()
-    return resident_bytes()
+    memory = ProcessMemory()
+    memory.give_back()
+    return memory.resident()
 
 
 def rounds(world: World, cause: Cause, count: int, size: float = 1.0) -> Iterator[tuple[int, int]]:

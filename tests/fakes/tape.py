@@ -46,9 +46,8 @@ class Tape:
         self._pods: dict[str, Pod] = {}
         self.recording = Recording(
             path,
-            setup=lambda: setup,
+            self.core,
             max_bytes=max_bytes,
-            checkpoint=self.core.checkpoint,
             clock=lambda: self.now,
             meter=silent_meter(),
             metrics=METRICS.recording,

@@ -24,11 +24,11 @@ from k8s_scheduler.kube.resources import NODES, PODS, Resource, resource_of
 from k8s_scheduler.kube.watch.decoding import ObjectDecoder
 from k8s_scheduler.kube.watch.list_tickets import Progress
 from k8s_scheduler.kube.watch.reflector_limits import DEFAULT_PACE
+from k8s_scheduler.kube.watch.reflector_log import UndecodableLog
 from k8s_scheduler.kube.watch.reflector_parts import ReflectorParts
 from k8s_scheduler.kube.watch.set_back import Signals
 from k8s_scheduler.kube.watch.store import Store
 from k8s_scheduler.kube.watch.streams import StreamError
-from k8s_scheduler.kube.watch.undecodable import UndecodableLog
 from k8s_scheduler.kube.watch.watching import Watcher
 from k8s_scheduler.kube.write.binding import BindOutcome, BindRequest
 from k8s_scheduler.kube.write.conditions import ConditionPatch
@@ -108,8 +108,8 @@ class World:
         self.now = 1000.0
         self.core = MeasuredCore(setup, metrics=METRICS.scheduler)
         self.desk = Desk()
-        self.pump = Pump(self.core, clock=lambda: self.now, meter=silent_meter())
-        self.pump.connect(Carrier(self.desk, self.desk, self.desk, self.desk), None)
+        carrier = Carrier(self.desk, self.desk, self.desk, self.desk)
+        self.pump = Pump(self.core, carrier, clock=lambda: self.now, meter=silent_meter())
         self.refused = 0
         self.stores: dict[str, Store[Any]] = {}
         self._watchers: dict[str, Watcher[Any]] = {}

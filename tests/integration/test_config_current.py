@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from k8s_scheduler.app.configuration import current_address
+from k8s_scheduler.app.configuration import current
 from k8s_scheduler.app.rights.manifest import Owner, rights_manifest
 from k8s_scheduler.cli.main import main
 from testbed.installation import NAMESPACE, SERVICE_ACCOUNT, create_objects, load_manifest
@@ -25,7 +25,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 def pod_token(tmp_path, monkeypatch):
     """Where the pod has its token; none is there until a test puts one there."""
     path = tmp_path / "token"
-    monkeypatch.setattr(current_address, "POD_TOKEN", path)
+    monkeypatch.setattr(current, "POD_TOKEN", path)
     return path
 
 

@@ -24,7 +24,7 @@ from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config.types import LeaderElection, SchedulerConfiguration
 from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.app.options import RunOptions
-from k8s_scheduler.app.process.environment import Surroundings
+from k8s_scheduler.app.process.environment import Environment
 from k8s_scheduler.app.process.warm_up import warm_up
 from k8s_scheduler.app.recovery.sentinel import Work
 from k8s_scheduler.app.wiring import Graph, setup_of, wire
@@ -177,7 +177,7 @@ class Replica:
         """End what an ended process has left behind, as its end does."""
         self.ending += self._loop.end(name)
 
-    def _surroundings(self, rng: random.Random) -> Surroundings:
+    def _surroundings(self, rng: random.Random) -> Environment:
         loop = self._loop
         rate = 1.0 + rng.uniform(-0.002, 0.002)
         boot, wall = rng.uniform(0.0, 1e6), EPOCH_SECONDS + rng.uniform(-30.0, 30.0)
@@ -194,7 +194,7 @@ class Replica:
         async def sleep(seconds: float) -> None:
             await asyncio.sleep(seconds / rate)
 
-        return Surroundings(
+        return Environment(
             clock=clock,
             boot_clock=clock,
             wall_clock_ns=lambda: int((wall + loop.now) * 1e9),

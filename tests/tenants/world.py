@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from k8s_scheduler.api.config.extras import Batch
+from k8s_scheduler.api.config.extras import BatchSettings
 from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.kinds import Kind
@@ -45,7 +45,7 @@ SCARCE = "example.com/scarce"
 SCARCE_NODES = 40
 # As the pump asks for decisions, and as many as it makes before others have their turn.
 STEP = 4
-BATCH = Batch()
+BATCH = BatchSettings()
 _MOST = 10**9
 _ENOUGH = 200_000
 

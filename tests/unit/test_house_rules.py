@@ -35,7 +35,6 @@ LONG_MODULES = {
 }
 SAME_NAMES = {
     "Asked",
-    "Batch",
     "Candidate",
     "Evaluation",
     "Lease",
@@ -56,16 +55,6 @@ WIDE_CONSTRUCTORS = {
     "core/framework/views/base.py:ViewBase",
 }
 PEOPLE_IN = {
-    "app/configuration",
-    "app/driver",
-    "app/lifecycle.py",
-    "app/options.py",
-    "app/process",
-    "app/recovery",
-    "app/rights",
-    "app/serving.py",
-    "app/shadow",
-    "app/wiring.py",
     "core/engine",
     "core/framework",
     "core/plugins",

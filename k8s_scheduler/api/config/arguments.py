@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from k8s_scheduler.api.config.decode import decode
 from k8s_scheduler.api.config.encode import encode
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, not_covered
-from k8s_scheduler.api.config.struct import Configured
+from k8s_scheduler.api.config.rules import Configured
 
 
 class PluginArgs(Configured, frozen=True):
@@ -37,5 +37,4 @@ def read_args(
 
 
 def default_args(kind: type[PluginArgs]) -> dict[str, Any]:
-    """Return the arguments of a plugin that is given none, as a file would say them."""
     return encode(kind().completed())

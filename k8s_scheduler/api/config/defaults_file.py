@@ -19,7 +19,6 @@ from k8s_scheduler.api.config.types import API_VERSION, PluginFacts, Plugins
 
 
 def defaults_file(known: Mapping[str, PluginFacts]) -> str:
-    """Return the text of the file."""
     settings = default_configuration(known).settings
     supported = [name for name, facts in known.items() if facts.by_default and facts.supported]
     encoded = encode(settings)

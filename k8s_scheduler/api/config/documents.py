@@ -4,6 +4,7 @@ A document is recognised by its `kind`, not by its place. Each must say its type
 stand in a file once.
 """
 
+import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,9 +19,9 @@ from k8s_scheduler.api.config.extras import (
     extras_errors,
 )
 from k8s_scheduler.api.config.field_errors import FieldError
-from k8s_scheduler.api.config.text import UnreadableTextError, read_text
 from k8s_scheduler.api.config.types import API_VERSION, KIND
-from k8s_scheduler.api.config.yaml_positions import Document, parse_yaml
+from k8s_scheduler.api.config.yaml_positions import MAXIMUM_CHARACTERS, Document, parse_yaml
+from k8s_scheduler.lib.bounded_files import TooLongError, read_bounded
 
 _SEPARATOR: Final = re.compile(r"^---.*$", re.MULTILINE)
 # Comments beside our own document may name it too.
@@ -44,7 +45,6 @@ class Documents:
 
 
 def read_documents(path: Path) -> Documents:
-    """Read a file and sort its documents."""
     try:
         return parse_documents(read_text(path))
     except UnreadableTextError as error:
@@ -52,7 +52,6 @@ def read_documents(path: Path) -> Documents:
 
 
 def parse_documents(text: str) -> Documents:
-    """Sort the documents of a file's text."""
     documents, errors = parse_yaml(text)
     documents = [document for document in documents if document.value is not None]
     if errors and not documents:
@@ -132,3 +131,24 @@ def _type_errors(document: Document, version: str, kind: str) -> list[FieldError
         elif given != right:
             errors.append(FieldError((field,), f'Invalid value: "{given}": must be "{right}"'))
     return errors
+
+
+# A character takes up to so many bytes in UTF-8; the parser counts characters.
+_MOST_BYTES: Final = 4 * MAXIMUM_CHARACTERS
+
+
+class UnreadableTextError(Exception):
+    """There is no text to be had from a file; the words say why, and go after its name."""
+
+
+def read_text(path: Path) -> str:
+    """Return what a file says, with line ends as in Python; raises UnreadableTextError."""
+    try:
+        content = read_bounded(path, _MOST_BYTES)
+        return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8").read()
+    except OSError as error:
+        raise UnreadableTextError(f"cannot be read: {error.strerror}") from error
+    except TooLongError as error:
+        raise UnreadableTextError(str(error)) from error
+    except UnicodeDecodeError as error:
+        raise UnreadableTextError(f"is not text in UTF-8: byte {error.start} is not") from error

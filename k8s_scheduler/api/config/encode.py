@@ -1,6 +1,6 @@
 """Configuration types back into plain values, as a file would hold them.
 
-The opposite of `config_decode`: names in camel case, durations as text, bytes in base64. What is
+The opposite of `decode`: names in camel case, durations as text, bytes in base64. What is
 None is left out; everything else is there, empty lists too, so that nothing has to be guessed.
 """
 
@@ -17,14 +17,12 @@ from k8s_scheduler.api.durations import format_duration
 
 
 def encode(value: msgspec.Struct) -> dict[str, Any]:
-    """Return what a file would say for this value."""
     kind = describe_type(type(value))
     assert isinstance(kind, inspect.StructType)  # noqa: S101  for the type checker
     return _struct(kind, value)
 
 
 def encode_field(kind: inspect.Type, value: Any) -> Any:
-    """Return what a file would say for the value of a field; None is None."""
     if value is None:
         return None
     rule = _RULES.get(type(kind))

@@ -28,7 +28,6 @@ _EXAMPLE: Final = 'write it like "http://127.0.0.1:8888/scheduler"'
 
 
 def validate_extenders(extenders: tuple[ExtenderSettings, ...]) -> list[FieldError]:
-    """Return every rule that the extenders break."""
     errors: list[FieldError] = []
     managed: set[str] = set()
     for i, extender in enumerate(extenders):

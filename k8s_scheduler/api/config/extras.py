@@ -12,8 +12,7 @@ from k8s_scheduler.api.config.arguments import PluginArgs
 from k8s_scheduler.api.config.field_errors import FieldError, duplicate, invalid, required
 from k8s_scheduler.api.config.limits import NodeLimits, PodLimits
 from k8s_scheduler.api.config.node_selector import Selector
-from k8s_scheduler.api.config.rules import RULE, Choice, Int32, Range
-from k8s_scheduler.api.config.struct import Configured
+from k8s_scheduler.api.config.rules import RULE, Choice, Configured, Int32, Range
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.names import is_namespace
 
@@ -32,7 +31,7 @@ _ACTIONS: Final = Choice((WARN, REFUSE, IGNORE))
 _MOST_NAMESPACES: Final = 32
 
 
-class Batch(Configured, frozen=True):
+class BatchSettings(Configured, frozen=True):
     """How much is decided before anything else gets its turn: whichever limit comes first."""
 
     max_pods: Annotated[Int32, msgspec.Meta(extra={RULE: _MAX_PODS})] = 16
@@ -69,8 +68,8 @@ class LastGood(Configured, frozen=True):
 class Rivals(Configured, frozen=True):
     """What to do about other Leases whose holders serve a schedulerName of ours.
 
-    A tenant who may write Leases in a namespace can make one that says so. Who refuses to lead
-    because of such a Lease therefore has to name the namespaces that it trusts.
+    A tenant who may write Leases in a namespace can make one that says so. With action Refuse the
+    trusted namespaces therefore have to be named.
     """
 
     action: Annotated[str, msgspec.Meta(extra={RULE: _ACTIONS})] = WARN
@@ -83,7 +82,7 @@ class SchedulerExtras(Configured, frozen=True):
 
     api_version: str = EXTRAS_API_VERSION
     kind: str = EXTRAS_KIND
-    batch: Batch = Batch()
+    batch: BatchSettings = BatchSettings()
     preemption: PreemptionSettings = PreemptionSettings()
     reasons: Reasons = Reasons()
     node_ownership: NodeOwnershipSettings = NodeOwnershipSettings()

@@ -52,7 +52,7 @@ class ConfigurationError(Exception):
 def _in_one_line(text: str) -> str:
     """Write line breaks and what moves a terminal's cursor as escapes.
 
-    Errors quote names from the file, and who reads them tells one from the next by its line.
+    Errors quote names from the file, and each has to stay on a line of its own.
     """
     if text.isprintable():
         return text
@@ -81,22 +81,18 @@ def render_value(value: Any) -> str:
 
 
 def invalid(path: FieldPath, value: Any, detail: str) -> FieldError:
-    """Return the error for a value of the right type that is not allowed."""
     return FieldError(path, f"Invalid value: {render_value(value)}: {detail}")
 
 
 def required(path: FieldPath, detail: str = "") -> FieldError:
-    """Return the error for a value that is missing or empty."""
     return FieldError(path, f"Required value: {detail}" if detail else "Required value")
 
 
 def duplicate(path: FieldPath, value: Any, *, first: FieldPath) -> FieldError:
-    """Return the error for a value that must be unique and is not."""
     return FieldError(path, f"Duplicate value: {render_value(value)}: also at {render_path(first)}")
 
 
 def unsupported(path: FieldPath, value: str, supported: Iterable[str]) -> FieldError:
-    """Return the error for a value outside a closed set."""
     values = sorted(supported)
     listed = ", ".join(map(render_value, values))
     return FieldError(
@@ -107,7 +103,6 @@ def unsupported(path: FieldPath, value: str, supported: Iterable[str]) -> FieldE
 
 
 def forbidden(path: FieldPath, detail: str) -> FieldError:
-    """Return the error for a value that must not be there."""
     return FieldError(path, f"Forbidden: {detail}")
 
 

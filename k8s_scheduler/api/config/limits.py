@@ -16,66 +16,42 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from k8s_scheduler.api.config.rules import RULE, Int32, Range
-from k8s_scheduler.api.config.struct import Configured
+from k8s_scheduler.api.config.rules import RULE, Configured, Int32, Range
 
 COUNTED: Final = "counted"
 _MOST: Final = 2_000_000
 _RANGE: Final = Range(1, _MOST, f"must be between 1 and {_MOST}")
 
 
+def _counted(what: str) -> msgspec.Meta:
+    return msgspec.Meta(extra={RULE: _RANGE, COUNTED: what})
+
+
 class PodLimits(Configured, frozen=True):
     """The most that a pod may have to be tried; past one of them it waits as a gated pod does."""
 
-    affinity_terms: Annotated[
-        Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "pod affinity and anti-affinity terms"})
-    ] = 256
-    topology_spread_constraints: Annotated[
-        Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "topology spread constraints"})
-    ] = 64
-    selector_expressions: Annotated[
-        Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "expressions in label selectors"})
-    ] = 2_000
-    selector_values: Annotated[
-        Int32,
-        msgspec.Meta(extra={RULE: _RANGE, COUNTED: "values and namespaces in label selectors"}),
-    ] = 5_000
-    node_selector_terms: Annotated[
-        Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "node selector terms"})
-    ] = 1_000
-    node_selector_expressions: Annotated[
-        Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "expressions in node selectors"})
-    ] = 2_000
-    node_selector_values: Annotated[
-        Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "values in node selectors"})
-    ] = 10_000
-    resources: Annotated[
-        Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "requested resources"})
-    ] = 256
-    host_ports: Annotated[Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "host ports"})] = 2_000
-    tolerations: Annotated[Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "tolerations"})] = (
-        1_000
-    )
-    volumes: Annotated[Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "volumes"})] = 1_000
-    claims: Annotated[
-        Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "volume and resource claims"})
-    ] = 256
-    containers: Annotated[
-        Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "containers and init containers"})
-    ] = 1_000
-    labels: Annotated[Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "labels"})] = 1_000
-    spec_bytes: Annotated[
-        Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "bytes that scheduling reads"})
-    ] = 512 * 1024
+    affinity_terms: Annotated[Int32, _counted("pod affinity and anti-affinity terms")] = 256
+    topology_spread_constraints: Annotated[Int32, _counted("topology spread constraints")] = 64
+    selector_expressions: Annotated[Int32, _counted("expressions in label selectors")] = 2_000
+    selector_values: Annotated[Int32, _counted("values and namespaces in label selectors")] = 5_000
+    node_selector_terms: Annotated[Int32, _counted("node selector terms")] = 1_000
+    node_selector_expressions: Annotated[Int32, _counted("expressions in node selectors")] = 2_000
+    node_selector_values: Annotated[Int32, _counted("values in node selectors")] = 10_000
+    resources: Annotated[Int32, _counted("requested resources")] = 256
+    host_ports: Annotated[Int32, _counted("host ports")] = 2_000
+    tolerations: Annotated[Int32, _counted("tolerations")] = 1_000
+    volumes: Annotated[Int32, _counted("volumes")] = 1_000
+    claims: Annotated[Int32, _counted("volume and resource claims")] = 256
+    containers: Annotated[Int32, _counted("containers and init containers")] = 1_000
+    labels: Annotated[Int32, _counted("labels")] = 1_000
+    spec_bytes: Annotated[Int32, _counted("bytes that scheduling reads")] = 512 * 1024
 
 
 class NodeLimits(Configured, frozen=True):
     """The most of a node that counts; of more, what `node_limits` says is left out."""
 
-    resources: Annotated[
-        Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "allocatable resources"})
-    ] = 256
-    taints: Annotated[Int32, msgspec.Meta(extra={RULE: _RANGE, COUNTED: "taints"})] = 256
+    resources: Annotated[Int32, _counted("allocatable resources")] = 256
+    taints: Annotated[Int32, _counted("taints")] = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +94,6 @@ NODE_LIMITS: Final = _fields(NodeLimits, "nodeLimits")
 def excess(
     fields: tuple[LimitField, ...], allowed: tuple[int, ...], counts: tuple[int, ...]
 ) -> tuple[Excess, ...]:
-    """Return the limits that counts are past; all three in the order of the type's fields."""
     return tuple(
         Excess(field.limit, field.what, count, most)
         for field, most, count in zip(fields, allowed, counts, strict=True)

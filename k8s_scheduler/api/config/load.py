@@ -1,9 +1,8 @@
 """From a file to a `SchedulerConfiguration`, or to one error that names everything wrong.
 
     text ──► YAML with lines ──► documents ──► types ──► defaults ──► flags ──► rules ──► profiles
-             yaml_positions   config_documents config_decode          here     config_validate
-                                                                               config_support
-                                                                               config_profiles
+             yaml_positions   documents   decode      here        here     validate     profiles/
+                                                                           support
 
 Errors of all steps are collected and given file and line; only a file that is no configuration
 at all (not YAML, another kind) ends the walk early. A rule that a flag broke is reported under
@@ -80,13 +79,8 @@ def load_configuration(
     What is right but not supported yet is an error too, unless nothing is to be run with it:
     then it is a warning.
     """
-    return _configure(
-        read_documents(path),
-        known=known,
-        overrides=overrides,
-        source=str(path),
-        to_run=to_run,
-    )
+    documents = read_documents(path)
+    return _configure(documents, known, overrides=overrides, source=str(path), to_run=to_run)
 
 
 def configuration_from_text(
@@ -96,27 +90,13 @@ def configuration_from_text(
     source: str,
     overrides: Sequence[FlagOverride] = (),
 ) -> SchedulerConfiguration:
-    """Check and resolve the text of a file that the caller has read."""
-    return _configure(
-        parse_documents(text),
-        known=known,
-        overrides=overrides,
-        source=source,
-        to_run=True,
-    )
+    return _configure(parse_documents(text), known, overrides=overrides, source=source)
 
 
 def configuration_from_value(
     value: Mapping[str, Any], known: Mapping[str, PluginFacts], *, source: str
 ) -> SchedulerConfiguration:
-    """Check and resolve a configuration that is in no file; `source` stands for its name."""
-    return _configure(
-        parse_documents(json.dumps(value)),
-        known=known,
-        overrides=(),
-        source=source,
-        to_run=True,
-    )
+    return _configure(parse_documents(json.dumps(value)), known, source=source)
 
 
 def default_configuration(
@@ -125,13 +105,7 @@ def default_configuration(
     overrides: Sequence[FlagOverride] = (),
 ) -> SchedulerConfiguration:
     """Return what holds without a file: one profile, `default-scheduler`, with all defaults."""
-    return _configure(
-        Documents(Document({}), None, []),
-        known=known,
-        overrides=overrides,
-        source="",
-        to_run=True,
-    )
+    return _configure(Documents(Document({}), None, []), known, overrides=overrides)
 
 
 def completed(settings: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
@@ -165,11 +139,11 @@ def completed(settings: KubeSchedulerConfiguration) -> KubeSchedulerConfiguratio
 
 def _configure(
     documents: Documents,
-    *,
     known: Mapping[str, PluginFacts],
-    overrides: Sequence[FlagOverride],
-    source: str,
-    to_run: bool,
+    *,
+    overrides: Sequence[FlagOverride] = (),
+    source: str = "",
+    to_run: bool = True,
 ) -> SchedulerConfiguration:
     document = documents.main
     if document is None:

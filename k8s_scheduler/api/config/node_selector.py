@@ -4,7 +4,7 @@ import msgspec
 
 from k8s_scheduler.api.config.encode import encode
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, required
-from k8s_scheduler.api.config.struct import Configured
+from k8s_scheduler.api.config.rules import Configured
 from k8s_scheduler.api.selectors.nodes import expression_problem, field_problem
 from k8s_scheduler.api.selectors.types import NodeSelector, SelectorRequirement
 
@@ -17,7 +17,6 @@ class AffinityRequirement(Configured, frozen=True):
     values: tuple[str, ...] = ()
 
     def on_the_wire(self) -> SelectorRequirement:
-        """Return the same as pods have it."""
         return SelectorRequirement(self.key, self.operator, list(self.values))
 
 
@@ -34,12 +33,10 @@ class Selector(Configured, frozen=True):
     node_selector_terms: tuple[Term, ...] = ()
 
     def on_the_wire(self) -> NodeSelector:
-        """Return the same as pods have it."""
         return msgspec.convert(encode(self), NodeSelector)
 
 
 def selector_errors(selector: Selector, path: FieldPath) -> list[FieldError]:
-    """Return what is wrong with the terms of a selector."""
     if not selector.node_selector_terms:
         return [required(path, "must have at least one node selector term")]
     return [
@@ -50,7 +47,6 @@ def selector_errors(selector: Selector, path: FieldPath) -> list[FieldError]:
 
 
 def term_errors(term: Term, path: FieldPath) -> list[FieldError]:
-    """Return what is wrong with one term."""
     errors = []
     for i, expression in enumerate(term.match_expressions):
         if problem := expression_problem(expression.on_the_wire()):

@@ -10,6 +10,11 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
+
+class Configured(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A part of the file: frozen, in camel case there, with no fields but its own."""
+
+
 RULE: Final = "rule"
 FORMAT: Final = "format"
 DURATION: Final = "duration"
@@ -29,7 +34,6 @@ class Range:
     detail: str
 
     def allows(self, value: float) -> bool:
-        """Return whether the value is within the bounds."""
         return self.minimum <= value and (self.maximum is None or value <= self.maximum)
 
 
@@ -41,6 +45,5 @@ class Choice:
 
 
 def rule(extra: dict[str, Any] | None) -> Range | Choice | None:
-    """Return the rule among the notes of a type."""
     found = (extra or {}).get(RULE)
     return found if isinstance(found, (Range, Choice)) else None

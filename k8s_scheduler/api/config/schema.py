@@ -75,7 +75,6 @@ def _reference(name: str) -> str:
 
 
 def _type_of(kind: str) -> Schema:
-    """Return the two fields that arguments may say their type with."""
     return {"apiVersion": {"enum": [API_VERSION]}, "kind": {"enum": [kind]}}
 
 
@@ -88,7 +87,6 @@ def _supported(known: Mapping[str, PluginFacts], point: str) -> list[str]:
 
 
 def _at_point(point: str, plugin_set: Schema, known: Mapping[str, PluginFacts]) -> Schema:
-    """Narrow the general plugin set to the plugins that may stand at a point."""
     lists = {
         "enabled": {"items": _named(_supported(known, point))},
         "disabled": {"items": {"$ref": _reference(_DISABLED)}},
@@ -101,7 +99,6 @@ def _named(names: Iterable[str]) -> Schema:
 
 
 def _plugin_config(known: Mapping[str, PluginFacts]) -> Schema:
-    """Say which arguments belong to which name."""
     names = _supported(known, MULTI_POINT)
     return _named(names) | {
         "properties": {"name": {"enum": names}, "args": {"type": ["object", "null"]}},
@@ -155,12 +152,10 @@ class _Definitions:
         }
 
     def add(self, kind: type[msgspec.Struct]) -> Schema:
-        """Describe a type and all it holds; return its own schema."""
         self.of(describe_type(kind))
         return self.schemas[kind.__name__]
 
     def of(self, kind: inspect.Type) -> Schema:
-        """Return the schema of anything a field may be."""
         return self._rules[type(kind)](kind)
 
     def _annotated(self, kind: inspect.Metadata) -> Schema:

@@ -26,7 +26,6 @@ _VERBS: Final = {
 
 
 def summary(configuration: SchedulerConfiguration) -> str:
-    """Return a few lines: the settings, then each profile with its plugins and arguments."""
     lines = [*_settings(configuration.settings), *_extras(configuration.extras)]
     for profile in configuration.profiles:
         lines += ["", *_profile(profile)]

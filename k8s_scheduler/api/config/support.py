@@ -28,7 +28,6 @@ _NO_DEVICES = "dynamic resources are not supported yet; it has no effect"
 
 
 def not_supported_yet(settings: KubeSchedulerConfiguration) -> list[FieldError]:
-    """Return what the settings ask for that no code acts on."""
     return [
         FieldError(("extenders", i), _REFUSED)
         for i, extender in enumerate(settings.extenders)

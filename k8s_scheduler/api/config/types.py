@@ -1,14 +1,14 @@
 """KubeSchedulerConfiguration as types: what a file may say, and what it comes to mean.
 
 The wire types are kube-scheduler's `kubescheduler.config.k8s.io/v1`, field for field, with its
-defaults; what differs is said at the field. `config_load` turns a file into a
+defaults; what differs is said at the field. `load` turns a file into a
 `SchedulerConfiguration`, the only thing the rest of the program sees. Nothing here does I/O or
 knows a plugin: the plugins that exist come in as `PluginFacts`, because their registry lives in
 the core, and this package may not import it.
 
 Invariants: everything is frozen; a field that exists is either acted on, or refused, or warned
-about (`config_support`), never silently ignored. Rules that concern one field stand at its type
-(`config_rules`); the decoder and the JSON schema read them there.
+about (`support`), never silently ignored. Rules that concern one field stand at its type
+(`rules`); the decoder and the JSON schema read them there.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,16 @@ import msgspec
 
 from k8s_scheduler.api.config.arguments import PluginArgs
 from k8s_scheduler.api.config.extras import SchedulerExtras
-from k8s_scheduler.api.config.rules import DURATION, FORMAT, RULE, Duration, Int32, Int64, Range
-from k8s_scheduler.api.config.struct import Configured
+from k8s_scheduler.api.config.rules import (
+    DURATION,
+    FORMAT,
+    RULE,
+    Configured,
+    Duration,
+    Int32,
+    Int64,
+    Range,
+)
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"

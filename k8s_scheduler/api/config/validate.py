@@ -2,8 +2,8 @@
 
 Works on decoded settings with defaults filled in and flags applied, as kube-scheduler does, so a
 flag can break a rule that the file kept. Every function returns errors; none raises. Rules about
-plugins are in `config_profiles`, about extenders in `config_extenders`, about one field alone at
-its type; what is valid but not built is in `config_support`.
+plugins are in `profiles`, about extenders in `extenders`, about one field alone at
+its type; what is valid but not built is in `support`.
 """
 
 import math
@@ -32,7 +32,6 @@ _LONGEST_LEASE_SECONDS = 2**31 - 1
 
 
 def validate(settings: KubeSchedulerConfiguration) -> list[FieldError]:
-    """Return every rule that the settings break, plugins aside."""
     return [
         *_client_connection(settings.client_connection),
         *_leader_election(settings.leader_election),

@@ -21,7 +21,7 @@ import yaml
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath
 
 _MAXIMUM_DEPTH: Final = 64
-# Every default spelled out is some 400 values for a profile. Each may cost 80 us, and who starts
+# Every default spelled out is some 400 values for a profile. Each may cost 80 us, and a start
 # with a wrong file reads it twice.
 _MAXIMUM_VALUES: Final = 6_000
 # What a ConfigMap may hold.
@@ -62,7 +62,6 @@ class Document:
 
 
 def parse_yaml(text: str) -> tuple[list[Document], list[FieldError]]:
-    """Return the documents of a file and what is wrong with its YAML."""
     if text.lstrip().startswith("{"):
         # JSON may be indented with tabs, YAML may not; JSON strings hold no raw tabs.
         text = text.replace("\t", " ")

@@ -31,7 +31,6 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Return whether labels meet it."""
         match self.operator:
             case "In":
                 return self.key in labels and labels[self.key] in self.values
@@ -60,12 +59,10 @@ def requirements_of(selector: LabelSelector | None) -> Requirements | None:
 
 
 def pairs_of(labels: Mapping[str, str] | None) -> Requirements:
-    """Return the requirements that each of these labels is there."""
     return tuple(Requirement(key, IN, (value,)) for key, value in sorted((labels or {}).items()))
 
 
 def matches(requirements: Requirements | None, labels: Mapping[str, str]) -> bool:
-    """Return whether labels are picked."""
     return requirements is not NOTHING and all(r.holds(labels) for r in requirements)
 
 

@@ -12,7 +12,6 @@ _INT64_DIGITS: Final = 19
 
 
 def is_empty(term: NodeSelectorTerm) -> bool:
-    """Return whether there is nothing in the term."""
     return not term.match_expressions and not term.match_fields
 
 

@@ -29,7 +29,6 @@ _EMPTY: Final = "must be non-empty"
 
 
 def requirement_problem(key: str, operator: str, values: Sequence[str]) -> str | None:
-    """Return why a requirement can't be parsed; None if it can."""
     if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
         return f"{_quoted(operator)} is not a valid label selector operator"
     wants_values = operator in ("In", "NotIn")

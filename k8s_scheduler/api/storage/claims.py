@@ -37,13 +37,10 @@ class Named(Protocol):
     """A pod that is asked for its name only if a claim is named after it."""
 
     @property
-    def name(self) -> str:
-        """Its name."""
-        ...
+    def name(self) -> str: ...
 
 
 def claim_of(volume: Volume, pod: Named) -> UsedClaim | None:
-    """Return the claim behind a pod's volume; None if there is none."""
     if volume.persistent_volume_claim is not None:
         return UsedClaim(volume.persistent_volume_claim.claim_name, ephemeral=False)
     if volume.ephemeral is not None:
@@ -52,7 +49,6 @@ def claim_of(volume: Volume, pod: Named) -> UsedClaim | None:
 
 
 def named_claims(volumes: tuple[Volume, ...]) -> Iterator[str]:
-    """Yield the names of the claims that are named in the pod, in its order."""
     for volume in volumes:
         if volume.persistent_volume_claim is not None:
             yield volume.persistent_volume_claim.claim_name
@@ -96,27 +92,22 @@ def storage_nano(amounts: ResourceList | None) -> int | None:
 
 
 def claim_not_found(name: str) -> str:
-    """Return what the API says of a claim that is not there."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def volume_not_found(name: str) -> str:
-    """Return what the API says of a volume that is not there."""
     return f'persistentvolume "{name}" not found'
 
 
 def class_not_found(name: str) -> str:
-    """Return what the API says of a class that is not there."""
     return f'storageclass.storage.k8s.io "{name}" not found'
 
 
 def unset_binding_mode(name: str) -> str:
-    """Return what is wrong with a class that does not say when its claims are bound."""
     return f'VolumeBindingMode not set for StorageClass "{name}"'
 
 
 def not_the_owner(claim: ObjectMeta, namespace: str, pod_name: str) -> str:
-    """Return what is wrong with an ephemeral volume's claim that belongs to another owner."""
     return (
         f"PVC {claim.namespace}/{claim.name} was not created for pod {namespace}/{pod_name} "
         "(pod is not owner)"

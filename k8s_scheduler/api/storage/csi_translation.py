@@ -127,7 +127,6 @@ def _with_expression(term: NodeSelectorTerm, added: SelectorRequirement) -> Node
 
 
 def _zones(labels: Labels | None, key: str) -> list[str]:
-    """Return the zones of a label, sorted, each once."""
     parts = (labels or {}).get(key, "").split(ZONE_DELIMITER)
     return sorted({part.strip() for part in parts} - {""})
 
@@ -161,7 +160,6 @@ def _gce_handle(source: Any, labels: Labels | None) -> str:
 
 
 def _gce_region(zones: list[str]) -> str:
-    """Return the one region that zones such as europe-west1-b are in."""
     regions = []
     for zone in zones:
         parts = zone.split("-")

@@ -23,7 +23,6 @@ def is_kept_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def is_free(volume: PersistentVolume) -> bool:
-    """Return whether a volume is free for any claim."""
     return (
         volume.spec.claim_ref is None
         and volume.status.phase == AVAILABLE

@@ -200,5 +200,4 @@ class VolumeAttachment(ClusterObject, frozen=True, gc=False):
 
 
 def annotations_of(metadata: ObjectMeta) -> Labels:
-    """Return an object's annotations."""
     return metadata.annotations or {}

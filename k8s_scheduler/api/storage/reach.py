@@ -40,14 +40,12 @@ EVERYWHERE: Final = Reach(None)
 
 
 def reach_of_affinity(affinity: VolumeNodeAffinity | None) -> Reach:
-    """Return a volume's reach."""
     if affinity is None or affinity.required is None:
         return EVERYWHERE
     return _reach(affinity.required.node_selector_terms or [])
 
 
 def reach_of_topology(topology: LabelSelector | None) -> Reach:
-    """Return the reach of a driver's capacity; none if it is not said or makes no sense."""
     try:
         requirements = requirements_of(topology)
     except SelectorError:

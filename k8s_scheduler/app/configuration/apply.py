@@ -2,7 +2,7 @@
 
     compile aside ─▶ watch what is newly read ─▶ all of it synced ─▶ swap ─▶ tell of new pods
          │                     │ not in time: not now                 │
-         └── refused ◀─────────┘                                      └─▶ stop what nobody reads
+         └── refused ◀─────────┘                                      └─▶ stop what is not read
 
 Until the swap nothing has changed for decisions; the swap itself is one message to the core, which
 stands between two decisions. A kind that pods on their way still need is watched until they have
@@ -11,15 +11,18 @@ come to their end: `tidy` is called now and then.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.kinds import Kind, joined
+from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.app.driver.changes import for_each
+from k8s_scheduler.app.driver.pump import Pump
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.wiring import Graph, setup_of
-from k8s_scheduler.core.setup import ProfileError, settings_of
 from k8s_scheduler.kube.resources import resource_of
 from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.lib.aiotasks import Supervisor
@@ -53,33 +56,54 @@ class Swap:
         self._tasks = tasks
         self._sync_seconds = sync_seconds
 
-    async def to(self, configuration: SchedulerConfiguration) -> None:
-        """Put a configuration in force; raises SwapError, NotNowError if it may work later."""
+    def reads(self, configuration: SchedulerConfiguration) -> tuple[Kind, ...]:
+        """Return the kinds that a configuration's plugins read; ProfileError if it can't be run.
+
+        Compiling takes longer than the loop may be held; it changes nothing and may have a thread.
+        """
+        setup = replace(self._graph.pump.core.setup, profiles=configuration.profiles)
+        compiled = setup.compiled().values()
+        return joined(kind for profile in compiled for kind in profile.kinds)
+
+    async def to(self, configuration: SchedulerConfiguration, needed: Sequence[Kind]) -> None:
+        """Put a configuration in force whose plugins read the kinds that are needed.
+
+        Raises SwapError, NotNowError if it may work later.
+        """
         setup = setup_of(replace(self._options, configuration=configuration))
-        try:
-            compiled = setup.compiled()
-        except ProfileError as error:
-            raise SwapError(str(error)) from error
-        needed = joined(kind for profile in compiled.values() for kind in profile.kinds)
         self._refuse_other_reads(needed)
         graph = self._graph
-        if not graph.pump.is_whole:
-            raise NotNowError("the scheduler's core has failed and is being made anew")
-        await self._watch([kind for kind in needed if kind not in self._watched()])
-        if not graph.pump.is_whole:
-            raise NotNowError("the scheduler's core has failed and is being made anew")
+        self._need_whole_core()
+        await self._watch([kind for kind in needed if kind not in graph.watched.others])
+        self._need_whole_core()
         before = graph.pump.core.setup
-        new = graph.pump.reconfigure(setup.profiles, settings_of(setup.queue), configuration.extras)
+        new = graph.pump.reconfigure(setup, configuration.extras.batch)
         graph.writes.resize(configuration.settings.parallelism)
         if new:
-            await graph.pump.introduce(new, graph.pods.store)
+            await introduce(graph.pump, new, graph.pods.store)
         if (setup.pod_limits, setup.node_limits) != (before.pod_limits, before.node_limits):
-            await graph.pump.renew(graph.nodes.store, graph.pods.store)
+            await self._renew()
         await self.tidy()
 
-    def _refuse_other_reads(self, needed: Iterable[Kind]) -> None:
+    def _need_whole_core(self) -> None:
+        if not self._graph.pump.is_whole:
+            raise NotNowError("the scheduler's core has failed and is being made anew")
+
+    async def _renew(self) -> None:
+        """Tell nodes and placed pods again: by other limits, more or less of them counts."""
+        pump = self._graph.pump
+
+        def tell(pod: Pod) -> None:
+            if pod.spec.node_name and pod.spec.affinity is not None:
+                pump.pod_changed(None, pod)
+
+        nodes = self._graph.nodes.store
+        await for_each(pump.meter, "reload", nodes, partial(pump.node_changed, None))
+        await for_each(pump.meter, "reload", self._graph.pods.store, tell)
+
+    def _refuse_other_reads(self, needed: Sequence[Kind]) -> None:
         """Raise if a custom resource, as it is watched, does not show all that is to be read."""
-        watched = {kind: kind for kind in self._watched()}
+        watched = {kind: kind for kind in self._graph.watched.others}
         for wanted in needed:
             kind = watched.get(wanted, wanted)
             if resource_of(wanted) != resource_of(kind):
@@ -88,24 +112,19 @@ class Swap:
                 raise SwapError(f"other paths of {kind} are to be read: this needs a restart")
 
     def has_taken_effect(self) -> None:
-        """Tell those who go by the configuration in force and not by the core."""
+        """Tell the parts that go by the configuration in force and not by the core."""
         self._graph.rivals.look_soon()
 
     async def tidy(self) -> None:
-        """Stop watching the kinds that nobody reads any more."""
-        needed = self._graph.pump.kinds
-        for kind, informer in self._watched().items():
-            if kind not in needed:
-                self._graph.others = tuple(i for i in self._graph.others if i is not informer)
-                await self._stop(kind, informer)
-                fields = {"resource": informer.resource.full_name}
-                logger.info("Watched no longer", extra={"fields": fields})
-
-    def _watched(self) -> Mapping[Kind, Informer[Any]]:
-        return self._graph.watched()
+        """Stop watching the kinds that no plugin reads any more."""
+        needed, others = self._graph.pump.core.kinds, self._graph.watched.others
+        for kind in [kind for kind in others if kind not in needed]:
+            informer = others.pop(kind)
+            await self._stop(kind, informer)
+            fields = {"resource": informer.resource.full_name}
+            logger.info("Watched no longer", extra={"fields": fields})
 
     async def _watch(self, kinds: list[Kind]) -> None:
-        """Watch some kinds more, and wait until all that is there of them is known."""
         graph = self._graph
         added = {kind: graph.watch(kind) for kind in kinds}
         # A standby may have been told to fill no caches: then these are filled with the others.
@@ -125,13 +144,29 @@ class Swap:
                     f"{', '.join(late)}; the log says why, as a rule a right is missing; "
                     "it is tried again"
                 ) from error
-        graph.others = (*graph.others, *added.values())
+        graph.watched.others |= added
 
     async def _stop(self, kind: Kind, informer: Informer[Any]) -> None:
         """Stop an informer that is none of the graph's, or no longer."""
-        # First of all: who waits for it looks at the others that there are now.
+        # First of all: a task that waits for it looks at the others that there are now.
         informer.drop()
         name = informer.resource.label
         if name in self._tasks:
             await self._tasks.stop(name)
-        await self._graph.pump.forget(kind, informer.store)
+        pump = self._graph.pump
+        gone = partial(pump.object_changed, kind, new=None)
+        await for_each(pump.meter, "reload", informer.store, gone)
+
+
+async def introduce(pump: Pump, names: frozenset[str], pods: Mapping[str, Pod]) -> None:
+    """Tell of the pods of schedulers that are ours since now; the core has kept none of them.
+
+    What happens to them meanwhile comes by the watch: each is told as it is now.
+    """
+
+    def tell(pod: Pod) -> None:
+        if pod.spec.scheduler_name in names and not pod.spec.node_name:
+            pump.pod_changed(None, pod)
+
+    await for_each(pump.meter, "reload", pods, tell)
+    pump.to_introduce -= names

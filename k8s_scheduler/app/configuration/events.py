@@ -2,10 +2,10 @@
 
 A ConfigMap that is watched is known. Of a mounted file our own pod says which ConfigMap it comes
 from; where it comes from something else, the Event is about the pod. A process that does not know
-its pod (POD_NAME, POD_NAMESPACE) has no object to speak of: log and metric remain.
+its pod (POD_NAME, POD_NAMESPACE) writes no Event: log and metric remain.
 
-Every replica tells of what it refuses, also one that does not lead, or not yet: at a start nobody
-leads, and a standby may be the only one that was started with the bad one.
+Every replica tells of what it refuses, also one that does not lead: at a start no replica leads,
+and a standby may be the only one that was started with the bad one.
 """
 
 import logging
@@ -16,7 +16,7 @@ import msgspec
 
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.meta import ObjectReference
-from k8s_scheduler.app.configuration.offered import Offer, Refusal
+from k8s_scheduler.app.configuration.offered import Offer, RefusedOffer
 from k8s_scheduler.app.own_pod import OwnPod
 from k8s_scheduler.kube.config_maps import read_config_map
 from k8s_scheduler.kube.errors import KubeError
@@ -52,8 +52,7 @@ class ConfigEvents:
         self._file = file
         self._pod = pod
 
-    async def refused(self, refusal: Refusal, offer: Offer | None, *, in_force: str) -> None:
-        """Tell that a configuration was refused."""
+    async def refused(self, refusal: RefusedOffer, offer: Offer | None, *, in_force: str) -> None:
         regarding = offer.regarding if offer is not None else None
         if regarding is None:
             regarding = await self._find()
@@ -70,7 +69,6 @@ class ConfigEvents:
         self._recorder.record(note, is_own=True)
 
     async def _find(self) -> ObjectReference | None:
-        """Return the ConfigMap that our file comes from, or our pod."""
         if self._pod is None:
             return None
         try:
@@ -128,8 +126,7 @@ def _is_told_of(container: dict[str, Any], file: Path) -> bool:
     return any(str(file) in word for word in words)
 
 
-def note_of(refusal: Refusal, *, in_force: str) -> str:
-    """Return as many errors as an Event holds, and where the others are."""
+def note_of(refusal: RefusedOffer, *, in_force: str) -> str:
     head = (
         f"Configuration {refusal.hash[:_SHOWN]} is refused, {in_force[:_SHOWN]} stays in force. "
         f"{len(refusal.errors)} error{'s' if len(refusal.errors) != 1 else ''}: "

@@ -31,7 +31,13 @@ from k8s_scheduler.api.config.field_errors import ConfigurationError
 from k8s_scheduler.api.config.types import SchedulerConfiguration
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
 from k8s_scheduler.app.configuration.interpretation import default, interpret
-from k8s_scheduler.app.configuration.offered import Offer, Refusal, hash_of, offer_of, read_file
+from k8s_scheduler.app.configuration.offered import (
+    Offer,
+    RefusedOffer,
+    hash_of,
+    offer_of,
+    read_file,
+)
 from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.config_maps import read_patiently
@@ -53,11 +59,10 @@ class Start:
 
     configuration: SchedulerConfiguration
     text: str | None = None
-    refused: Refusal | None = None
+    refused: RefusedOffer | None = None
 
     @property
     def hash(self) -> str:
-        """Names the content."""
         return hash_of(self.text or "")
 
 
@@ -76,11 +81,11 @@ def load_start(flags: ConfigurationFlags, *, read: ReadConfigMap | None = None) 
         place_to_keep(flags, configuration)
         return Start(configuration, offer.text)
     except (ConfigurationError, StartError) as error:
-        refusal = Refusal(offer.hash, offer.source, time.time(), _lines(error))
+        refusal = RefusedOffer(offer.hash, offer.source, time.time(), _lines(error))
     where = flags.last_good or _place_in(offer.text, flags)
     if where is None:
         raise StartError("\n".join(refusal.errors))
-    # Before anybody is asked: a server that is away must not hide what is wrong with the text.
+    # Before a server is asked: one that is away must not hide what is wrong with the text.
     fields = {"source": offer.source, "errors": list(refusal.errors), "last_good": str(where)}
     logger.error("Configuration refused, looking for the last good one", extra={"fields": fields})
     try:
@@ -114,7 +119,6 @@ def place_to_keep(
 
 
 def _place(text: str, flags: ConfigurationFlags) -> ConfigMapName:
-    """Return which ConfigMap the file means; it can't be the one that is read."""
     try:
         found = in_our_namespace(ConfigMapName.parse(text), flags)
     except StartError as error:
@@ -182,7 +186,6 @@ def _lines(error: Exception) -> tuple[str, ...]:
 
 
 def _reader(flags: ConfigurationFlags) -> ReadConfigMap:
-    """Return what reads ConfigMaps with the credentials that are known before the configuration."""
 
     async def ask(wanted: ConfigMapName) -> ConfigMap:
         credentials = await load_credentials(flags.kubeconfig)

@@ -1,6 +1,6 @@
 """The configuration of this process: flags, file and the plugins that exist, put together.
 
-Who wins, as in kube-scheduler: explicit `--leader-elect*` flags over the file; the file over
+Precedence, as in kube-scheduler: explicit `--leader-elect*` flags over the file; the file over
 `--kube-api-qps` and `--kube-api-burst`, which count only without `--config`. One difference:
 `--kubeconfig` counts with `--config` too, unless the file names a kubeconfig of its own;
 kube-scheduler ignores the flag then and fails outside a cluster. With `--config-map` it counts
@@ -8,7 +8,8 @@ whatever the text says: it has to be known before the text is.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from k8s_scheduler.api.config.field_errors import ConfigurationError, FieldError
 from k8s_scheduler.api.config.load import (
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 def known_plugins() -> Mapping[str, PluginFacts]:
-    """Return the facts of every plugin; the core is loaded only when somebody asks."""
+    """Return the facts of every plugin; the core is loaded only when they are asked for."""
     from k8s_scheduler.core.setup import known_plugins as ask_core  # noqa: PLC0415  see above
 
     return ask_core()
@@ -52,15 +53,41 @@ def default(flags: ConfigurationFlags) -> SchedulerConfiguration:
 def interpret(flags: ConfigurationFlags, offer: Offer) -> SchedulerConfiguration:
     """Return what a text means beside the flags, made sure that it can be run.
 
-    ConfigurationError holds everything that is wrong. A text on which our own code fails is refused
-    like any other: whoever can change the configuration must not be able to end the daemon.
+    ConfigurationError holds everything that is wrong.
     """
+    found = read(flags, offer)
+    with refusing(offer):
+        from k8s_scheduler.core.setup import Setup  # noqa: PLC0415  see above
+
+        Setup(profiles=found.profiles).compiled()
+    return found
+
+
+def read(flags: ConfigurationFlags, offer: Offer) -> SchedulerConfiguration:
+    """Return what a text means beside the flags; its profiles are not compiled yet."""
     if offer.problem:
         raise ConfigurationError([FieldError((), offer.problem)])
+    with refusing(offer):
+        return configuration_from_text(
+            offer.text, known_plugins(), source=offer.source, overrides=_overrides(flags)
+        )
+
+
+@contextmanager
+def refusing(offer: Offer) -> Iterator[None]:
+    """Make a ConfigurationError of whatever fails.
+
+    A text on which our own code fails is refused like any other: a user who can change the
+    configuration must not be able to end the daemon.
+    """
+    from k8s_scheduler.core.setup import ProfileError  # noqa: PLC0415  see above
+
     try:
-        return _interpret(flags, offer)
+        yield
     except ConfigurationError:
         raise
+    except ProfileError as error:
+        raise ConfigurationError([FieldError((), str(error), file=offer.source)]) from error
     except Exception as error:
         fields = {"source": offer.source, "hash": offer.hash}
         logger.exception("Interpreting the configuration failed", extra={"fields": fields})
@@ -70,23 +97,10 @@ def interpret(flags: ConfigurationFlags, offer: Offer) -> SchedulerConfiguration
         raise ConfigurationError([FieldError((), message, file=offer.source)]) from error
 
 
-def _interpret(flags: ConfigurationFlags, offer: Offer) -> SchedulerConfiguration:
-    found = configuration_from_text(
-        offer.text, known_plugins(), source=offer.source, overrides=_overrides(flags)
-    )
-    from k8s_scheduler.core.setup import ProfileError, Setup  # noqa: PLC0415  see above
-
-    try:
-        Setup(profiles=found.profiles).compiled()
-    except ProfileError as error:
-        raise ConfigurationError([FieldError((), str(error), file=offer.source)]) from error
-    return found
-
-
 def _overrides(flags: ConfigurationFlags) -> tuple[FlagOverride, ...]:
     path = (_CONNECTION, "kubeconfig")
     if flags.config_map is not None:
-        # Whoever reads it through the API server goes on as they came.
+        # The login that has read the ConfigMap stays.
         same = FlagOverride("--config-map", path, flags.kubeconfig or "", warning=_SAME_LOGIN)
         return (*flags.leader_election, same)
     if flags.kubeconfig:
@@ -96,7 +110,6 @@ def _overrides(flags: ConfigurationFlags) -> tuple[FlagOverride, ...]:
 
 
 def log_warnings(configuration: SchedulerConfiguration, flags: ConfigurationFlags) -> None:
-    """Log what was asked for and has no effect, and which default plugins are missing."""
     for warning in (*configuration.warnings, *_ignored_flags(configuration, flags)):
         logger.warning("Configuration has no effect", extra={"fields": {"reason": warning}})
     for profile in configuration.profiles:
@@ -119,7 +132,6 @@ def _connection_flags(flags: ConfigurationFlags) -> list[FlagOverride]:
 
 
 def _ignored_flags(configuration: SchedulerConfiguration, flags: ConfigurationFlags) -> list[str]:
-    """Return what was asked for twice, or in a place where it does not count."""
     connection = configuration.settings.client_connection
     if flags.config_file is None and flags.config_map is None:
         if flags.kube_api_burst is not None and connection.qps <= 0:

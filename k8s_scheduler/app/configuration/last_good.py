@@ -4,13 +4,13 @@
                            ▲                       │ failed
                            └───── after a while ───┘
 
-Only who may write for pods writes here too: of several replicas, the leader. That is asked once
-more when the PATCH is about to leave, because the ConfigMap is read before, and the PATCH may take
-no longer than any other write of a leader. It names the version that was read, so that one which
-arrives after the next leader's changes nothing; and who stops sees it to its end before the Lease
-is given back. The ConfigMap has to exist, so that the right to write can be limited to its name. No
-decision waits for it: a configuration that can't be saved is in force all the same, and that is
-said and shown by a metric.
+Of several replicas only the leader writes. Whether it leads is checked again when the PATCH is
+about to be sent, because the ConfigMap is read before, and the PATCH may take no longer than any
+other write of a leader. It names the version that was read, so that one which arrives after the
+next leader's changes nothing; a process that stops waits for its end before the Lease is released.
+The ConfigMap has to exist, so that the right to write can be limited to its name. No decision waits
+for it: a configuration that can't be saved is in force all the same; a log line and a metric say
+so.
 """
 
 import asyncio
@@ -73,7 +73,6 @@ class LastGoodKeeper:
         return 0 if await wait_within(self._idle, timeout_seconds, sleep=self._sleep) else 1
 
     async def run(self) -> None:
-        """Write until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()

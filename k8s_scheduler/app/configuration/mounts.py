@@ -3,7 +3,7 @@
 What is mounted by a volume's `subPath` stays as it was when the container started, whatever
 becomes of the ConfigMap. Only the volume's own directory follows: there the kubelet swaps a link to
 a folder with a time in its name, `..2026_01_31_…`, and a mount by subPath is of a file, or more
-seldom of a directory, in such a folder. Who mounts so is told at start, not on the day of the first
+seldom of a directory, in such a folder. That is logged at the start, not on the day of the first
 change.
 """
 

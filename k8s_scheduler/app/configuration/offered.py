@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from k8s_scheduler.api.config.text import UnreadableTextError, read_text
+from k8s_scheduler.api.config.documents import UnreadableTextError, read_text
 from k8s_scheduler.api.config_maps import ConfigMap, ConfigMapName
 from k8s_scheduler.api.meta import ObjectReference
 
@@ -32,7 +32,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedOffer:
     """A configuration that could not be used, and everything that is wrong with it."""
 
     hash: str
@@ -42,7 +42,6 @@ class Refusal:
 
 
 def read_file(path: Path) -> Offer:
-    """Return what a file holds."""
     source = str(path)
     try:
         return Offer(source, read_text(path))
@@ -73,5 +72,4 @@ def offer_of(wanted: ConfigMapName, found: ConfigMap | None) -> Offer:
 
 
 def hash_of(text: str) -> str:
-    """Return the name of a content."""
     return hashlib.sha256(text.encode()).hexdigest()

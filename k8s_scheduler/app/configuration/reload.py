@@ -26,11 +26,10 @@ from typing import Final
 from k8s_scheduler.api.config.field_errors import ConfigurationError
 from k8s_scheduler.app.configuration.apply import NotNowError, Swap, SwapError
 from k8s_scheduler.app.configuration.initial import StartError, place_to_keep
-from k8s_scheduler.app.configuration.interpretation import interpret, log_warnings
+from k8s_scheduler.app.configuration.interpretation import log_warnings, read, refusing
 from k8s_scheduler.app.configuration.mounts import ADVICE, is_mounted_alone
-from k8s_scheduler.app.configuration.offered import Offer, Refusal, hash_of
-from k8s_scheduler.app.configuration.origin import LOOK_SECONDS, Origin
-from k8s_scheduler.app.configuration.reload_parts import ReloadParts
+from k8s_scheduler.app.configuration.offered import Offer, RefusedOffer, hash_of
+from k8s_scheduler.app.configuration.reload_parts import LOOK_SECONDS, Origin, ReloadParts
 from k8s_scheduler.app.configuration.status import mean_the_same, settle
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.lib.backoff import Backoff
@@ -38,7 +37,7 @@ from k8s_scheduler.lib.backoff import Backoff
 logger = logging.getLogger(__name__)
 
 # A try lists whatever is newly read, up to where that fails: not what a server in trouble needs
-# often. The longest is what who grants a missing right has to wait, unless SIGHUP is sent.
+# often. The longest is what an operator who grants a missing right waits, unless SIGHUP is sent.
 FIRST_RETRY_SECONDS: Final = 10.0
 LONGEST_RETRY_SECONDS: Final = 300.0
 
@@ -73,7 +72,9 @@ class Reload:
 
     async def run(self) -> None:
         """Follow the origin until cancelled; without one there is nothing that could change."""
-        self._keep(self._options.configuration_text)
+        if (text := self._options.configuration_text) is not None:
+            in_force = self._parts.status.in_force
+            self._parts.keeper.keep(place_to_keep(self._flags, in_force), text)
         origin = self._parts.origin
         if origin is None:
             while True:
@@ -96,7 +97,7 @@ class Reload:
             await self._swap.tidy()
 
     async def _wait(self, origin: Origin) -> bool:
-        """Return when it is time for a look; True if somebody asked for it."""
+        """Return when it is time for a look; True if `look_now` asked for it."""
         waiting = [
             asyncio.ensure_future(origin.changed()),
             asyncio.ensure_future(self._asked.wait()),
@@ -113,7 +114,7 @@ class Reload:
         return asked
 
     async def look(self, origin: Origin, *, asked: bool = False) -> None:
-        """Take over what is offered, if it is new, due for another try, or somebody asked."""
+        """Take over what is offered, if it is new, due for another try, or asked for."""
         offer = await origin.look()
         clock = asyncio.get_running_loop().time
         is_retry = offer.hash == self._seen and not asked
@@ -132,8 +133,8 @@ class Reload:
 
     async def _take(self, offer: Offer) -> None:
         # Reading and checking takes longer than the loop may be held.
-        offered = await asyncio.to_thread(interpret, self._flags, offer)
-        place_to_keep(self._flags, offered)
+        offered = await asyncio.to_thread(read, self._flags, offer)
+        keeps_in = place_to_keep(self._flags, offered)
         in_force, restart_needed = settle(self._options.configuration, offered)
         status = self._parts.status
         fields = {"source": offer.source, "hash": offer.hash}
@@ -141,7 +142,9 @@ class Reload:
             status.unchanged(in_force, offer.hash, restart_needed)
             logger.info("Configuration means the same as before", extra={"fields": fields})
         else:
-            await self._swap.to(in_force)
+            with refusing(offer):
+                needed = await asyncio.to_thread(self._swap.reads, in_force)
+            await self._swap.to(in_force, needed)
             log_warnings(in_force, self._flags)
             status.applied(in_force, offer.hash, restart_needed)
             self._swap.has_taken_effect()
@@ -151,11 +154,11 @@ class Reload:
             logger.warning(
                 "Part of the configuration needs a restart to take effect", extra={"fields": fields}
             )
-        self._keep(offer.text)
+        self._parts.keeper.keep(keeps_in, offer.text)
 
     async def _refuse(self, offer: Offer, error: Exception, *, is_retry: bool = False) -> None:
         errors = tuple(str(error).splitlines())
-        refusal = Refusal(offer.hash, offer.source, self._wall_clock(), errors)
+        refusal = RefusedOffer(offer.hash, offer.source, self._wall_clock(), errors)
         status = self._parts.status
         if is_retry:
             status.refuse_again(refusal)
@@ -171,10 +174,3 @@ class Reload:
             "Configuration refused, the last good one stays in force", extra={"fields": fields}
         )
         await self._parts.events.refused(refusal, offer, in_force=status.hash)
-
-    def _keep(self, text: str | None) -> None:
-        """Have the configuration in force kept, where that is wanted."""
-        if text is None:
-            return
-        where = place_to_keep(self._flags, self._parts.status.in_force)
-        self._parts.keeper.keep(where, text)

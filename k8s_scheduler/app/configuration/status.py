@@ -10,7 +10,7 @@ import msgspec
 from k8s_scheduler.api.config.encode import encode
 from k8s_scheduler.api.config.extenders import shown_address
 from k8s_scheduler.api.config.types import KubeSchedulerConfiguration, SchedulerConfiguration
-from k8s_scheduler.app.configuration.offered import Refusal
+from k8s_scheduler.app.configuration.offered import RefusedOffer
 from k8s_scheduler.obs.config_metrics import ConfigMetrics, ReloadResult
 
 # What is decided by it is built once, at start.
@@ -66,7 +66,7 @@ class ConfigStatus:
         name: str,
         *,
         metrics: ConfigMetrics,
-        refused: Refusal | None = None,
+        refused: RefusedOffer | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         """`name` is the hash of its text; `refused`, what was to be started with instead."""
@@ -85,7 +85,6 @@ class ConfigStatus:
     def applied(
         self, configuration: SchedulerConfiguration, name: str, restart_needed: tuple[str, ...]
     ) -> None:
-        """Take note of a configuration that is in force from now on."""
         self.since = self._wall_clock()
         self._metrics.offered(ReloadResult.APPLIED)
         self._accepted(configuration, name, restart_needed)
@@ -107,13 +106,12 @@ class ConfigStatus:
         self._metrics.in_force(name)
         self._metrics.restart_needed.set(1 if restart_needed else 0)
 
-    def refuse(self, refusal: Refusal) -> None:
-        """Take note of a configuration that is not taken."""
+    def refuse(self, refusal: RefusedOffer) -> None:
         self.refused = refusal
         self.is_last_refused = True
         self._metrics.offered(ReloadResult.REFUSED)
 
-    def refuse_again(self, refusal: Refusal) -> None:
+    def refuse_again(self, refusal: RefusedOffer) -> None:
         """Take note of what is wrong by now with one that was counted as refused before."""
         self.refused = refusal
 

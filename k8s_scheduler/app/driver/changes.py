@@ -16,7 +16,6 @@ Known = TypeVar("Known")
 
 
 def is_end(message: Message) -> bool:
-    """Return whether a change says that something is gone."""
     match message:
         case PodChanged(pod=None) | NodeChanged(node=None) | ObjectChanged(object=None):
             return True
@@ -38,10 +37,7 @@ def reads_the_same(kind: Kind, old: ClusterObject, new: ClusterObject) -> bool:
 async def for_each(
     meter: SliceMeter, owner: str, store: Mapping[str, Known], act: Callable[[Known], None]
 ) -> None:
-    """Do something with each object of a store, in slices: with each as it is when its turn comes.
-
-    What becomes of them meanwhile comes by the watch, as ever.
-    """
+    """Act on each object of a store, in slices: on each as it is when its turn comes."""
     part = meter.start(owner)
     for key in list(store):
         known = store.get(key)

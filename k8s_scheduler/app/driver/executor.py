@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from k8s_scheduler.api.meta import ObjectReference, PodUid
+from k8s_scheduler.api.meta import ObjectReference
 from k8s_scheduler.core.messages.outgoing import (
     Bind,
     ClearNomination,
@@ -48,7 +48,7 @@ _LEVELS = {
 
 
 class Carrier:
-    """The hands of the core."""
+    """Carries out instructions by handing them to the lanes of writes, the recorder and the log."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Carrier:
         *,
         wall_clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._dispatcher = dispatcher
+        self.dispatcher = dispatcher
         self._recorder = recorder
         self._writes = writes
         self._reader = reader
@@ -77,23 +77,15 @@ class Carrier:
         }
 
     def carry_out(self, instructions: Iterable[Instruction]) -> None:
-        """Hand each instruction to whoever does it; never waits."""
+        """Hand each instruction to the part that carries it out; never waits."""
         for instruction in instructions:
             self._carry[type(instruction)](instruction)
-
-    def bind_room(self) -> int:
-        """Return how many more binds are welcome now."""
-        return self._dispatcher.bind_room()
-
-    def may_land(self, uid: PodUid) -> bool:
-        """Return whether a request of ours may yet bind the pod."""
-        return self._dispatcher.may_land(uid)
 
     def _bind(self, bind: Bind) -> None:
         if logger.isEnabledFor(logging.DEBUG):
             fields = {"pod": _pod(bind), "node": bind.node, "attempt": bind.attempt}
             logger.debug("Attempting to bind pod to node", extra={"fields": fields})
-        self._dispatcher.submit_bind(
+        self.dispatcher.submit_bind(
             BindRequest(
                 uid=bind.uid,
                 namespace=bind.namespace,
@@ -104,7 +96,7 @@ class Carrier:
         )
 
     def _patch(self, patch: PatchCondition) -> None:
-        self._dispatcher.submit_condition(
+        self.dispatcher.submit_condition(
             ConditionPatch(
                 uid=patch.uid,
                 namespace=patch.namespace,
@@ -118,7 +110,7 @@ class Carrier:
         )
 
     def _nominate(self, nominate: Nominate) -> None:
-        self._dispatcher.submit_condition(
+        self.dispatcher.submit_condition(
             ConditionPatch(
                 uid=nominate.uid,
                 namespace=nominate.namespace,

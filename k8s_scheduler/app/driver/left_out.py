@@ -37,16 +37,13 @@ class LeftOut:
         return times
 
     def gone(self, resource: str, key: str) -> None:
-        """Forget an object that is gone."""
         if self._failures:
             self._failures.pop((resource, key), None)
 
     def has(self, resource: str, key: str) -> bool:
-        """Return whether an object is not told of as it is."""
         return self._failures.get((resource, key), 0) >= _BARE
 
     def may_tell(self, resource: str, key: str) -> bool:
-        """Return whether the core is told of a node or an object of another kind."""
         return not (self._failures and self.has(resource, key))
 
     def pod(self, pod: Pod) -> Pod | None:
@@ -57,11 +54,9 @@ class LeftOut:
         return bare(pod) if pod.spec.node_name and times < _NOTHING else None
 
     def is_last(self, resource: str, key: str) -> bool:
-        """Return whether an object is told of after all others."""
         return bool(self._failures) and (resource, key) in self._failures
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many objects are not told of as they are, by resource."""
         counts: dict[str, int] = {}
         for (resource, _), times in self._failures.items():
             if times >= _BARE:

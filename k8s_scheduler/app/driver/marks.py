@@ -5,7 +5,7 @@
     take-over: a mark by a process that does not lead any more ─▶ one death more, into quarantine
     a pod in quarantine: marked as being tried *before* it is ─▶ tried ─▶ the mark is removed
 
-A process can end by a signal, for want of memory, by the watchdog, or by losing the Lease because
+A process can end by a signal, out of memory, by the watchdog, or by losing the Lease because
 one decision takes too long; at that moment its event loop runs nothing. So a thread of its own
 (`sentinel`) writes what is wanted here. This object is shared between the two threads: the loop
 changes it, the sentinel reads `wanted` and sets `written`, each in single assignments.
@@ -29,16 +29,16 @@ LONG_SECONDS: Final = 0.25
 MOST_MARKS: Final = 16
 
 
-class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One pod: how many processes ended while they tried it, and who tries it now."""
+class PodMark(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One pod: how many processes ended while they tried it, and which one tries it now."""
 
     pod: str = ""
     deaths: int = 0
     by: str = ""
 
 
-Table = Mapping[PodUid, Mark]
-_decode: Final = msgspec.json.Decoder(dict[PodUid, Mark]).decode
+Table = Mapping[PodUid, PodMark]
+_decode: Final = msgspec.json.Decoder(dict[PodUid, PodMark]).decode
 
 
 def encode(marks: Table) -> str:
@@ -53,7 +53,7 @@ class Marks:
         self._identity = identity
         self._clock = clock
         self._attempt: tuple[QueuedPod, float] | None = None
-        self._quarantined: dict[PodUid, Mark] = {}
+        self._quarantined: dict[PodUid, PodMark] = {}
         self._announced: PodUid | None = None
         # What the Lease says, as far as is known.
         self.written: Table = {}
@@ -79,7 +79,7 @@ class Marks:
             logger.warning("Cannot read which pods were being tried", extra={"fields": fields})
             found = {}
         counted = {
-            uid: Mark(mark.pod, mark.deaths + (mark.by not in ("", self._identity)))
+            uid: PodMark(mark.pod, mark.deaths + (mark.by not in ("", self._identity)))
             for uid, mark in found.items()
         }
         self._quarantined = {uid: mark for uid, mark in counted.items() if mark.deaths > 0}
@@ -92,7 +92,6 @@ class Marks:
         return {uid: mark.deaths for uid, mark in self._quarantined.items()}
 
     def keep(self, uids: Container[PodUid]) -> None:
-        """Forget the pods that are not in quarantine any more: they are gone, or bound."""
         for uid in [uid for uid in self._quarantined if uid not in uids]:
             self._forget(uid)
 
@@ -120,16 +119,15 @@ class Marks:
     # The sentinel
 
     def wanted(self) -> Table:
-        """Return what the Lease should say now."""
         attempt, marks = self._attempt, dict(self._quarantined)
         tried = self._announced
         if attempt is not None:
             queued, since = attempt
             if queued.uid in marks or self._clock() - since >= LONG_SECONDS:
                 tried = queued.uid
-                marks.setdefault(tried, Mark(key_of(queued.pod.metadata)))
+                marks.setdefault(tried, PodMark(key_of(queued.pod.metadata)))
         if tried in marks:
             marks[tried] = msgspec.structs.replace(marks[tried], by=self._identity)
-        # Who is tried now comes first, and then who has ended the most processes.
+        # The pod being tried comes first, then those that have ended the most processes.
         kept = sorted(marks, key=lambda uid: (uid != tried, -marks[uid].deaths))[:MOST_MARKS]
         return {uid: marks[uid] for uid in kept}

@@ -6,7 +6,7 @@ Each segment starts with a checkpoint, so any one of them can be replayed alone;
 what follows the checkpoint is. What an earlier run left in FILE is kept as FILE.1: a crash is when
 it is wanted most. A large checkpoint is written in slices; what the core is told meanwhile waits in
 memory and follows. Decisions are noted with the versions that the informers had reached, so that
-whoever reads the recording knows what was seen.
+a reader of the recording knows what was seen.
 Recording is never worth a missed pod: if the file can't be written any more, that is logged,
 shown by a metric, and scheduling goes on without it.
 """
@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from k8s_scheduler.core.messages.answers import summaries_of
-from k8s_scheduler.core.messages.checkpoint import Checkpoint
 from k8s_scheduler.core.messages.incoming import Message, Schedule
 from k8s_scheduler.core.messages.outgoing import Instruction
 from k8s_scheduler.core.messages.recording import (
@@ -31,7 +30,8 @@ from k8s_scheduler.core.messages.recording import (
     checkpoint_frames,
     frame,
 )
-from k8s_scheduler.core.setup import Setup, header_of
+from k8s_scheduler.core.scheduler import Scheduler
+from k8s_scheduler.core.setup import header_of
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import RecordingMetrics
 
@@ -50,19 +50,17 @@ class Recording:
     def __init__(
         self,
         path: Path,
+        core: Scheduler,
         *,
-        setup: Callable[[], Setup],
         max_bytes: int,
-        checkpoint: Callable[[], Checkpoint],
         clock: Callable[[], float],
         meter: SliceMeter,
         metrics: RecordingMetrics,
     ) -> None:
         """Start the first segment; OSError if the file can't be opened."""
         self._path = path
-        self._setup = setup
+        self._core = core
         self._max_bytes = max_bytes
-        self._checkpoint = checkpoint
         self._clock = clock
         self._meter = meter
         self._metrics = metrics
@@ -82,7 +80,6 @@ class Recording:
         self._begin_segment()
 
     def follow(self, progress: Progress) -> None:
-        """Note from now on how far the informers had come when something was decided."""
         self._progress = progress
 
     def write(self, message: Message) -> None:
@@ -130,8 +127,9 @@ class Recording:
                 self._put(body)
             part.finish()
 
-    def start_segment(self) -> None:
-        """Begin another segment: the core is another one from now on."""
+    def start_segment(self, core: Scheduler) -> None:
+        """Begin another segment, of another core."""
+        self._core = core
         if self._behind is not None:
             # What is left of the checkpoint before it; another core's could not follow it.
             for body in itertools.chain(self._rest, self._behind):
@@ -141,7 +139,6 @@ class Recording:
             self._rotate()
 
     def flush(self) -> None:
-        """Hand what is buffered to the operating system."""
         self._try(lambda file: file.flush())
 
     def close(self) -> None:
@@ -159,8 +156,8 @@ class Recording:
         self._size = 0
         self._noted = {}
         self._put(MAGIC)
-        self._put(frame(header_of(self._setup(), started=self._clock())))
-        self._rest = checkpoint_frames(self._checkpoint())
+        self._put(frame(header_of(self._core.setup, started=self._clock())))
+        self._rest = checkpoint_frames(self._core.checkpoint())
         self._behind = []
         self._metrics.active.set(0 if self._file is None else 1)
         self._wake.set()
@@ -227,5 +224,5 @@ class Recording:
 
 
 def _for_us_alone(path: str, flags: int) -> int:
-    """Open a file that nobody else may read: it holds every pod and node of the cluster."""
+    """Open a file that no other user may read: it holds every pod and node of the cluster."""
     return os.open(path, flags, mode=0o600)

@@ -1,4 +1,6 @@
-"""Pods whose binding the API server knows nothing of any more.
+"""Pods of which a read, or a restored storage, shows something else than the watch has told.
+
+A pod that was read and was gone is remembered until the watch tells of it.
 
 A pod that is bound stays bound until it is gone. Only where the storage was restored from an older
 snapshot is it shown without a node again, under the same uid:
@@ -22,6 +24,7 @@ read) are read again as well (`suspect`).
 
 import itertools
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -29,6 +32,9 @@ from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.messages.outgoing import ReadPod
 from k8s_scheduler.kube.write.pod_reader import ReadOutcome
+
+# The watch has told of most pods before they are read: the last of them are enough.
+_MOST_GONE: Final = 1024
 
 
 class _Doubt(msgspec.Struct):
@@ -53,14 +59,30 @@ class Undone:
         self._read = read
         self._tell = tell
         self._doubts: dict[PodUid, _Doubt] = {}
+        # Oldest first.
+        self._read_gone: dict[PodUid, None] = {}
         # Below zero: attempts of the core are counted above.
         self._tokens = itertools.count(-1, -1)
 
     def __contains__(self, uid: PodUid) -> bool:
-        return uid in self._doubts
+        return uid in self._doubts or uid in self._read_gone
 
-    def changed(self, old: Pod | None, new: Pod) -> bool:
-        """Take a pod that is there; return whether the core need not be told of it as it is."""
+    def clear(self) -> None:
+        self._doubts.clear()
+        self._read_gone.clear()
+
+    def read_gone(self, uid: PodUid) -> None:
+        self._read_gone[uid] = None
+        if len(self._read_gone) > _MOST_GONE:
+            del self._read_gone[next(iter(self._read_gone))]
+
+    def changed(self, old: Pod | None, new: Pod | None) -> bool:
+        """Take what the watch tells; return whether the core need not be told of it as it is."""
+        known = new or old
+        if known is not None and self._read_gone:
+            self._read_gone.pop(PodUid(known.metadata.uid), None)
+        if new is None:
+            return False
         uid = PodUid(new.metadata.uid)
         doubt = self._doubts.get(uid)
         if new.spec.node_name:
@@ -84,7 +106,6 @@ class Undone:
         return True
 
     def gone(self, uid: PodUid) -> None:
-        """Take note that a pod is gone."""
         self._doubts.pop(uid, None)
 
     def bind_ended(self, uid: PodUid, *, bound: bool) -> None:
@@ -115,6 +136,8 @@ class Undone:
     def was_read(self, outcome: ReadOutcome) -> bool:
         """Take a pod that was read; False if it was not for us."""
         pod = outcome.pod
+        if pod is None:
+            self.read_gone(outcome.uid)
         if pod is not None and not pod.spec.node_name and self._may_land(outcome.uid):
             self._doubts.setdefault(outcome.uid, _Doubt(pod)).token = 0
             return True

@@ -1,9 +1,9 @@
-"""What a process finds around it: clocks, chance, a name, and ways to be gentle to its host.
+"""What a process depends on outside itself: clocks, randomness, its name, memory, threads.
 
 The graph asks for these by name and never reaches for `time` or `random` itself, so that a
 simulation can run several daemons in one process, each with a clock of its own, and have the same
-seed lead to the same run. The event loop belongs here too, but nobody has to be given it:
-`asyncio.sleep` and timeouts follow whatever loop runs.
+seed lead to the same run. The event loop need not be passed: `asyncio.sleep` and timeouts use the
+one that runs.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from k8s_scheduler.kube.watch.reflector_limits import DEFAULT_PACE, Pace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Environment:
     """The real ones unless told otherwise.
 
     `clock` can't be set back, `boot_clock` moreover goes on while the machine sleeps,
@@ -53,7 +53,6 @@ class Surroundings:
     sentinel: Callable[[Work, str], Coroutine[Any, Any, None]] = in_own_thread
 
     def timing(self) -> Timing:
-        """Return the clocks, sleep and randomness of the parts that talk to the API server."""
         return Timing(
             clock=self.clock,
             wall_clock_ns=self.wall_clock_ns,

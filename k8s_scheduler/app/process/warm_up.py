@@ -1,4 +1,4 @@
-"""Runs a few decisions nobody asked for, before the first real ones.
+"""Makes a few decisions for nothing, before the first real ones.
 
 The first use of each numpy routine, decoder and metric costs milliseconds, all of them together
 more than a slice of the event loop may take. A core that is thrown away pays for it.

@@ -4,9 +4,9 @@ A hung loop renews no lease and binds no pod, and it can't notice that itself, n
 code. So a timer in another thread is re-armed on every turn; if it ever fires, it writes every
 thread's stack to stderr and exits with 1. The supervisor restarts us.
 
-With leader election nobody waits for that: a lease that is not renewed passes on when it is over,
-long before, and a process that goes on after a hang finds its deadline passed and writes nothing.
-The limit is about the process itself, which would otherwise stand there for ever, and it is longer
+With leader election no other replica waits for that: a lease that is not renewed expires long
+before, and a process that goes on after a hang finds its deadline passed and writes nothing.
+The limit is about the process itself, which would otherwise hang for ever, and it is longer
 than the lease, so that a slow machine is not taken for a hung one. The timer goes on while the
 process is stopped from outside; one that was for longer than the limit ends when it goes on.
 """

@@ -2,19 +2,17 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable
 from itertools import islice
 from typing import Any, Final
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import ClusterObject, key_of
-from k8s_scheduler.api.node import Node
-from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.driver.changes import reads_the_same
 from k8s_scheduler.app.driver.pump import Pump
+from k8s_scheduler.app.driver.watch_set import WatchSet
 from k8s_scheduler.kube.watch.comparing import Discrepancy
 from k8s_scheduler.kube.watch.informer import Informer
-from k8s_scheduler.lib.slices import SliceMeter
 
 logger = logging.getLogger(__name__)
 
@@ -31,17 +29,10 @@ class CoreCheck:
     def __init__(
         self,
         pump: Pump,
-        nodes: Informer[Node],
-        pods: Informer[Pod],
-        others: Callable[[], Mapping[Kind, Informer[ClusterObject]]],
-        *,
-        meter: SliceMeter,
+        watched: WatchSet,
     ) -> None:
         self._pump = pump
-        self._nodes = nodes
-        self._pods = pods
-        self._others = others
-        self._meter = meter
+        self._watched = watched
 
     async def compare(self) -> dict[str, list[Discrepancy]]:
         """Return what the core had wrong, by resource; it has been told again."""
@@ -49,28 +40,28 @@ class CoreCheck:
         if not self._pump.is_whole:
             # It has failed, and another one is about to be told of everything.
             return found
-        held = self._pump.holdings
-        async for node in self._sliced(self._nodes.store.values()):
-            if _is_outdated(self._nodes, node):
+        held = self._pump.core.holdings
+        async for node in self._sliced(self._watched.nodes.store.values()):
+            if _is_outdated(self._watched.nodes, node):
                 continue
             if problem := held.node_problem(node):
                 found["nodes"].append(Discrepancy(key_of(node.metadata), problem))
                 self._pump.node_changed(None, node)
         async for node in self._sliced(held.nodes()):
             # Taken a slice ago: both may have heard of its end since.
-            if key_of(node.metadata) not in self._nodes.store and held.has_node(node):
+            if key_of(node.metadata) not in self._watched.nodes.store and held.has_node(node):
                 found["nodes"].append(Discrepancy(key_of(node.metadata), _GONE))
                 self._pump.node_changed(node, None)
         await self._compare_pods(found)
-        for kind, informer in self._others().items():
+        for kind, informer in list(self._watched.others.items()):
             await self._compare_objects(kind, informer, found)
         return found
 
     async def _compare_pods(self, found: dict[str, list[Discrepancy]]) -> None:
-        held = self._pump.holdings
-        store = self._pods.store
+        held = self._pump.core.holdings
+        store = self._watched.pods.store
         async for pod in self._sliced(store.values()):
-            if _is_outdated(self._pods, pod) or self._pump.knows_otherwise(pod):
+            if _is_outdated(self._watched.pods, pod) or self._pump.knows_otherwise(pod):
                 # Told again of one that was read to be gone, the core would try to place it.
                 continue
             if problem := held.pod_problem(pod):
@@ -86,7 +77,7 @@ class CoreCheck:
     async def _compare_objects(
         self, kind: Kind, informer: Informer[ClusterObject], found: dict[str, list[Discrepancy]]
     ) -> None:
-        held, store = self._pump.holdings, informer.store
+        held, store = self._pump.core.holdings, informer.store
         resource = informer.resource.label
         async for known in self._sliced(store.values()):
             if informer.dropped.is_set():
@@ -108,9 +99,9 @@ class CoreCheck:
 
     async def recount(self) -> int:
         """Let the core add up anew what pods take; return on how many nodes it was wrong."""
-        work = self._meter.start("comparison")
+        work = self._pump.meter.start("comparison")
         wrong = 0
-        for first in range(0, self._pump.holdings.row_count, _ROWS):
+        for first in range(0, self._pump.core.holdings.row_count, _ROWS):
             wrong += self._pump.recount(first, _ROWS)
             await work.breathe()
         work.finish()
@@ -118,7 +109,7 @@ class CoreCheck:
 
     def dump(self) -> None:
         """Write to the log what is known, as kube-scheduler does on SIGUSR2; not all of it."""
-        held = self._pump.holdings
+        held = self._pump.core.holdings
         logger.info("Dump of cache and scheduling queue", extra={"fields": held.totals()})
         for line in islice(held.node_lines(), _DUMPED):
             logger.info("Dump of cached NodeInfo", extra={"fields": line})
@@ -127,8 +118,8 @@ class CoreCheck:
 
     async def _sliced(self, items: Iterable[Any]) -> AsyncIterator[Any]:
         """Yield what there is now, and let others run in between."""
-        work = self._meter.start("comparison")
-        for index, item in enumerate(_taken(items)):
+        work = self._pump.meter.start("comparison")
+        for index, item in enumerate(list(items)):
             if index % _CHECK_EVERY == 0 and work.full():
                 await work.breathe()
             yield item
@@ -136,9 +127,4 @@ class CoreCheck:
 
 
 def _is_outdated(informer: Informer[Any], found: Any) -> bool:
-    """Return whether what was taken a slice ago has changed since."""
     return informer.store.get(key_of(found.metadata)) is not found
-
-
-def _taken(items: Iterable[Any]) -> Iterator[Any]:
-    return iter(list(items))

@@ -28,17 +28,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from k8s_scheduler.api.kinds import Kind
-from k8s_scheduler.api.meta import ClusterObject
-from k8s_scheduler.api.node import Node
-from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.driver.pump import Pump
+from k8s_scheduler.app.driver.watch_set import WatchSet
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
-from k8s_scheduler.kube.watch.informer import Informer
 from k8s_scheduler.kube.write.dispatcher import Dispatcher
 from k8s_scheduler.kube.write.write_lane import WriteLane
-from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 logger = logging.getLogger(__name__)
@@ -55,35 +50,28 @@ class RebuildError(Exception):
     """No new core can be made; the process has to end."""
 
 
-class Rebuilding:
+class CoreRebuild:
     """Waits for a core to fail."""
 
     def __init__(
         self,
         pump: Pump,
         make: Callable[[Setup], Scheduler],
+        watched: WatchSet,
         *,
-        nodes: Informer[Node],
-        pods: Informer[Pod],
-        others: Callable[[], Mapping[Kind, Informer[ClusterObject]]],
         dispatcher: Dispatcher,
         writes: WriteLane,
-        meter: SliceMeter,
         metrics: SchedulerMetrics,
     ) -> None:
         self._pump = pump
         self._make = make
-        self._nodes = nodes
-        self._pods = pods
-        self._others = others
+        self._watched = watched
         self._dispatcher = dispatcher
         self._writes = writes
-        self._meter = meter
         self._rebuilds = metrics.core_rebuilds
         self._left_out = metrics.objects_left_out
 
     async def run(self) -> None:
-        """Make a new core whenever one has failed, until cancelled."""
         while True:
             await self._pump.broken.wait()
             await self._rebuild()
@@ -105,7 +93,7 @@ class Rebuilding:
 
     async def _fill(self) -> None:
         """Tell a new core of all there is, as at a start; what was failed on before comes last."""
-        part = self._meter.start("rebuild")
+        part = self._pump.meter.start("rebuild")
         last = []
         for resource, key, tell in self._everything():
             if self._pump.left_out.is_last(resource, key):
@@ -122,11 +110,11 @@ class Rebuilding:
         part.finish()
 
     def _everything(self) -> Iterator[tuple[str, str, Callable[[], None]]]:
-        """Yield resource and key of each object that there is now, and how to tell of it then."""
-        pump, nodes, pods = self._pump, self._nodes.store, self._pods.store
+        pump, watched = self._pump, self._watched
+        nodes, pods = watched.nodes.store, watched.pods.store
         for name in list(nodes):
             yield "nodes", name, partial(_tell, pump.node_changed, nodes, name)
-        for kind, informer in self._others().items():
+        for kind, informer in list(watched.others.items()):
             change = partial(pump.object_changed, kind)
             for key, found in list(informer.store.items()):
                 name = f"{found.metadata.namespace}/{found.metadata.name}"
@@ -137,8 +125,8 @@ class Rebuilding:
     async def _catch_up(self) -> None:
         """See all that was written by the core before, and everything as it is now."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._nodes.catch_up())
-            group.create_task(self._pods.catch_up())
+            group.create_task(self._watched.nodes.catch_up())
+            group.create_task(self._watched.pods.catch_up())
 
     def _end(self) -> None:
         self._pump.mend()

@@ -19,11 +19,11 @@ random must not make us list without end.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
-from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.app.driver.pump import Pump
+from k8s_scheduler.app.driver.watch_set import WatchSet
 from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.kube.watch.comparing import Comparer
@@ -51,10 +51,9 @@ class Restored:
     def __init__(
         self,
         pump: Pump,
-        informers: Callable[[], Iterable[Informer[Any]]],
+        watched: WatchSet,
         comparer: Callable[[Informer[Any]], Comparer[Any]],
         *,
-        pods: Callable[[], Mapping[str, Pod]],
         metrics: KubeMetrics,
         clock: Callable[[], float],
         sleep: Sleep = asyncio.sleep,
@@ -62,9 +61,8 @@ class Restored:
         """Act on what is heard; `clock` goes on while the machine sleeps."""
         self._clock = clock
         self._pump = pump
-        self._informers = informers
+        self._watched = watched
         self._comparer = comparer
-        self._pods = pods
         self._counts = {source: metrics.storage_set_back.labels(source) for source in Source}
         self._sleep = sleep
         self._noticed = asyncio.Event()
@@ -74,7 +72,6 @@ class Restored:
         self._came_back = asyncio.Event()
 
     def notice(self, news: SetBack) -> None:
-        """Take note of a version that went back."""
         self._counts[news.source].inc()
         fields = {
             "resource": news.resource,
@@ -96,7 +93,6 @@ class Restored:
         self._came_back.set()
 
     async def run(self) -> None:
-        """Bring things up to date whenever there are such news, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._list_anew())
             group.create_task(self._compare(group))
@@ -104,7 +100,7 @@ class Restored:
 
     def _doubt(self, news: SetBack | None) -> None:
         self._pump.doubt()
-        for informer in self._informers():
+        for informer in self._watched:
             if news is None or not (news.listed and news.resource == informer.resource.label):
                 informer.doubt()
 
@@ -113,11 +109,11 @@ class Restored:
             await self._noticed.wait()
             self._noticed.clear()
             self._is_listing = True
-            for informer in tuple(self._informers()):
+            for informer in tuple(self._watched):
                 await informer.trusted()
-            await self._pump.trust(self._pods())
+            await self._pump.trust(self._watched.pods.store)
             await self._sleep(SETTLE_SECONDS)
-            await self._pump.trust(self._pods())
+            await self._pump.trust(self._watched.pods.store)
             self._is_listing = False
             if self._noticed.is_set():
                 self._doubt(None)
@@ -128,7 +124,7 @@ class Restored:
             before = self._clock()
             await self._sleep(_TICK_SECONDS)
             if self._clock() - before >= AWAY_SECONDS:
-                for informer in tuple(self._informers()):
+                for informer in tuple(self._watched):
                     self.returned(informer.resource.label)
 
     async def _compare(self, group: asyncio.TaskGroup) -> None:
@@ -138,7 +134,7 @@ class Restored:
             await self._sleep(_GATHER_SECONDS)
             self._came_back.clear()
             returned, self._returned = self._returned, {}
-            for informer in tuple(self._informers()):
+            for informer in tuple(self._watched):
                 if informer.resource.label in returned and informer.synced.is_set():
                     # Each by itself: one that is not answered holds up no other.
                     group.create_task(self._compare_one(informer))

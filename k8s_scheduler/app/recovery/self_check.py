@@ -24,8 +24,7 @@ from k8s_scheduler.app.recovery.core_check import CoreCheck
 from k8s_scheduler.kube.errors import KubeError
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.kube.watch.comparing import Comparer, Discrepancy, NotComparableError
-from k8s_scheduler.kube.watch.informer import Informer
-from k8s_scheduler.kube.watch.syncing import all_synced
+from k8s_scheduler.kube.watch.informer import Informer, all_synced
 from k8s_scheduler.obs.metrics import SchedulerMetrics
 
 logger = logging.getLogger(__name__)
@@ -63,7 +62,6 @@ class SelfCheck:
         self._asked.set()
 
     async def run(self) -> None:
-        """Compare whenever it is time, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._serve())
             if self._interval_seconds > 0:
@@ -82,7 +80,6 @@ class SelfCheck:
             await self.compare()
 
     async def compare(self) -> None:
-        """Compare everything once, and repair what is wrong."""
         failed, wrong = 0, 0
         for informer, comparer in self._comparers().items():
             found: list[Discrepancy] = []
@@ -93,7 +90,7 @@ class SelfCheck:
             except (KubeError, NotComparableError) as error:
                 problem = str(error)
             if informer.dropped.is_set():
-                # A change of the configuration came in between: nobody keeps it up any more.
+                # A change of the configuration came in between: it is not kept up any more.
                 continue
             if problem:
                 failed += 1

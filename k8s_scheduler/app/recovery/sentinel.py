@@ -23,8 +23,7 @@ from k8s_scheduler.kube.auth.loading import load_credentials
 from k8s_scheduler.kube.errors import CredentialsError, KubeError
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.http.transport import ApiTransport
-from k8s_scheduler.kube.lease.annotations import with_annotation
-from k8s_scheduler.kube.lease.lease import LeaseConfig, LeaseStore
+from k8s_scheduler.kube.lease.lease import LeaseConfig, LeaseStore, with_annotation
 from k8s_scheduler.kube.waiting import Sleep
 from k8s_scheduler.obs.metrics import Metrics
 
@@ -59,7 +58,6 @@ class Sentinel:
         self._wrote_at = float("-inf")
 
     async def run(self, transport: Transport) -> None:
-        """Look until cancelled."""
         store = LeaseStore(transport, namespace=self._config.namespace, name=self._config.name)
         while True:
             await self._sleep(LOOK_SECONDS)
@@ -97,7 +95,7 @@ async def in_own_thread(work: Work, kubeconfig: str) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  for the type checker
         tasks.append(task)
-        # Who stops us before this line finds no task, and after it finds one.
+        # A stop before this line finds no task, one after it does.
         if not stopped.is_set():
             await _connected(work, kubeconfig)
 

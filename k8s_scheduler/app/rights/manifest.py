@@ -38,13 +38,11 @@ class Owner:
     cluster_name: str = ""
 
     def name_of(self, role: Role) -> str:
-        """Return the name of a role and of its binding."""
         is_shared = not role.namespace or role.is_among_others
         return (self.cluster_name if is_shared and self.cluster_name else self.name) + role.ending
 
 
 def rights_manifest(roles: Iterable[Role], owner: Owner) -> str:
-    """Return the whole file."""
     documents = [_service_account(owner)]
     for role in roles:
         documents += [_role(role, owner), _binding(role, owner)]

@@ -25,7 +25,7 @@ _CONFIG_MAPS: Final = ("configmaps",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class ElectionLease:
     """The Lease that replicas elect their leader with."""
 
     name: str
@@ -42,7 +42,7 @@ class Needs:
     writes: tuple[Kind, ...]
     preempts: bool
     # None without leader election.
-    lease: Lease | None
+    lease: ElectionLease | None
     # Whether pages are served, and so others' tokens and rights are looked up.
     serves: bool = True
     # The ConfigMaps that hold the configuration and the last good one, with their namespaces.
@@ -104,7 +104,7 @@ def needs_of(
         writes=tuple(sorted({kind for profile in profiles for kind in profile.writes})),
         preempts=any(profile.preempts for profile in profiles),
         lease=(
-            Lease(name=election.resource_name, namespace=election.resource_namespace)
+            ElectionLease(name=election.resource_name, namespace=election.resource_namespace)
             if election.leader_elect
             else None
         ),
@@ -116,7 +116,6 @@ def needs_of(
 
 
 def roles_of(needs: Needs) -> tuple[Role, ...]:
-    """Return the roles that allow just that."""
     cluster = Role(tuple(_cluster_rules(needs)))
     election = [] if needs.lease is None else [_leader_election(needs.lease)]
     return (cluster, *election, *_configuration(needs), *_rivals(needs))
@@ -157,7 +156,7 @@ def _cluster_rules(needs: Needs) -> Iterator[Rule]:
             "authentication.k8s.io",
             ("tokenreviews",),
             ("create",),
-            "Whose the token is that somebody shows at the secure port.",
+            "Whose token it is that a client shows at the secure port.",
         )
         yield Rule(
             "authorization.k8s.io",
@@ -174,7 +173,7 @@ def _cluster_rules(needs: Needs) -> Iterator[Rule]:
         )
 
 
-def _leader_election(lease: Lease) -> Role:
+def _leader_election(lease: ElectionLease) -> Role:
     group, resources = "coordination.k8s.io", ("leases",)
     rules = (
         Rule(
@@ -195,13 +194,11 @@ def _leader_election(lease: Lease) -> Role:
 
 
 def _rivals(needs: Needs) -> Iterator[Role]:
-    """Yield the right to look for rivals, where it is limited to some namespaces."""
     for namespace in needs.rivals or ():
         yield Role((_RIVALS,), namespace=namespace, ending="-rivals", is_among_others=True)
 
 
 def _configuration(needs: Needs) -> Iterator[Role]:
-    """Yield the rights on the configuration's ConfigMaps, one role for each namespace."""
     limited: list[tuple[str, Rule]] = []
     if needs.config_map is not None:
         why = "Watched with --config-map; else read for the uid that an Event about it names."
@@ -217,7 +214,6 @@ def _configuration(needs: Needs) -> Iterator[Role]:
 
 
 def _by_group(kinds: tuple[Kind, ...]) -> dict[str, tuple[str, ...]]:
-    """Return the resources of kinds, in the order in which kinds are listed everywhere."""
     found: dict[str, list[str]] = {}
     for kind in (*BUILT_IN, *(kind for kind in kinds if kind.is_custom)):
         if kind in kinds:

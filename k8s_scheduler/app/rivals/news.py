@@ -53,7 +53,6 @@ class RivalNews:
         metrics: KubeMetrics,
         clock: Callable[[], float],
     ) -> None:
-        """`pod` is our own, if it is known."""
         self._recorder = recorder
         self._pod = pod
         self._clock = clock
@@ -69,7 +68,6 @@ class RivalNews:
     # How looks went
 
     def looked(self, *, complete: bool) -> None:
-        """Take note of a look that was answered."""
         self._is_forbidden = False
         self._looks["complete" if complete else "partial"].inc()
         if not complete:
@@ -92,7 +90,7 @@ class RivalNews:
     # What they have shown
 
     async def tell(self, rivals: Sequence[Rival], *, own: OtherLease | None, refuses: bool) -> None:
-        """Tell who serves our names, if that is news; `own` is our Lease, if it was seen."""
+        """Tell which Leases serve our names, if that is news; `own` is ours, if it was seen."""
         self._rivals.set(sum(rival.lives for rival in rivals))
         found = frozenset((r.lease.key, r.shared, r.lives, refuses) for r in rivals)
         now = self._clock()

@@ -6,13 +6,13 @@ serves (`served_names`), and every replica looks at the Leases of others: at its
 once a minute, and often for as long as something has to be settled.
 
     Warn     a rival that lives is told of: log, Event, metric
-    Refuse   the same, and who does not lead yet does not begin to while one lives, or may live
+    Refuse   the same, and a replica that does not lead does not begin to while one may live
     Ignore   nothing is looked at
 
-Refusing holds against two that begin at the same moment: who has taken its Lease looks once more
-before it decides anything (`may_decide`), and lists are consistent, so of two the later sees the
-other. If both do, both give their Leases back, and the one whose Lease comes later in the alphabet
-waits for longer. Who leads already goes on when a rival comes: it is the other that should not have
+Refusing holds against two that begin at the same moment: a process that has taken its Lease looks
+once more before it decides anything (`may_decide`), and lists are consistent, so of two the later
+sees the other. If both do, both give their Leases back, and the one whose Lease comes later in the
+alphabet waits for longer. A leader goes on when a rival comes: it is the other that should not have
 begun, and pods must not be left without a scheduler.
 
 What can't be looked at, for want of a right or of an answer, holds nothing up.
@@ -41,7 +41,7 @@ from k8s_scheduler.kube.waiting import Sleep, wait_within
 LOOK_SECONDS: Final = 60.0
 # While a Lease is seen that may be a living rival's: holders renew every other second.
 SOON_SECONDS: Final = 2.0
-# Who warns settles that at its start; later it is as soon as the next ordinary look.
+# With action Warn that is settled at the start; later the next ordinary look is soon enough.
 SETTLING_SECONDS: Final = 30.0
 # A look that takes longer has failed.
 CALL_SECONDS: Final = 3.0
@@ -88,10 +88,9 @@ class RivalWatch:
         self._looking = asyncio.Lock()
         self._asked = asyncio.Event()
 
-    # Who is about to lead
+    # Before leading
 
     def may_lead(self) -> bool:
-        """Return whether a free Lease may be taken now."""
         if self._action != REFUSE:
             return True
         return self._has_looked and self._clock() >= self._give_way_until and not self._in_the_way()
@@ -113,7 +112,7 @@ class RivalWatch:
         return not met
 
     async def until_none(self) -> None:
-        """Wait until no rival is in the way: of a process without a Lease to leave alone."""
+        """Wait until no rival is in the way; for a process without leader election."""
         while not await self.may_decide():
             await self._sleep(SOON_SECONDS)
 
@@ -125,7 +124,6 @@ class RivalWatch:
     # Looking
 
     async def run(self) -> None:
-        """Look until cancelled."""
         while True:
             self._asked.clear()
             if self._action == IGNORE:
@@ -183,7 +181,6 @@ class RivalWatch:
         return self._ourselves.settings().action
 
     def _rivals(self) -> list[Rival]:
-        """Return who serves a name of ours, and lives or may live."""
         own, names = self._ourselves.lease, self._ourselves.names()
         found = []
         for lease in self._leases:

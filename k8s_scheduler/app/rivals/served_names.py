@@ -54,7 +54,6 @@ def encode(names: tuple[str, ...], identity: str) -> str:
 
 
 def notes_of(names: Iterable[str], identity: str) -> LeaseNotes:
-    """Return what a holder puts on its Lease."""
     return LeaseNotes({LABEL: "true"}, {NOTE: encode(tuple(names), identity)})
 
 

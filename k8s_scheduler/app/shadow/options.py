@@ -33,7 +33,6 @@ class ShadowOptions:
     report_seconds: float = 30.0
 
     def percentages_of_nodes_to_score(self) -> dict[str, int]:
-        """Return by scheduler what share of the nodes it looks for."""
         given = self.percentage_of_nodes_to_score
         return {
             profile.scheduler_name: profile.percentage_of_nodes_to_score if given is None else given
@@ -59,7 +58,7 @@ def following_profiles(
         if name in found:
             raise UnknownProfileError(f'"{name}" is to be followed twice')
         if name not in profiles:
-            # Which nodes are ours alone says nothing about where somebody else may go.
+            # Which nodes are ours alone says nothing about where another scheduler may place pods.
             profile = without_own_nodes(profile)
         found[name] = replace(profile, scheduler_name=name)
     return tuple(found.values())

@@ -1,7 +1,7 @@
 """`k8s-scheduler shadow` as a process: watches, judges, reports, and can't write.
 
 There is no dispatcher, no write lane, no recorder and no elector in this graph, so nothing could
-carry out an instruction: it needs the rights to list and watch, and to ask who reads its metrics.
+carry out an instruction: it needs the rights to list and watch, and to review tokens.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,33 +19,32 @@ import msgspec
 from k8s_scheduler import __version__
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import ClusterObject
-from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import REMEMBERED
 from k8s_scheduler.app.driver.changes import reads_the_same
+from k8s_scheduler.app.driver.watch_set import WatchSet
 from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.app.process.gc_pauses import keep_what_is_here
-from k8s_scheduler.app.process.memory import CacheSize, MemoryWatch
+from k8s_scheduler.app.process.memory import Caches, CacheSize, MemoryWatch
 from k8s_scheduler.app.process.runner import Connected, run_process
 from k8s_scheduler.app.process.watchdog import watch_loop
 from k8s_scheduler.app.serving import serving
-from k8s_scheduler.app.shadow.ending import hand_over
 from k8s_scheduler.app.shadow.options import ShadowOptions
 from k8s_scheduler.core.messages.outgoing import Log
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import DEFAULT_BYTES, Setup
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.resources import NODES, PODS, resource_of
-from k8s_scheduler.kube.watch.informer import Informer
-from k8s_scheduler.kube.watch.syncing import watch_all
+from k8s_scheduler.kube.watch.informer import Informer, watch_all
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.lib.clock import SteadyClock
 from k8s_scheduler.lib.slices import SliceMeter
+from k8s_scheduler.lib.standard_output import abandon_standard_output
 from k8s_scheduler.obs.metrics import Metrics
 from k8s_scheduler.obs.shadow_metrics import ShadowMetrics
 from k8s_scheduler.simulate.shadowing.findings import AGREES, Result
 from k8s_scheduler.simulate.shadowing.following import Follower, FollowingOptions
-from k8s_scheduler.simulate.shadowing.report import Case, Report, ShadowReport
+from k8s_scheduler.simulate.shadowing.report import Case, Report, ShadowReport, table
 
 logger = logging.getLogger(__name__)
 
@@ -58,20 +58,19 @@ class ShadowGraph:
 
     follower: Follower
     report: Report
-    nodes: Informer[Node]
-    others: tuple[Informer[ClusterObject], ...]
-    pods: Informer[Pod]
+    watched: WatchSet
     clock: SteadyClock
     meter: SliceMeter
     memory: MemoryWatch
     # As a daemon that runs alone.
     elector: None = None
 
+    @property
+    def pods(self) -> Informer[Pod]:
+        return self.watched.pods
+
     def informers(self) -> Iterator[Informer[Any]]:
-        """Yield every informer."""
-        yield self.nodes
-        yield from self.others
-        yield self.pods
+        return iter(self.watched)
 
     def configuration_page(self) -> Mapping[str, Any]:
         """Return nothing: its configuration is read once, and is the file's."""
@@ -79,7 +78,6 @@ class ShadowGraph:
 
 
 def run(options: ShadowOptions) -> int:
-    """Follow until told to stop, or as long as was asked for; return the exit code."""
     connection = options.run.configuration.settings.client_connection
     return run_process(functools.partial(_run, options), connection.kubeconfig, ambient=True)
 
@@ -123,19 +121,21 @@ def wire_shadow(options: ShadowOptions, transport: Transport, metrics: Metrics) 
     nodes.add_handler(lambda old, new: follower.node_changed(old, new, now=clock()))
     pods = Informer(transport, PODS, metrics=metrics.kube, meter=meter)
     pods.add_handler(lambda old, new: follower.pod_changed(old, new, now=clock()))
-    others = []
+    others: dict[Kind, Informer[ClusterObject]] = {}
     for kind in core.kinds:
         informer = Informer(transport, resource_of(kind), metrics=metrics.kube, meter=meter)
         informer.add_handler(functools.partial(_object_changed, follower, clock, kind))
-        others.append(informer)
+        others[kind] = informer
     memory = MemoryWatch(
         options.run.memory_limit_bytes,
-        budget_bytes=DEFAULT_BYTES,
-        set_budget=lambda max_bytes: follower.limit_caches(max_bytes, now=clock()),
-        sizes=lambda: {"requests": CacheSize(REMEMBERED.nbytes, REMEMBERED.dropped)},
+        Caches(
+            DEFAULT_BYTES,
+            lambda max_bytes: follower.limit_caches(max_bytes, now=clock()),
+            lambda: {"requests": CacheSize(REMEMBERED.nbytes, REMEMBERED.dropped)},
+        ),
         metrics=metrics.scheduler,
     )
-    return ShadowGraph(follower, report, nodes, tuple(others), pods, clock, meter, memory)
+    return ShadowGraph(follower, report, WatchSet(nodes, pods, others), clock, meter, memory)
 
 
 def _object_changed(
@@ -162,7 +162,6 @@ class Shadow:
         self._is_following = False
 
     async def run(self, stop: asyncio.Event) -> int:
-        """Run until stopped, done or broken."""
         self._tasks.start("watchdog", watch_loop(self._options.run.hang_seconds))
         self._tasks.start("memory", self._graph.memory.run())
         self._tasks.start("following", self._follow())
@@ -176,7 +175,7 @@ class Shadow:
         return self._conclude(is_stopped=stop.is_set())
 
     async def _follow(self) -> None:
-        await watch_all(self._tasks, lambda: (self._graph.nodes, *self._graph.others))
+        await watch_all(self._tasks, self._graph.watched.before_pods)
         await watch_all(self._tasks, self._graph.informers)
         keep_what_is_here()
         self._graph.follower.start()
@@ -258,3 +257,31 @@ def _sentence(case: Case, *, agreed: bool) -> str:
 def _log(line: Log) -> None:
     level = logging.getLevelNamesMapping()[line.severity.upper()]
     logger.log(level, line.event, extra={"fields": line.fields})
+
+
+def hand_over(report: ShadowReport, out: Path | None) -> bool:
+    """Write the report to a file, if there is one, and as a table; return whether all went well."""
+    is_kept = out is None or _is_kept(report, out)
+    return _is_printed(report) and is_kept
+
+
+def _is_kept(report: ShadowReport, out: Path) -> bool:
+    text = msgspec.json.format(msgspec.json.encode(report), indent=2)
+    try:
+        out.write_bytes(text + b"\n")
+    except OSError as error:
+        sys.stderr.write(f"{out}: {error.strerror}\n")
+        return False
+    return True
+
+
+def _is_printed(report: ShadowReport) -> bool:
+    try:
+        for line in table(report):
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        sys.stderr.write(f"standard output: {error.strerror}\n")
+        abandon_standard_output()
+        return False
+    return True

@@ -20,11 +20,9 @@ from k8s_scheduler.api.config.arguments import PluginArgs
 from k8s_scheduler.api.config.encode import encode
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, required
 from k8s_scheduler.api.config.node_selector import Selector, Term, selector_errors, term_errors
-from k8s_scheduler.api.config.rules import RULE, Int32, Range
-from k8s_scheduler.api.config.struct import Configured
+from k8s_scheduler.api.config.rules import RULE, Configured, Int32, Range
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.api.pod import NodeAffinity as Affinity
-from k8s_scheduler.api.pod import PreferredSchedulingTerm
+from k8s_scheduler.api.pod import NodeAffinityTerms, PreferredSchedulingTerm
 from k8s_scheduler.api.selectors.nodes import NAME_FIELD, is_empty, term_problem
 from k8s_scheduler.api.selectors.types import NodeSelector
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
@@ -112,7 +110,7 @@ class NodeAffinity:
 
     def __init__(self, args: NodeAffinityArgs) -> None:
         """Take the affinity that holds for every pod."""
-        added = msgspec.convert(encode(args.added_affinity or AddedAffinity()), Affinity)
+        added = msgspec.convert(encode(args.added_affinity or AddedAffinity()), NodeAffinityTerms)
         self._added_required = added.required
         self._added_preferred = tuple(added.preferred or ())
 

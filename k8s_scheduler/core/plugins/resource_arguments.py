@@ -17,8 +17,7 @@ from k8s_scheduler.api.config.field_errors import (
     required,
     unsupported,
 )
-from k8s_scheduler.api.config.rules import RULE, Choice, Int32, Int64, Range
-from k8s_scheduler.api.config.struct import Configured
+from k8s_scheduler.api.config.rules import RULE, Choice, Configured, Int32, Int64, Range
 from k8s_scheduler.api.names import QUALIFIED_NAME_RULE, is_qualified_name
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.plugins.scoring import Strategy, broken_linear

@@ -81,35 +81,28 @@ class RotatingCredentials:
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> "RotatingCredentials":
-        """Read for the first time; raises CredentialsError."""
         reading = await asyncio.to_thread(_read, source, None, renew=False)
         return cls(source, reading, clock=clock, wall_clock=wall_clock)
 
     @property
     def server(self) -> str:
-        """The API server's address, without a slash at its end."""
         return self._reading.login.server
 
     @property
     def tls_server_name(self) -> str:
-        """The name the server's certificate is checked against, if not the address's."""
         return self._reading.login.tls_server_name
 
     @property
     def proxy_url(self) -> str:
-        """The HTTP proxy to go through, if any."""
         return self._reading.login.proxy_url
 
     def headers(self) -> Mapping[str, str]:
-        """Return the headers that authenticate a request; another object when they change."""
         return self._headers
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """Return the context for new connections; None for plain HTTP."""
         return self._reading.context
 
     async def refresh(self, *, rejected: bool = False) -> None:
-        """Read again what may have changed; after a 401 everything. Never raises."""
         task = self._refreshing.get(rejected)
         if task is None or task.done():
             task = asyncio.create_task(self._refresh(rejected=rejected))

@@ -30,15 +30,12 @@ class InClusterSource:
         self._ca = folder / "ca.crt"
 
     def describe(self) -> str:
-        """Return a short description of the source."""
         return f"service account in {self._token.parent}"
 
     def files(self) -> tuple[Path, ...]:
-        """Return the files whose change makes a new login."""
         return self._token, self._ca
 
     def read(self, *, renew: bool) -> Login:  # noqa: ARG002 - nothing is cached here
-        """Read both files."""
         token = read_file(self._token, "the service account's token")
         if not token.strip():
             raise CredentialsError(f"the service account's token {self._token} is empty")

@@ -40,12 +40,10 @@ class KubeconfigSource:
         self._check()
 
     def describe(self) -> str:
-        """Return a short description of the source."""
         files = ", ".join(str(file) for file in self._config.files)
         return f"kubeconfig {files}, context {self._config.context!r}"
 
     def files(self) -> tuple[Path, ...]:
-        """Return the files whose change makes a new login."""
         cluster, user = self._config.cluster, self._config.user
         named: list[Path] = []
         if cluster.entry.certificate_authority and not cluster.entry.certificate_authority_data:
@@ -59,7 +57,6 @@ class KubeconfigSource:
         return tuple(named)
 
     def read(self, *, renew: bool) -> Login:
-        """Read what the context names."""
         cluster, user = self._config.cluster, self._config.user
         plugin = self._ask_plugin(renew=renew)
         certificate = _pem(user, "client-certificate") or plugin.certificate

@@ -89,7 +89,6 @@ class Found(Generic[E_]):
     file: Path
 
     def path(self, relative: str) -> Path:
-        """Return a path that the entry names."""
         return (self.file.parent / relative).absolute()
 
 
@@ -106,7 +105,6 @@ class Kubeconfig:
 
 
 def load_kubeconfig(files: Sequence[Path]) -> Kubeconfig:
-    """Read and merge files and choose the current context."""
     contents = {file: _read(file) for file in files}
     parsed = {file: _parse(file, content) for file, content in contents.items()}
     where = ", ".join(str(file) for file in files)

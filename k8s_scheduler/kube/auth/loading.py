@@ -45,9 +45,7 @@ class Credentials(Protocol):
         ...
 
     @property
-    def proxy_url(self) -> str:
-        """The HTTP proxy to go through, if any."""
-        ...
+    def proxy_url(self) -> str: ...
 
     @property
     def generation(self) -> int:
@@ -58,9 +56,7 @@ class Credentials(Protocol):
         """Return the headers that authenticate a request; another object when they change."""
         ...
 
-    def ssl_context(self) -> ssl.SSLContext | None:
-        """Return the context for new connections; None for plain HTTP."""
-        ...
+    def ssl_context(self) -> ssl.SSLContext | None: ...
 
     async def refresh(self, *, rejected: bool = False) -> None:
         """Read again what may have changed; after a 401 everything. Never raises.

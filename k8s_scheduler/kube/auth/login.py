@@ -30,9 +30,7 @@ class Login:
 class LoginSource(Protocol):
     """Reads logins. Blocks, so it is asked in a thread, by one caller at a time."""
 
-    def describe(self) -> str:
-        """Return a short description of the source."""
-        ...
+    def describe(self) -> str: ...
 
     def files(self) -> tuple[Path, ...]:
         """Return the files whose change makes a new login."""

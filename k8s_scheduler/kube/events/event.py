@@ -80,7 +80,6 @@ def series_key(note: EventNote) -> SeriesKey:
 
 
 def object_key(key: SeriesKey) -> ObjectKey:
-    """Return what all events about one object share."""
     return key[5]
 
 
@@ -101,12 +100,10 @@ def event_name(object_name: str, wall_ns: int) -> str:
 
 
 def event_namespace(note: EventNote) -> str:
-    """Return the namespace an event about this object lives in."""
     return note.regarding.namespace or NAMESPACE
 
 
 def events_path(namespace: str, name: str = "") -> str:
-    """Return the path of a namespace's events, or of one of them."""
     path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
     return f"{path}/{name}" if name else path
 

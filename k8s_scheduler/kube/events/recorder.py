@@ -25,8 +25,8 @@ import asyncio
 import heapq
 import itertools
 import logging
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from enum import StrEnum
 
@@ -38,14 +38,46 @@ from k8s_scheduler.kube.events.event import (
     series_key,
     shortened,
 )
-from k8s_scheduler.kube.events.limits import ObjectLimits
 from k8s_scheduler.kube.events.series import Series, SeriesCache
 from k8s_scheduler.kube.events.writer import EventWriter, Written
 from k8s_scheduler.kube.http.caller import Caller, always
 from k8s_scheduler.kube.waiting import wait_within
 from k8s_scheduler.kube.workers import EVENT_WORKERS
+from k8s_scheduler.lib.token_bucket import TokenBucket
 from k8s_scheduler.lib.worker_pool import WorkerPool
 from k8s_scheduler.obs.metrics import KubeMetrics
+
+
+class ObjectLimits:
+    """One bucket per object, of one event at least, for the objects heard of last.
+
+    An object that is forgotten starts with a full bucket again; the bound on memory is worth it.
+    """
+
+    def __init__(
+        self, *, burst: int = 25, refill_seconds: float = 300.0, objects: int = 4096
+    ) -> None:
+        self._burst = float(burst)
+        self._rate_per_second = 1.0 / refill_seconds
+        self._objects = objects
+        # Of most objects there is one event: its time stands for a bucket of which one was taken.
+        self._buckets: OrderedDict[Hashable, TokenBucket | float] = OrderedDict()
+
+    def allows(self, key: Hashable, now: float) -> bool:
+        """Return whether one more event about this object may be written, and count it."""
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            self._buckets[key] = now
+            if len(self._buckets) > self._objects:
+                self._buckets.popitem(last=False)
+            return True
+        self._buckets.move_to_end(key)
+        if not isinstance(bucket, TokenBucket):
+            first_at = bucket
+            bucket = self._buckets[key] = TokenBucket(self._rate_per_second, self._burst, first_at)
+            bucket.take(first_at)
+        return bucket.take(now)
+
 
 log = logging.getLogger(__name__)
 
@@ -150,11 +182,9 @@ class EventRecorder:
 
     @property
     def series(self) -> SeriesCache:
-        """What was said lately, to be counted."""
         return self._series
 
     async def run(self) -> None:
-        """Write until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._ticks())
             group.create_task(self._writers.run())

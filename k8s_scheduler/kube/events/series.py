@@ -90,7 +90,6 @@ class SeriesCache:
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take."""
         return self._series.nbytes
 
     @property
@@ -106,7 +105,6 @@ class SeriesCache:
         return self._series.get(key)
 
     def add(self, series: Series) -> None:
-        """Add a series as the most recent; too many push out the least recent."""
         self._series.put(series.key, series, series.nbytes)
 
     def forget(self, series: Series) -> None:

@@ -16,10 +16,9 @@ from k8s_scheduler.kube.events.event import (
     events_path,
 )
 from k8s_scheduler.kube.events.series import Series
-from k8s_scheduler.kube.http.caller import Caller, Tries, always
+from k8s_scheduler.kube.http.caller import Caller, RetryPolicy, Tries, always
 from k8s_scheduler.kube.http.protocol import MERGE_PATCH, Response
 from k8s_scheduler.kube.http.response_meaning import is_overload
-from k8s_scheduler.kube.http.retries import RetryPolicy
 
 TRIES: Final = 5
 # Any 404 to a POST is definite here: a series is dropped then, and its next occurrence made anew.

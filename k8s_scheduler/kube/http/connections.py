@@ -72,7 +72,6 @@ class HttpConnection(asyncio.Protocol):
         self.deadline = 0.0
 
     def abort(self) -> None:
-        """Abort the connection; a request that waits for an answer gets a LostError."""
         self.is_reusable = False
         self.transport.abort()
 
@@ -222,11 +221,9 @@ class WirePool:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing can be sent any more."""
         return self._is_closed
 
     async def close(self) -> None:
-        """Close every connection; what is under way is lost."""
         self._is_closed = True
         if self._watcher is not None:
             self._watcher.cancel()

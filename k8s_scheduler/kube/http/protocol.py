@@ -27,11 +27,9 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the server did what was asked."""
         return 200 <= self.status < 300
 
     def error(self) -> ApiError:
-        """Return the exception this answer amounts to."""
         return api_error(self.status, self.body, retry_after=self.headers.get("Retry-After"))
 
 
@@ -41,13 +39,9 @@ class Stream(Protocol):
     status: int
     headers: Mapping[str, str]
 
-    def chunks(self) -> AsyncIterator[bytes]:
-        """Yield bytes as they arrive; ends when the server ends the answer."""
-        ...
+    def chunks(self) -> AsyncIterator[bytes]: ...
 
-    async def read(self) -> bytes:
-        """Read the whole body (of an error)."""
-        ...
+    async def read(self) -> bytes: ...
 
 
 class Transport(Protocol):

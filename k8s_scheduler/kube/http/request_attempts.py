@@ -3,9 +3,14 @@
 Each attempt learns when sending begins (`MarkingRequest`). That is the border between NotSent and
 OutcomeUnknown: whatever fails before it was certainly not executed. It is also the last moment at
 which a write can be held back, so `may_send` is called there.
+
+What was sent before that moment can't be called back: a process that is stopped for longer than its
+lease lasts has such requests under way when it goes on. The server refuses most of them (409:
+another scheduler has bound the pod); each is counted and named in the log (`LateWrites`).
 """
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +23,7 @@ from aiohttp.connector import Connection
 
 from k8s_scheduler.kube.auth.loading import Credentials
 from k8s_scheduler.kube.errors import NotSent, OutcomeUnknown, TransportError
+from k8s_scheduler.obs.counters import Counter
 
 FAILURES: Final = (TimeoutError, aiohttp.ClientError, OSError)
 
@@ -144,3 +150,31 @@ def words(error: Exception) -> str:
     if (untrusted := distrust(error)) is not None:
         return f"the server's certificate is not trusted: {untrusted.verify_message}"
     return " ".join(str(error).split()) or type(error).__name__
+
+
+log = logging.getLogger(__name__)
+
+_CONFLICT: Final = 409
+
+
+class LateWrites:
+    """Takes note of each write that was too late when it ended."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+
+    def note(self, call: Call, ended: int | str) -> None:
+        """Count a write that was too late when it ended, with a status or in a word."""
+        result = ended if isinstance(ended, str) else _result(ended)
+        self._counter.labels(result=result).inc()
+        if result != "withheld":
+            log.warning(
+                "a write was under way when writing had to end",
+                extra={"fields": {"method": call.method, "path": call.target, "answer": ended}},
+            )
+
+
+def _result(status: int) -> str:
+    if 200 <= status < 300:
+        return "success"
+    return "conflict" if status == _CONFLICT else "failure"

@@ -31,7 +31,6 @@ class RequestHeaders:
         self._encoded: dict[str, bytes] = {}
 
     def make(self, login: Mapping[str, str], *, content_type: str) -> CIMultiDict[str]:
-        """Return the headers; an empty content type is for requests without a body."""
         if login is not self._login:
             self._login = login
             self._made.clear()

@@ -9,7 +9,6 @@ from k8s_scheduler.kube.http.protocol import Response
 
 
 def is_passing(answer: Response) -> bool:
-    """Return whether the same request may get another answer later."""
     return is_overload(answer) or is_foreign(answer)
 
 

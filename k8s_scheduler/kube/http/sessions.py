@@ -64,7 +64,6 @@ class Sessions:
         self._closed = False
 
     def take(self) -> Pair:
-        """Return the current pair to work on; it stays open until it is given back."""
         pair = self._current
         if pair is None or pair.generation != self._credentials.generation:
             pair = self._renew()
@@ -72,7 +71,6 @@ class Sessions:
         return pair
 
     def give_back(self, pair: Pair) -> None:
-        """Take note that one user of a pair has finished."""
         pair.users -= 1
         if pair.retired:
             self._close_if_done(pair)
@@ -105,7 +103,6 @@ class Sessions:
 
 
 def _peer(credentials: Credentials) -> Peer:
-    """Return the address and the TLS settings of the server."""
     server = URL(credentials.server, encoded=True)
     context = credentials.ssl_context() if server.scheme == "https" else None
     if context is None and server.scheme == "https":

@@ -29,7 +29,6 @@ from yarl import URL
 from k8s_scheduler.kube.auth.loading import CHECK_SECONDS, Credentials
 from k8s_scheduler.kube.errors import OutcomeUnknown
 from k8s_scheduler.kube.http.connections import WirePool
-from k8s_scheduler.kube.http.late_writes import LateWrites
 from k8s_scheduler.kube.http.protocol import JSON, Response
 from k8s_scheduler.kube.http.request_attempts import (
     FAILURES,
@@ -37,6 +36,7 @@ from k8s_scheduler.kube.http.request_attempts import (
     Attempt,
     BarredError,
     Call,
+    LateWrites,
     distrust,
     is_outcome_unknown,
     lost,
@@ -96,7 +96,6 @@ class ApiTransport:
         timeout_seconds: float = 30.0,
         may_send: Callable[[], bool] | None = None,
     ) -> Response:
-        """Send one request and read its whole answer."""
         clock = asyncio.get_running_loop().time
         started = clock()
         target = self._target(path, query) if query else self._prefix + path
@@ -139,7 +138,6 @@ class ApiTransport:
     async def stream(
         self, path: str, *, query: Mapping[str, str] | None = None
     ) -> AsyncIterator["AnswerStream"]:
-        """Open a GET that is read in chunks."""
         deadline = asyncio.get_running_loop().time() + OPEN_SECONDS
         call = Call("GET", self._target(path, query), None, JSON, deadline)
         again = Again(self._credentials, call)
@@ -170,7 +168,6 @@ class ApiTransport:
         return f"{target}?{urlencode(query)}" if query else target
 
     async def _ask(self, session: aiohttp.ClientSession, call: Call, attempt: Attempt) -> Response:
-        """Send a request by way of a proxy, and read its answer to the end."""
         attempt.mark()
         async with asyncio.timeout_at(call.deadline):
             opened = await self._send(session, call)
@@ -184,7 +181,6 @@ class ApiTransport:
         return b"%s%sContent-Length: %d\r\n\r\n%s" % (first.encode(), headers, len(body), body)
 
     async def _open(self, session: aiohttp.ClientSession, call: Call) -> aiohttp.ClientResponse:
-        """Send a request, and return when its answer begins."""
         attempt = Attempt()
         attempt.mark()
         try:
@@ -258,7 +254,6 @@ class AnswerStream:
         self.headers: Mapping[str, str] = answer.headers
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield bytes as they arrive."""
         try:
             async for chunk in self._answer.content.iter_any():
                 yield chunk
@@ -266,7 +261,6 @@ class AnswerStream:
             raise OutcomeUnknown(words(error)) from error
 
     async def read(self) -> bytes:
-        """Read the whole body (of an error)."""
         try:
             async with asyncio.timeout(OPEN_SECONDS):
                 return await self._answer.read()

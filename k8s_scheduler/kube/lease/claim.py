@@ -96,7 +96,6 @@ class Claim:
 
     @property
     def may_hold(self) -> bool:
-        """Whether the lease is ours to give back, or may be: we have asked for it."""
         return self.leading or (not self.in_term and self._asked_over is not None)
 
     @property
@@ -106,7 +105,6 @@ class Claim:
 
     @property
     def is_in_time(self) -> bool:
-        """Whether the deadline has not passed."""
         return self._clock() < self.deadline
 
     @property
@@ -117,12 +115,10 @@ class Claim:
         return self.observed.since + float(named or self._config.lease_duration_seconds)
 
     def start_term(self) -> None:
-        """Lead from now on."""
         self.leading = self.in_term = True
         self._asked_to_release = False
 
     async def attempt(self, timeout_seconds: float) -> Try:
-        """Make or keep us the holder, within the time."""
         give_up_at = self._clock() + timeout_seconds
         if self.ours is not None:
             tried = await self._write(self.ours, give_up_at)
@@ -227,7 +223,6 @@ class Claim:
         return self._clock() >= self.free_at
 
     def _call_seconds(self, left_seconds: float) -> float:
-        """Return how long one call may take, of the time that is left for all of them."""
         share_seconds = self._config.renew_deadline_seconds * CALL_SHARE
         return min(left_seconds, max(share_seconds, _LEAST_CALL_SECONDS))
 

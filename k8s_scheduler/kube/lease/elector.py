@@ -108,12 +108,10 @@ class Elector:
 
     @property
     def may_hold(self) -> bool:
-        """Whether the lease is ours to give back, or may be: we have asked for it."""
         return self._claim.may_hold
 
     @property
     def holder(self) -> str:
-        """The holder when the lease was last seen; empty if there was none, or it is not known."""
         return self._claim.observed.holder
 
     @property
@@ -122,7 +120,6 @@ class Elector:
         return self._claim.ours
 
     def may_write(self) -> bool:
-        """Return whether a write may start now."""
         return self._claim.leading and self._claim.is_in_time
 
     @property

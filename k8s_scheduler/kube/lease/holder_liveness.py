@@ -52,7 +52,6 @@ class HolderLiveness:
             self._seen[lease.key] = seen
 
     def of(self, lease: OtherLease) -> Liveness:
-        """Return what is known of a Lease's holder by now."""
         seen = self._seen.get(lease.key)
         if seen is None or not lease.holder:
             return Liveness.DEAD

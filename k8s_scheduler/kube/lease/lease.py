@@ -8,6 +8,7 @@ added to it (`metadata`).
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -32,7 +33,6 @@ class LeaseConfig:
 
     @property
     def full_name(self) -> str:
-        """The lease in messages: `namespace/name`."""
         return f"{self.namespace}/{self.name}"
 
     def __post_init__(self) -> None:
@@ -88,7 +88,6 @@ class Record:
 
     @property
     def holder(self) -> str:
-        """The holder's identity; empty when the lease was released."""
         return self.spec.holder_identity or ""
 
 
@@ -146,7 +145,6 @@ class LeaseStore:
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
     async def read(self, timeout_seconds: float) -> Lease | None:
-        """Return the lease, or None when there is none."""
         path = f"{self._path}/{self._identity['name']}"
         response = await self._transport.request("GET", path, timeout_seconds=timeout_seconds)
         try:
@@ -193,3 +191,24 @@ def _lease(response: Response) -> Lease:
         raise OutcomeUnknown(f"the answer is not a lease: {error}") from error
     # A copy, so that the whole answer is not kept alive by its metadata.
     return Lease(metadata.resource_version, wire.spec or LeaseSpec(), wire.metadata.copy())
+
+
+def annotation_of(lease: Lease, name: str) -> str:
+    annotations = _metadata(lease).get("annotations") or {}
+    found = annotations.get(name, "")
+    return found if isinstance(found, str) else ""
+
+
+def with_annotation(lease: Lease, name: str, text: str) -> Lease:
+    """Return the lease with the annotation set, or removed if the text is empty; sends nothing."""
+    metadata = _metadata(lease)
+    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != name}
+    if text:
+        annotations[name] = text
+    metadata["annotations"] = annotations
+    return Lease(lease.resource_version, lease.spec, msgspec.Raw(msgspec.json.encode(metadata)))
+
+
+def _metadata(lease: Lease) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(lease.metadata)
+    return found

@@ -1,6 +1,8 @@
-"""What a holder adds to the metadata of its Lease, with every write: labels and annotations.
+"""What a holder adds to the metadata of its Lease: labels and annotations.
 
-Everything else in the metadata stays as it was read: it belongs to others.
+Everything else in the metadata is written back as it was read, since others own it. So an
+annotation that a holder leaves for the next survives its writer, renewals, releases and holders
+that do not know it.
 """
 
 from collections.abc import Mapping

@@ -50,12 +50,10 @@ class ObservedLease:
 
     @property
     def version(self) -> str:
-        """The version last seen; empty before the first."""
         return self.record.resource_version if self.record is not None else ""
 
     @property
     def holder(self) -> str:
-        """The holder when the lease was last seen; empty if there was none, or it is not known."""
         return self.record.holder if self.record is not None else ""
 
     def look(self, record: Record, *, asked_at: float) -> bool:

@@ -54,7 +54,6 @@ class _Window:
         self._at = 0
 
     def value(self) -> str:
-        """Take the JSON value that comes next."""
         while True:
             self._next_char()
             try:
@@ -71,14 +70,12 @@ class _Window:
         return taken
 
     def skip(self, char: str) -> bool:
-        """Take `char` if it comes next."""
         if self._next_char() != char:
             return False
         self._at += 1
         return True
 
     def expect(self, char: str) -> None:
-        """Take `char`, which must come next."""
         if not self.skip(char):
             raise ValueError(f"expected {char!r} near byte {self._taken}")
 

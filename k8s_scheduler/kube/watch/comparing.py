@@ -81,7 +81,6 @@ class _Listing:
         self.is_whole = True
 
     def take(self, raw: msgspec.Raw | bytes) -> _Metadata | None:
-        """Take note of an item; return its key, if that can be read."""
         metadata = _metadata(raw)
         if metadata is None:
             self.is_whole = False
@@ -175,7 +174,6 @@ class Comparer(Generic[T]):
         return not isinstance(decoded, Undecodable) and decoded != held
 
     async def _settle(self, version: str, settle_seconds: float) -> None:
-        """Wait for a watch that is on its way to a version; one that is silent may never come."""
         quiet = waited = 0.0
         seen = self._informer.resource_version
         while not has_reached(seen, version) and quiet < settle_seconds and waited < REACH_SECONDS:
@@ -234,7 +232,6 @@ class Comparer(Generic[T]):
         return response.body
 
     async def _suspects(self, listed: Mapping[str, _Metadata], *, whole: bool) -> list[str]:
-        """Return the keys of what differs at first sight."""
         work = self._meter.start("comparison")
         suspects = []
         for index, (key, metadata) in enumerate(listed.items()):
@@ -259,7 +256,6 @@ class Comparer(Generic[T]):
             await self._sleep(_LOOK_SECONDS)
 
     def _judge(self, key: str, listed: _Metadata | None, version: str) -> Discrepancy | None:
-        """Say what is wrong with an object, now that the watch has passed the list."""
         held = self._informer.store.get(key)
         if listed is None:
             if held is None or not has_reached(version, held.metadata.resource_version):
@@ -295,7 +291,6 @@ class Comparer(Generic[T]):
         return present
 
     async def _is_there(self, key: str, uid: str) -> bool:
-        """Return whether an object is there still, and makes sense."""
         namespace, _, name = key.rpartition("/")
         resource = self._resource
         selectors = [resource.field_selector, f"metadata.name={name}"]

@@ -131,7 +131,6 @@ class ObjectDecoder(Generic[T]):
         self._decode_object = msgspec.json.Decoder(resource.type).decode
 
     def event(self, line: bytes) -> Decoded[T]:
-        """Decode one line of a watch."""
         try:
             event = self._decode_event(line)
         except msgspec.ValidationError as error:
@@ -148,7 +147,6 @@ class ObjectDecoder(Generic[T]):
         return _second_look(line, "the object has no name")
 
     def object(self, raw: bytes | msgspec.Raw) -> T | Undecodable:
-        """Decode one item of a list."""
         try:
             decoded = self._decode_object(raw)
         except UNREADABLE as error:
@@ -165,7 +163,6 @@ def _event_of(wanted: type[T]) -> type[WatchEvent[T]]:
 
 
 def _custom_decoders(kind: Kind) -> tuple[Callable[[bytes], Any], Callable[..., Any]]:
-    """Return how the events, and the objects, of a custom resource are decoded."""
     wire, read = custom_reader(kind.paths)
     decode_event = msgspec.json.Decoder(_event_of(wire)).decode
     decode_object = msgspec.json.Decoder(wire).decode

@@ -12,12 +12,13 @@ that: Leases may live in another storage (`--etcd-servers-overrides`), whose ver
 
 A resource that the server does not have, where that may be, is synced and empty until the server
 has it. `drop` says that the informer does not run any more: if it is not synced by then, it never
-will be (`syncing.py`).
+will be. So `all_synced` asks for the set of informers again whenever one is complete or dropped; a
+dropped one does not count as complete.
 """
 
 import asyncio
-from collections.abc import Mapping
-from typing import Generic
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic
 
 from k8s_scheduler.kube.http.protocol import Transport
 from k8s_scheduler.kube.resources import Resource, T
@@ -26,10 +27,11 @@ from k8s_scheduler.kube.watch.decoding import ObjectDecoder
 from k8s_scheduler.kube.watch.list_tickets import Progress
 from k8s_scheduler.kube.watch.reflector import Reflector
 from k8s_scheduler.kube.watch.reflector_limits import DEFAULT_PACE, Pace
+from k8s_scheduler.kube.watch.reflector_log import UndecodableLog
 from k8s_scheduler.kube.watch.reflector_parts import ReflectorParts
 from k8s_scheduler.kube.watch.set_back import Signals
 from k8s_scheduler.kube.watch.store import Handler, Store
-from k8s_scheduler.kube.watch.undecodable import UndecodableLog
+from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.lib.slices import SliceMeter
 from k8s_scheduler.obs.metrics import KubeMetrics
 
@@ -73,7 +75,6 @@ class Informer(Generic[T]):
 
     @property
     def is_absent(self) -> bool:
-        """Whether the server, when last asked, did not have the resource."""
         return self._reflector.is_absent
 
     @property
@@ -91,7 +92,6 @@ class Informer(Generic[T]):
         self._store.add_handler(handler)
 
     async def run(self) -> None:
-        """Keep the store up to date until cancelled. Trouble with the server never ends it."""
         if self._running:
             raise RuntimeError(f"the informer for {self.resource.label} runs already")
         self._running = True
@@ -115,9 +115,27 @@ class Informer(Generic[T]):
 
     async def trusted(self) -> None:
         """Return once everything was listed since the last `doubt`, or the informer is dropped."""
-        await first_of(self._reflector.trusted(), self.dropped.wait())
+        await first_of(self._progress.wait_until_trusted(), self.dropped.wait())
 
     async def catch_up(self) -> None:
         """Return once the store holds everything that had happened when this was called."""
         await self.synced.wait()
         await self._reflector.catch_up()
+
+
+async def all_synced(watched: Callable[[], Iterable[Informer[Any]]]) -> None:
+    """Return once every informer that `watched` then returns is complete.
+
+    `watched` must not return a dropped informer: take it out of the set first, then drop it.
+    """
+    while missing := [informer for informer in watched() if not informer.synced.is_set()]:
+        await first_of(missing[0].synced.wait(), missing[0].dropped.wait())
+
+
+async def watch_all(tasks: Supervisor, watched: Callable[[], Iterable[Informer[Any]]]) -> None:
+    """Start every informer that does not run yet and return once all are complete."""
+    for informer in watched():
+        name = informer.resource.label
+        if name not in tasks:
+            tasks.start(name, informer.run())
+    await all_synced(watched)

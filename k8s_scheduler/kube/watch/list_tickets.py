@@ -49,11 +49,9 @@ class Progress:
 
     @property
     def list_due(self) -> bool:
-        """Whether there is a ticket that no list has served."""
         return self._served < self._drawn
 
     def want_list(self) -> int:
-        """Draw a ticket for a list that begins from now on."""
         self._drawn += 1
         return self._drawn
 
@@ -63,11 +61,9 @@ class Progress:
 
     @property
     def is_doubted(self) -> bool:
-        """Whether the storage is known to be set back and no list was completed since."""
         return self._served < self._doubted
 
     async def wait_until_trusted(self) -> None:
-        """Return once a list was completed that began after the last `doubt`."""
         await self.wait_for(self._doubted)
 
     def goes_back(self, version: str) -> bool:

@@ -4,10 +4,14 @@ All pages of a list are of one moment; the token that leads from one to the next
 server forgets that moment (410). Pages of two moments must not be put together, so the list then
 starts over, and in one piece: a server that forgets faster than we can turn pages would otherwise
 never be listed.
+
+A list without a resourceVersion is consistent: its version says up to where the server has written.
+One object is enough to learn that (`current_version`). No selector is sent along: with one, the
+server may have to read many objects to find the first.
 """
 
 from collections.abc import Iterator
-from typing import Generic
+from typing import Final, Generic
 
 import msgspec
 
@@ -86,3 +90,22 @@ class PageLister(Generic[T]):
                 relist.put(decoded)
             if index % CHECK_EVERY == 0 and work.full():
                 await work.breathe()
+
+
+_ONE: Final = {"limit": "1"}
+
+
+async def current_version(parts: ReflectorParts[T]) -> str:
+    """Return the version up to which the server has written now; KubeError if it does not say."""
+    response = await parts.transport.request(
+        "GET",
+        parts.resource.list_path,
+        query=_ONE,
+        timeout_seconds=parts.pace.probe_timeout_seconds,
+    )
+    if response.status != 200:
+        raise response.error()
+    version = read_list(response.body).metadata.resource_version
+    if not version:
+        raise StreamError(MALFORMED, "the list has no resourceVersion")
+    return version

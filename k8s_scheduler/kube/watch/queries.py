@@ -16,7 +16,6 @@ def list_query(resource: Resource[T], *, limit: int, continue_: str) -> dict[str
 def watch_query(
     resource: Resource[T], resource_version: str, *, timeout_seconds: float
 ) -> dict[str, str]:
-    """Ask for what happened since a version."""
     return _selected(resource) | {
         "watch": "1",
         "resourceVersion": resource_version,

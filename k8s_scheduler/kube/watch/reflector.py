@@ -50,8 +50,7 @@ from k8s_scheduler.kube.errors import (
 )
 from k8s_scheduler.kube.resources import T, is_newer
 from k8s_scheduler.kube.waiting import wait_within
-from k8s_scheduler.kube.watch.listing import PageLister
-from k8s_scheduler.kube.watch.probing import current_version
+from k8s_scheduler.kube.watch.listing import PageLister, current_version
 from k8s_scheduler.kube.watch.queries import streaming_list_query, watch_query
 from k8s_scheduler.kube.watch.reflector_limits import Delays
 from k8s_scheduler.kube.watch.reflector_log import Troubles
@@ -102,7 +101,6 @@ class Reflector(Generic[T]):
         self._hurry = asyncio.Event()
 
     async def run(self) -> NoReturn:
-        """Keep the store up to date until cancelled."""
         while True:
             began = self._loop.time()
             ticket = self._parts.progress.begin_list()
@@ -132,20 +130,14 @@ class Reflector(Generic[T]):
                 self._hurry.clear()
 
     async def fresh_list(self) -> None:
-        """Return once a list that began after this call is applied in full."""
         ticket = self._parts.progress.want_list()
         self._watcher.interrupt()
         await self._parts.progress.wait_for(ticket)
 
     def doubt(self) -> None:
-        """List as soon as possible, and take lower versions as they come: storage was set back."""
         self._parts.progress.doubt()
         self._watcher.interrupt()
         self._hurry.set()
-
-    async def trusted(self) -> None:
-        """Return once everything was listed since the last `doubt`."""
-        await self._parts.progress.wait_until_trusted()
 
     async def catch_up(self) -> None:
         """Return once everything is applied that had happened when this was called.

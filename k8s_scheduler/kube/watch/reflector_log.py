@@ -2,11 +2,13 @@
 
 A line is written when the problem is new and then at most once a minute for each kind, and one more
 when it is over. No tracebacks: a server that is away is an expected state. A server that does not
-have a resource at all may stay so: that is logged once.
+have a resource at all may stay so: that is logged once. Objects that cannot be decoded are all
+counted, and each is logged once; of very many, those logged longest ago may be logged again.
 """
 
 import logging
 import re
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -21,6 +23,7 @@ from k8s_scheduler.kube.errors import (
 )
 from k8s_scheduler.kube.permissions import missing_permission, missing_verb
 from k8s_scheduler.kube.resources import Resource, T
+from k8s_scheduler.kube.watch.decoding import Undecodable
 from k8s_scheduler.kube.watch.streams import STALLED, StreamError
 from k8s_scheduler.obs.metrics import KubeMetrics
 
@@ -99,7 +102,6 @@ class Troubles:
         )
 
     def over(self) -> None:
-        """Log that it works again, if a failure was logged."""
         self._absent.set(0)
         self._absence_written = False
         if self._began is not None:
@@ -145,3 +147,38 @@ def _who_lacks_what(error: Forbidden) -> dict[str, object]:
     if verb := missing_verb(error):
         named["verb"] = verb
     return named
+
+
+logger = logging.getLogger(__name__)
+
+REMEMBERED: Final = 1024
+
+
+class UndecodableLog:
+    """Counts and names the unreadable objects of one resource."""
+
+    def __init__(self, plural: str, metrics: KubeMetrics) -> None:
+        self._plural = plural
+        self._count = metrics.undecodable_objects.labels(plural)
+        self._named: OrderedDict[str, None] = OrderedDict()
+
+    def report(self, found: Undecodable) -> None:
+        """Count an object, and log it unless that was done before."""
+        self._count.inc()
+        if found.key in self._named:
+            self._named.move_to_end(found.key)
+            return
+        self._named[found.key] = None
+        if len(self._named) > REMEMBERED:
+            self._named.popitem(last=False)
+        logger.warning(
+            "object cannot be decoded and is left out",
+            extra={
+                "fields": {
+                    "resource": self._plural,
+                    "key": found.key or "unknown",
+                    "uid": found.uid,
+                    "problem": found.problem,
+                }
+            },
+        )

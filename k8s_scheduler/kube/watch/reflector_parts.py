@@ -8,9 +8,9 @@ from k8s_scheduler.kube.resources import Resource, T
 from k8s_scheduler.kube.watch.decoding import ObjectDecoder
 from k8s_scheduler.kube.watch.list_tickets import Progress
 from k8s_scheduler.kube.watch.reflector_limits import Pace
+from k8s_scheduler.kube.watch.reflector_log import UndecodableLog
 from k8s_scheduler.kube.watch.set_back import SetBack, Signals, Source
 from k8s_scheduler.kube.watch.store import Store
-from k8s_scheduler.kube.watch.undecodable import UndecodableLog
 from k8s_scheduler.lib.slices import Slice, SliceMeter
 
 # How many objects are worked off between two looks at the slice's clock.
@@ -60,5 +60,4 @@ class ReflectorParts(Generic[T]):
             )
 
     def start_slice(self) -> Slice:
-        """Begin to count the CPU time that this resource takes."""
         return self.meter.start(f"reflector/{self.resource.label}")

@@ -36,7 +36,6 @@ class Relist(Generic[T]):
         self.went_back: tuple[str, str] | None = None
 
     def put(self, new: T) -> None:
-        """Take an object that the list shows."""
         if self.went_back is None:
             self._compare(new)
         self._present.add(self._store.put(new))
@@ -50,12 +49,10 @@ class Relist(Generic[T]):
             self.went_back = (known, listed)
 
     def keep(self, key: str, *, uid: str) -> None:
-        """Take note of an object that the list shows but that cannot be read."""
         self._store.keep(key, uid=uid)
         self._present.add(key)
 
     def remove(self, key: str) -> None:
-        """Take away an object that was deleted while the list arrived."""
         self._store.remove(key)
 
     async def finish(self, work: Slice) -> None:

@@ -34,11 +34,9 @@ class Store(Generic[T]):
         self.objects: Mapping[str, T] = MappingProxyType(self._objects)
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """Tell `handler` of every change from now on."""
         self._handlers.append(handler)
 
     def put(self, new: T) -> str:
-        """Take an object as the server has it now; returns its key."""
         key = key_of(new.metadata)
         old = self._objects.get(key)
         if old is not None:
@@ -52,7 +50,6 @@ class Store(Generic[T]):
         return key
 
     def remove(self, key: str) -> None:
-        """Take an object away, if it is there."""
         old = self._objects.pop(key, None)
         if old is not None:
             self._tell(key, old, None)

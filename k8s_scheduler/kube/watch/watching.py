@@ -50,7 +50,6 @@ _EARLY_SECONDS: Final = 1.0
 async def open_watch(
     transport: Transport, path: str, query: Mapping[str, str]
 ) -> AsyncIterator[Stream]:
-    """Open a watch; a refusal is an exception."""
     async with transport.stream(path, query=query) as stream:
         if stream.status != 200:
             raise Response(stream.status, await stream.read(), stream.headers).error()
@@ -94,7 +93,6 @@ class Watcher(Generic[T]):
         await self._run(query)
 
     async def watch(self, query: Mapping[str, str]) -> None:
-        """Watch from a version on; returns when that ends as agreed."""
         self._relist = None
         await self._run(query)
 

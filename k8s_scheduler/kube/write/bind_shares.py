@@ -67,22 +67,18 @@ class BindShares:
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The namespaces of which no more pods should be handed out, sorted."""
         return tuple(sorted(self._held))
 
     def is_suspect(self, namespace: str) -> bool:
-        """Return whether a namespace has binds in doubt."""
         return namespace in self._suspects
 
     def is_full(self, namespace: str) -> bool:
-        """Return whether no further bind of a namespace may risk to be in doubt."""
         suspect = self._suspects.get(namespace)
         return suspect is not None and suspect.in_doubt + self._first[namespace] >= PER_NAMESPACE
 
     # The life of a bind
 
     def taken(self, namespace: str) -> None:
-        """Count a bind that begins."""
         self._under_way[namespace] += 1
         if namespace in self._suspects:
             self._look(namespace)

@@ -1,6 +1,6 @@
 """Bindings: what is asked for, how it can end, and what the server's answers mean.
 
-A Binding POST gives a pod its node, once and for ever: the server refuses a second one, refuses
+A Binding POST gives a pod its node, once: the server refuses a second one, refuses
 another uid, refuses a pod that is being deleted. So a POST to the same node may be repeated
 without harm, and reading the pod tells how an earlier one ended.
 
@@ -142,7 +142,6 @@ _POSTED_BY_STATUS = {
 
 
 def pod_path(request: BindRequest) -> str:
-    """Return the path of the pod."""
     return f"/api/v1/namespaces/{request.namespace}/pods/{request.name}"
 
 
@@ -166,7 +165,6 @@ def encode_binding(request: BindRequest) -> bytes:
 
 
 def judge_post(response: Response) -> PostAnswer:
-    """Classify the answer to a Binding POST."""
     kind = _POSTED_BY_STATUS.get(response.status)
     if kind is Posted.BOUND:
         return _BOUND
@@ -190,7 +188,6 @@ def is_unstored(response: Response) -> bool:
 
 
 def judge_read(response: Response, request: BindRequest) -> ReadAnswer:
-    """Classify what a GET of the pod shows, from the point of view of one bind."""
     if not response.ok:
         message = response.error().message
         if is_missing(response):

@@ -11,10 +11,9 @@ from typing import Final
 
 from k8s_scheduler.api.meta import PodUid
 from k8s_scheduler.kube.bounded_log import BoundedLog
-from k8s_scheduler.kube.http.caller import Caller, Tries
+from k8s_scheduler.kube.http.caller import Caller, RetryPolicy, Tries
 from k8s_scheduler.kube.http.protocol import STRATEGIC_MERGE_PATCH, Response
 from k8s_scheduler.kube.http.response_meaning import is_gone, is_overtaken, is_passing
-from k8s_scheduler.kube.http.retries import RetryPolicy
 from k8s_scheduler.kube.write.conditions import (
     ConditionPatch,
     ConditionQueue,
@@ -64,7 +63,6 @@ class ConditionWriter:
 
     @property
     def queue(self) -> ConditionQueue:
-        """What waits, to be counted."""
         return self._queue
 
     def put(self, patch: ConditionPatch) -> None:
@@ -90,7 +88,6 @@ class ConditionWriter:
             log.warning("%s conditions were not written, the scheduler is stopping", dropped)
 
     async def run(self) -> None:
-        """Write patches until cancelled."""
         await self._writers.run()
 
     async def _work_off(self, patch: ConditionPatch) -> None:

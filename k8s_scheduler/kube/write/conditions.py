@@ -57,7 +57,6 @@ class ConditionPatch:
 
 
 def status_path(patch: ConditionPatch) -> str:
-    """Return the path of the pod's status."""
     return f"/api/v1/namespaces/{patch.namespace}/pods/{patch.name}/status"
 
 
@@ -127,7 +126,6 @@ class ConditionQueue:
         return patch
 
     def end(self) -> int:
-        """Forget every patch that waits; return how many there were."""
         count = len(self._waiting)
         self._waiting.clear()
         self.nbytes = 0
@@ -142,7 +140,6 @@ class ConditionQueue:
         return patch
 
     def done(self, uid: PodUid) -> None:
-        """End the busy time of a pod."""
         self._busy.pop(uid, None)
 
     def withdraw(self, uid: PodUid) -> bool:
@@ -151,7 +148,6 @@ class ConditionQueue:
         return uid not in self._busy
 
     def is_waiting(self, uid: PodUid) -> bool:
-        """Return whether a newer patch waits."""
         return uid in self._waiting
 
     def _first(self) -> PodUid | None:

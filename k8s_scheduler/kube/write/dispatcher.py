@@ -36,7 +36,6 @@ from k8s_scheduler.kube.waiting import wait_within
 from k8s_scheduler.kube.workers import BINDING_WORKERS, CONDITION_WORKERS
 from k8s_scheduler.kube.write.bind_calls import BindCalls
 from k8s_scheduler.kube.write.bind_machine import BindMachine, BindPolicy, BindStep
-from k8s_scheduler.kube.write.bind_metrics import BindMetrics
 from k8s_scheduler.kube.write.bind_shares import IN_ALL, PER_NAMESPACE, BindShares
 from k8s_scheduler.kube.write.binding import (
     BindFailure,
@@ -185,7 +184,6 @@ class Dispatcher:
 
     @property
     def waiting_conditions(self) -> ConditionQueue:
-        """The conditions that wait to be written, to be counted."""
         return self._conditions.queue
 
     def stop_accepting(self) -> None:
@@ -197,7 +195,6 @@ class Dispatcher:
         self._doubtful.wake_all()
 
     async def run(self) -> None:
-        """Send until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._binders.run())
             group.create_task(self._conditions.run())
@@ -237,7 +234,6 @@ class Dispatcher:
         return bind
 
     async def _go_on(self, bind: BindMachine) -> None:
-        """Ask the server until the bind ends or has to wait."""
         with self._shares.calling(bind.request.namespace):
             wait_seconds, asked = await self._ask(bind)
         if bind.outcome is None:
@@ -339,3 +335,34 @@ def _held_back(namespace: str) -> str:
         "known outcome, which is as many as one namespace may have; it is tried again when some "
         "of them have ended"
     )
+
+
+class BindMetrics:
+    """The counters of the binding lane."""
+
+    def __init__(self, metrics: KubeMetrics) -> None:
+        attempts = metrics.bind_attempts
+        self.unknown = attempts.labels(result="unknown")
+        self._succeeded = attempts.labels(result="success")
+        self._failed = attempts.labels(result="failure")
+        self._failures = {
+            reason: metrics.bind_failures.labels(_label(reason)) for reason in BindFailure
+        }
+        self._doubts = {
+            outcome: metrics.doubtful_binds_ended.labels(outcome)
+            for outcome in ("bound", *map(_label, BindFailure))
+        }
+        self._duration = metrics.bind_duration_seconds.labels()
+
+    def ended(self, outcome: BindOutcome, *, was_in_doubt: bool, seconds: float) -> None:
+        reason = outcome.reason
+        if was_in_doubt:
+            self._doubts["bound" if reason is None else _label(reason)].inc()
+        (self._succeeded if outcome.bound else self._failed).inc()
+        if reason is not None:
+            self._failures[reason].inc()
+        self._duration.observe(seconds)
+
+
+def _label(reason: BindFailure) -> str:
+    return reason.value.replace(" ", "_")

@@ -67,7 +67,6 @@ class PodReader:
             self._readers.notify()
 
     async def run(self) -> None:
-        """Read until cancelled."""
         await self._readers.run()
 
     def _next(self) -> ReadRequest | None:

@@ -26,9 +26,8 @@ from k8s_scheduler.api.meta import Wire, key_of
 from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.kube.bounded_log import BoundedLog
 from k8s_scheduler.kube.errors import UNREADABLE
-from k8s_scheduler.kube.http.caller import Caller, always
+from k8s_scheduler.kube.http.caller import Caller, RetryPolicy, always
 from k8s_scheduler.kube.http.protocol import Response
-from k8s_scheduler.kube.http.retries import RetryPolicy
 from k8s_scheduler.kube.http.throttle import unlimited
 from k8s_scheduler.kube.resources import PODS
 from k8s_scheduler.obs.metrics import KubeMetrics

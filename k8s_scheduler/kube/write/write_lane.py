@@ -59,7 +59,6 @@ class WriteLane:
         return self._pending
 
     async def run(self) -> None:
-        """Send requests until cancelled."""
         await self._pool.run()
 
     def resize(self, workers: int) -> None:
@@ -74,7 +73,6 @@ class WriteLane:
         return self._queue.popleft() if self._queue else None
 
     async def _go_on(self, write: WriteMachine) -> None:
-        """Make calls until the request ends or has to wait."""
         while write.outcome is None:
             await self._caller.admit()
             if not self._caller.may_write():

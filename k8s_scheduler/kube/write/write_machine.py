@@ -27,6 +27,7 @@ import msgspec
 
 from k8s_scheduler.api.meta import Wire
 from k8s_scheduler.kube.errors import UNREADABLE, KubeError, OutcomeUnknown
+from k8s_scheduler.kube.http.caller import Retries, RetryPolicy
 from k8s_scheduler.kube.http.protocol import Response
 from k8s_scheduler.kube.http.response_meaning import (
     is_doubtful,
@@ -35,7 +36,6 @@ from k8s_scheduler.kube.http.response_meaning import (
     is_overtaken,
     is_passing,
 )
-from k8s_scheduler.kube.http.retries import Retries, RetryPolicy
 from k8s_scheduler.kube.write.write_requests import WriteCall, WriteOutcome, WriteRequest
 from k8s_scheduler.lib.backoff import Backoff
 
@@ -111,7 +111,6 @@ class WriteMachine:
         return self._try_again(error)
 
     def unanswered(self, error: KubeError, now: float) -> float:
-        """Take the error of a call without an answer."""
         self._problem = str(error)
         if isinstance(error, OutcomeUnknown):
             self._doubtful_since = now

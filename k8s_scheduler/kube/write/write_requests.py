@@ -63,7 +63,6 @@ def eviction_calls(
     observed_generation: int,
     wall_ns: int,
 ) -> tuple[WriteCall, ...]:
-    """Return the calls that make a victim leave: the reason into its status, then its deletion."""
     condition: dict[str, object] = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -92,7 +91,6 @@ def eviction_calls(
 
 
 def nomination_calls(*, namespace: str, name: str, uid: PodUid) -> tuple[WriteCall, ...]:
-    """Return the call that clears a pod's nominated node."""
     body = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": None}}
     return (
         WriteCall(
@@ -109,7 +107,6 @@ def nomination_calls(*, namespace: str, name: str, uid: PodUid) -> tuple[WriteCa
 def object_calls(
     resource: Resource[Any], *, namespace: str, name: str, patch: Mapping[str, Any]
 ) -> tuple[WriteCall, ...]:
-    """Return the call that merges a patch into an object."""
     return (
         WriteCall(
             "PATCH",

@@ -10,7 +10,7 @@ import os
 import sys
 import tracemalloc
 
-from k8s_scheduler.app.process.allocator import used_bytes
+from k8s_scheduler.app.process.memory import used_bytes
 
 ALLOCATOR = "PYTHONMALLOC"
 

@@ -11,7 +11,7 @@ from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config.types import LeaderElection
 from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.app.options import RunOptions
-from k8s_scheduler.app.process.environment import Surroundings
+from k8s_scheduler.app.process.environment import Environment
 from k8s_scheduler.app.wiring import wire
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.obs.metrics import Metrics
@@ -55,7 +55,7 @@ def nodes_of(api):
 async def daemon(api, *, elect=False, lease="kube-scheduler", extras=None, seed=1):
     """Run a daemon for the length of a block; yields its graph."""
     clock = asyncio.get_running_loop().time
-    around = Surroundings(
+    around = Environment(
         clock=clock,
         boot_clock=clock,
         wall_clock_ns=lambda: int(clock() * 1e9),

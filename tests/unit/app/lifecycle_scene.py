@@ -130,9 +130,9 @@ class Scene:
         self.graph = graph = SimpleNamespace(
             pump=Pump(self.log),
             nodes=self.nodes,
-            others=self.others,
             pods=self.pods,
-            informers=lambda: (graph.nodes, *graph.others, graph.pods),
+            watched=SimpleNamespace(before_pods=lambda: (self.nodes, *self.others)),
+            informers=lambda: (self.nodes, *self.others, self.pods),
             dispatcher=dispatcher or Writer(self.log, "dispatcher", left),
             writes=Writer(self.log, "writes", unwritten),
             recorder=Writer(self.log, "recorder"),
@@ -169,7 +169,7 @@ class Scene:
 
     async def drop(self, informer):
         """What a change of the configuration does to a kind that nobody reads any more."""
-        self.graph.others = tuple(i for i in self.graph.others if i is not informer)
+        self.others = tuple(i for i in self.others if i is not informer)
         informer.dropped.set()
         await self.daemon._tasks.stop(informer.name)
         await self.turn()

@@ -9,7 +9,7 @@ import pytest
 from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.api.config.types import ClientConnection, LeaderElection
 from k8s_scheduler.api.kinds import BUILT_IN, Kind, custom_kind
-from k8s_scheduler.app.options import Evaluation, RunOptions
+from k8s_scheduler.app.options import EvaluationMode, RunOptions
 from k8s_scheduler.app.serving import endpoints_of
 from k8s_scheduler.app.wiring import setup_of, wire
 from k8s_scheduler.console.health import health_page
@@ -105,7 +105,7 @@ def test_waiting_times_reach_the_queue():
 
 def test_how_decisions_are_worked_out_reaches_the_core():
     assert (setup_of(options()).keeps_evaluations, setup_of(options()).verified_share) == (True, 0)
-    plain = replace(options(), evaluation=Evaluation.PLAIN, verified_share=0.5)
+    plain = replace(options(), evaluation=EvaluationMode.PLAIN, verified_share=0.5)
     assert setup_of(plain).keeps_evaluations is False
     assert setup_of(plain).verified_share == 0.5
 
@@ -125,7 +125,7 @@ async def test_ready_means_everything_is_synced(monkeypatch):
     graph.pods.synced.set()
     assert page().status == 503
     assert page().text.startswith(f"{problem}csinodes.storage.k8s.io\n")
-    (csi_nodes,) = graph.others
+    (csi_nodes,) = graph.watched.others.values()
     csi_nodes.synced.set()
     assert page().status == 200
 
@@ -156,9 +156,9 @@ async def test_pods_are_shown_by_the_leader_alone(monkeypatch):
 
 async def test_only_kinds_that_plugins_read_are_watched(monkeypatch):
     wanting(monkeypatch)
-    assert wire(options(), FakeApi(), Metrics()).others == ()
+    assert wire(options(), FakeApi(), Metrics()).watched.others == {}
     wanting(monkeypatch, Kind.SERVICE, Kind.CSI_NODE)
-    others = wire(options(), FakeApi(), Metrics()).others
+    others = wire(options(), FakeApi(), Metrics()).watched.others.values()
     assert [informer.resource for informer in others] == [
         resource_of(Kind.SERVICE),
         resource_of(Kind.CSI_NODE),
@@ -180,8 +180,8 @@ async def test_objects_of_every_kind_reach_the_core():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("k8s_scheduler.app.wiring.Scheduler", Core)
         graph = wire(options(), api, Metrics())
-    tasks = [asyncio.create_task(informer.run()) for informer in graph.others]
-    for informer in graph.others:
+    tasks = [asyncio.create_task(informer.run()) for informer in graph.watched.others.values()]
+    for informer in graph.watched.others.values():
         await informer.synced.wait()
     for resource in map(resource_of, BUILT_IN):
         namespace = {"namespace": "a"} if resource.namespaced else {}
@@ -245,10 +245,10 @@ async def test_of_a_custom_resource_only_what_is_declared_reaches_the_core():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("k8s_scheduler.app.wiring.Scheduler", Core)
         graph = wire(options(), api, metrics)
-    (informer,) = graph.others
+    (informer,) = graph.watched.others.values()
     assert informer.resource.list_path == "/apis/x.io/v1beta1/groups"
     assert informer.resource.label == "groups.x.io"
-    assert graph.watched() == {kind: informer}
+    assert graph.watched.others == {kind: informer}
     task = asyncio.create_task(informer.run())
     await informer.synced.wait()
     metadata = {"name": "x", "namespace": "a"}

@@ -7,9 +7,9 @@ import ssl
 import pytest
 from click.testing import CliRunner
 
-from k8s_scheduler.app.configuration import current_address
+from k8s_scheduler.app.configuration import current
 from k8s_scheduler.app.configuration.interpretation import interpret
-from k8s_scheduler.app.configuration.offered import Offer, Refusal
+from k8s_scheduler.app.configuration.offered import Offer, RefusedOffer
 from k8s_scheduler.app.configuration.status import ConfigStatus
 from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.cli.main import main
@@ -28,7 +28,7 @@ profiles: [{schedulerName: ours}]
 
 
 def status():
-    refused = Refusal("bad", "f", 0.0, ("line one", "line two"))
+    refused = RefusedOffer("bad", "f", 0.0, ("line one", "line two"))
     found = interpret(ConfigurationFlags(), Offer("f.yaml", TEXT))
     return ConfigStatus(found, "abc", metrics=Metrics().config, refused=refused)
 
@@ -52,7 +52,7 @@ def pod_token(tmp_path, monkeypatch):
     """Where a pod has its token; there is none until a test writes one."""
     path = tmp_path / "serviceaccount" / "token"
     path.parent.mkdir()
-    monkeypatch.setattr(current_address, "POD_TOKEN", path)
+    monkeypatch.setattr(current, "POD_TOKEN", path)
     return path
 
 
@@ -96,7 +96,7 @@ def test_certificates_of_older_profiles_are_trusted(monkeypatch):
     strict = ssl.create_default_context()
     strict.verify_flags |= ssl.VERIFY_X509_STRICT
     monkeypatch.setattr(ssl, "create_default_context", lambda **_: strict)
-    found = current_address.Address(server="https://h").tls("h")
+    found = current.Address(server="https://h").tls("h")
     assert not found.verify_flags & ssl.VERIFY_X509_STRICT
     assert found.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
     assert found.verify_mode is ssl.CERT_REQUIRED
@@ -199,7 +199,7 @@ class TestToken:
     @pytest.mark.parametrize("server", ["https://192.0.2.1:1", "https://scheduler.example:1"])
     def test_the_pods_own_is_for_nobody_but_this_machine(self, pod_token, server):
         pod_token.write_text("sesame")
-        address = current_address.Address(server=server)
+        address = current.Address(server=server)
         assert address.token_source(address.place()[0]) is None
         for here in ("localhost", "127.0.0.1", "::1"):
             assert address.token_source(here) == pod_token

@@ -13,7 +13,7 @@ from k8s_scheduler import __version__
 from k8s_scheduler.app.configuration import initial as starting
 from k8s_scheduler.app.configuration.initial import Start
 from k8s_scheduler.app.configuration.interpretation import default
-from k8s_scheduler.app.options import AccessOptions, Evaluation, RunOptions
+from k8s_scheduler.app.options import AccessOptions, EvaluationMode, RunOptions
 from k8s_scheduler.app.process.exit_codes import ExitCode
 from k8s_scheduler.app.shadow import process as shadow
 from k8s_scheduler.cli.main import main
@@ -161,8 +161,8 @@ class TestValues:
         assert options.logging_format == "json"
         assert options.pod_max_in_unschedulable_pods_seconds == 3600.0
         assert options.pod_max_attempts == 3
-        assert (options.evaluation, options.verified_share) == (Evaluation.INCREMENTAL, 0.25)
-        assert options_of(daemon, "--evaluation=plain").evaluation is Evaluation.PLAIN
+        assert (options.evaluation, options.verified_share) == (EvaluationMode.INCREMENTAL, 0.25)
+        assert options_of(daemon, "--evaluation=plain").evaluation is EvaluationMode.PLAIN
         assert (options.record_file, options.record_max_bytes) == (Path("/r"), 2_000_000)
 
     @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from k8s_scheduler.api.config.load import load_configuration
+from k8s_scheduler.app.driver.watch_set import WatchSet
 from k8s_scheduler.app.options import RunOptions
 from k8s_scheduler.app.process.memory import MemoryWatch
 from k8s_scheduler.app.shadow import process as shadow
@@ -161,6 +162,6 @@ async def test_nothing_in_the_graph_can_write(tmp_path):
     options = ShadowOptions(run=RunOptions(configuration=loaded), following=loaded.profiles)
     graph = shadow.wire_shadow(options, FakeApi(), Metrics())
     parts = [getattr(graph, field.name) for field in dataclasses.fields(graph)]
-    flat = [p for part in parts for p in (part if isinstance(part, tuple) else (part,))]
+    flat = [p for part in parts for p in (part if isinstance(part, WatchSet) else (part,))]
     allowed = (Follower, Report, Informer, SteadyClock, SliceMeter, MemoryWatch)
     assert [p for p in flat if p is not None and not isinstance(p, allowed)] == []

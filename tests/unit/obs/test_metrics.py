@@ -8,9 +8,9 @@ from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.console.pod_resources import resource_page
 from k8s_scheduler.console.slis import HealthSlis
 from k8s_scheduler.lib.slices import silent_meter
-from k8s_scheduler.obs.buckets import exponential
 from k8s_scheduler.obs.counters import Counter, Gauge
 from k8s_scheduler.obs.histograms import Histogram
+from k8s_scheduler.obs.metric_set import exponential
 from k8s_scheduler.obs.metrics import FOLLOWED_RELEASE, Metrics, metric_names
 from k8s_scheduler.obs.shadow_metrics import ShadowMetrics
 from tests.builders import make_pod

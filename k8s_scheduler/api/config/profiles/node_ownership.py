@@ -19,7 +19,6 @@ _POINTS: Final = ("preFilter", "filter")
 
 
 def ownership_errors(ownership: NodeOwnershipSettings, path: FieldPath) -> list[FieldError]:
-    """Return what is wrong with the selector."""
     selector = ownership.node_selector
     if selector is None:
         return []

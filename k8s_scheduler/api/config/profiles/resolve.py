@@ -24,8 +24,11 @@ from dataclasses import dataclass
 import msgspec
 
 from k8s_scheduler.api.config.field_errors import FieldError, FieldPath
-from k8s_scheduler.api.config.profiles.plugin_config import check_plugin_config
-from k8s_scheduler.api.config.profiles.plugin_names import already_registered, check_plugin_names
+from k8s_scheduler.api.config.profiles.plugins import (
+    already_registered,
+    check_plugin_config,
+    check_plugin_names,
+)
 from k8s_scheduler.api.config.profiles.points import (
     EXTENSION_POINTS,
     MULTI_POINT,
@@ -112,13 +115,11 @@ def resolve_profile(
 
 
 def plugin_sets(plugins: Plugins) -> dict[str, PluginSet]:
-    """Return the sets by the names the file uses for the points."""
     fields = msgspec.structs.fields(Plugins)
     return {field.encode_name: getattr(plugins, field.name) for field in fields}
 
 
 def merge(defaults: Sequence[PluginEntry], custom: PluginSet) -> tuple[PluginEntry, ...]:
-    """Put a user's multiPoint set on top of the default one."""
     disabled = {plugin.name for plugin in custom.disabled}
     kept = () if "*" in disabled else tuple(p for p in defaults if p.name not in disabled)
     # Of a name given twice only the last replaces; the other is appended, and found out later.

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from k8s_scheduler.api.controllers import Controller, controller_of
 from k8s_scheduler.api.meta import Labels, NodeName, ObjectMeta
 from k8s_scheduler.api.node_features import required_features
-from k8s_scheduler.api.pod import NodeAffinity, Pod, TopologySpreadConstraint
+from k8s_scheduler.api.pod import NodeAffinityTerms, Pod, TopologySpreadConstraint
 from k8s_scheduler.api.pod_volumes import Volume
 from k8s_scheduler.api.ports import HostPort, host_ports
 from k8s_scheduler.api.resources import Requests, pod_requests
@@ -220,7 +220,7 @@ class PodView:
         return self._pod.spec.node_selector or {}
 
     @property
-    def node_affinity(self) -> NodeAffinity | None:
+    def node_affinity(self) -> NodeAffinityTerms | None:
         """What the pod demands and prefers of nodes."""
         if self._questions is not None:
             self._questions.node_affinity = True

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from k8s_scheduler.api.config.extras import Batch, Reasons, SchedulerExtras
+from k8s_scheduler.api.config.extras import BatchSettings, Reasons, SchedulerExtras
 from k8s_scheduler.api.config.field_errors import ConfigurationError
 from k8s_scheduler.api.config.load import (
     FlagOverride,
@@ -308,7 +308,7 @@ def test_extras_stand_beside_the_configuration_in_any_order(tmp_path):
     extras = f"{EXTRAS}batch: {{maxPods: 3, maxMilliseconds: 5}}\nreasons: {{maxPerSecond: 0}}\n"
     for text in (f"{HEADER}---\n{extras}", f"{extras}---\n{HEADER}"):
         loaded = load_text(tmp_path, text)
-        assert loaded.extras.batch == Batch(max_pods=3, max_milliseconds=5)
+        assert loaded.extras.batch == BatchSettings(max_pods=3, max_milliseconds=5)
         assert loaded.extras.reasons == Reasons(max_per_second=0)
         assert loaded.profiles == default_configuration(KNOWN).profiles
     assert load_text(tmp_path, HEADER).extras == SchedulerExtras()

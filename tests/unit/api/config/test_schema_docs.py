@@ -19,7 +19,7 @@ SECTIONS = (
     config.ExtenderSettings,
     config.ExtenderTLSConfig,
     extras.SchedulerExtras,
-    extras.Batch,
+    extras.BatchSettings,
     extras.PreemptionSettings,
     extras.NodeOwnershipSettings,
 )

@@ -7,7 +7,7 @@ import pytest
 
 from k8s_scheduler.api.meta import ObjectReference
 from k8s_scheduler.app.configuration.events import ConfigEvents, mounted_config_map, note_of
-from k8s_scheduler.app.configuration.offered import Offer, Refusal
+from k8s_scheduler.app.configuration.offered import Offer, RefusedOffer
 from k8s_scheduler.app.own_pod import OwnPod
 from k8s_scheduler.kube.http.protocol import Response
 from tests.fakes.transport import FakeTransport, status
@@ -18,7 +18,7 @@ FILE = "/etc/kubernetes/k8s-scheduler/config.yaml"
 
 
 def refusal(*errors):
-    return Refusal("a" * 64, "f", 0.0, errors)
+    return RefusedOffer("a" * 64, "f", 0.0, errors)
 
 
 def pod(*mounts, **volumes):

@@ -10,14 +10,15 @@ import pytest
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.app.configuration import reload as reloading
-from k8s_scheduler.app.configuration.apply import Swap, SwapError
+from k8s_scheduler.app.configuration.apply import Swap
 from k8s_scheduler.app.configuration.interpretation import interpret
-from k8s_scheduler.app.configuration.offered import Offer, Refusal, hash_of
+from k8s_scheduler.app.configuration.offered import Offer, RefusedOffer, hash_of
 from k8s_scheduler.app.configuration.reload import Reload
 from k8s_scheduler.app.options import ConfigurationFlags, RunOptions
 from k8s_scheduler.app.wiring import wire
+from k8s_scheduler.core.setup import ProfileError
 from k8s_scheduler.kube.resources import NODES
-from k8s_scheduler.kube.watch.syncing import all_synced
+from k8s_scheduler.kube.watch.informer import all_synced
 from k8s_scheduler.lib.aiotasks import Supervisor
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.api import FakeApi
@@ -82,7 +83,7 @@ class Scene:
         return [e["note"] for e in self.api.objects("/apis/events.k8s.io/v1/events").values()]
 
     def queued(self):
-        return sorted(q.pod.metadata.name for q in inside(self.graph.pump._core).queue)
+        return sorted(q.pod.metadata.name for q in inside(self.graph.pump.core).queue)
 
     async def look(self, *, asked=False):
         await settle(300)
@@ -106,7 +107,7 @@ async def running(first, **options):
     graph = scene.graph
     for name, informer in (("nodes", graph.nodes), ("pods", graph.pods)):
         scene.tasks.start(name, informer.run())
-    for informer in graph.others:
+    for informer in graph.watched.others.values():
         scene.tasks.start(informer.resource.plural, informer.run())
     scene.tasks.start("configuration", graph.reload.informer.run())
     scene.tasks.start("recorder", graph.recorder.run())
@@ -131,8 +132,8 @@ async def test_a_good_change_is_in_force_and_counted():
     async with running(text("ours")) as scene:
         scene.put(text("ours", "theirs", more="parallelism: 3\npodInitialBackoffSeconds: 4\n"))
         await scene.look()
-        assert scene.graph.pump._core.scheduler_names == {"ours", "theirs"}
-        assert inside(scene.graph.pump._core).queue._policy.backoff.initial_seconds == 4
+        assert scene.graph.pump.core.scheduler_names == {"ours", "theirs"}
+        assert inside(scene.graph.pump.core).queue._policy.backoff.initial_seconds == 4
         assert scene.graph.writes._pool.limit == 3
         assert (scene.count("applied"), scene.count("refused")) == (1, 0)
         assert scene.value("last_reload_successful") == 1
@@ -201,7 +202,7 @@ async def test_a_config_map_that_goes_away_is_refused_and_missed():
         scene.api.delete(MAP)
         await scene.look()
         assert scene.status.refused.errors == ("ConfigMap ns/own does not exist",)
-        assert scene.graph.pump._core.scheduler_names == {"ours"}
+        assert scene.graph.pump.core.scheduler_names == {"ours"}
         (event,) = scene.api.objects("/apis/events.k8s.io/v1/events").values()
         assert "ConfigMap ns/own does not exist" in event["note"]
         regarding = event["regarding"]
@@ -230,7 +231,7 @@ async def test_what_needs_a_restart_is_said_and_the_rest_holds(caplog):
         changed = text("theirs").replace("leaderElect: false", "leaderElect: true")
         scene.put(changed + "clientConnection: {qps: 5}\n")
         await scene.look()
-        assert scene.graph.pump._core.scheduler_names == {"theirs"}
+        assert scene.graph.pump.core.scheduler_names == {"theirs"}
         assert scene.status.restart_needed == (
             "leaderElection.leaderElect",
             "clientConnection.qps",
@@ -271,19 +272,19 @@ class TestKinds:
     @virtual_time
     async def test_new_kinds_are_synced_before_the_swap(self):
         async with running(text("ours")) as scene:
-            assert scene.graph.others == ()
+            assert scene.graph.watched.others == {}
             scene.api.create("/api/v1/services", {"metadata": {"namespace": "ns", "name": "s"}})
             scene.put(self.WIDE)
             await scene.look()
-            plurals = {informer.resource.plural for informer in scene.graph.others}
+            plurals = {informer.resource.plural for informer in scene.graph.watched.others.values()}
             assert "services" in plurals
-            assert all(informer.synced.is_set() for informer in scene.graph.others)
+            assert all(informer.synced.is_set() for informer in scene.graph.watched.others.values())
             assert all(plural in scene.tasks for plural in plurals)
             scene.put(text("ours"))
             await scene.look()
-            assert scene.graph.others == ()
+            assert scene.graph.watched.others == {}
             assert not any(plural in scene.tasks for plural in plurals)
-            assert list(inside(scene.graph.pump._core).cache.objects.entries()) == []
+            assert list(inside(scene.graph.pump.core).cache.objects.entries()) == []
 
     @virtual_time
     async def test_one_that_cannot_be_listed_refuses_the_change(self):
@@ -293,7 +294,7 @@ class TestKinds:
             await scene.look()
             assert scene.count("refused") == 1
             assert "csinodes.storage.k8s.io" in scene.status.refused.errors[0]
-            assert scene.graph.others == ()
+            assert scene.graph.watched.others == {}
             assert "csinodes" not in scene.tasks
 
     @virtual_time
@@ -371,8 +372,9 @@ class TestKinds:
     async def test_who_waits_for_a_kind_does_so_no_longer_when_it_is_let_go(self):
         async with running(text("ours")) as scene:
             # One that does not answer, and one that is not even asked for yet.
-            scene.graph.others = tuple(map(scene.graph.watch, (Kind.SERVICE, Kind.CSI_NODE)))
-            deaf, idle = scene.graph.others
+            kinds = (Kind.SERVICE, Kind.CSI_NODE)
+            scene.graph.watched.others |= {kind: scene.graph.watch(kind) for kind in kinds}
+            deaf, idle = scene.graph.watched.others.values()
             scene.tasks.start("services", asyncio.Event().wait())
             waiting = asyncio.create_task(all_synced(scene.graph.informers))
             await settle(300)
@@ -387,10 +389,11 @@ class TestKinds:
     @virtual_time
     async def test_a_standby_that_fills_no_caches_starts_none(self):
         scene = Scene(text("ours"))
-        await scene.swap.to(interpret(scene.flags, Offer("x", self.WIDE)))
-        assert scene.graph.others
+        wide = interpret(scene.flags, Offer("x", self.WIDE))
+        await scene.swap.to(wide, scene.swap.reads(wide))
+        assert scene.graph.watched.others.values()
         assert NODES.plural not in scene.tasks
-        assert not any(informer.synced.is_set() for informer in scene.graph.others)
+        assert not any(informer.synced.is_set() for informer in scene.graph.watched.others.values())
 
 
 @virtual_time
@@ -398,13 +401,13 @@ async def test_a_profile_that_cannot_be_compiled_is_no_swap():
     scene = Scene(text("ours"))
     broken = scene.options.configuration.profiles[0]
     broken = replace(broken, points=dict(broken.points) | {"bind": ()})
-    with pytest.raises(SwapError, match="at least one bind plugin"):
-        await scene.swap.to(replace(scene.options.configuration, profiles=(broken,)))
+    with pytest.raises(ProfileError, match="at least one bind plugin"):
+        scene.swap.reads(replace(scene.options.configuration, profiles=(broken,)))
 
 
 @virtual_time
 async def test_who_started_with_the_last_good_one_says_so_in_an_event():
-    refused = Refusal(hash_of("nonsense"), "ns/own:config.yaml", 0.0, ("everything is wrong",))
+    refused = RefusedOffer(hash_of("nonsense"), "ns/own:config.yaml", 0.0, ("everything is wrong",))
     async with running("nonsense", refused=refused) as scene:
         assert scene.count("refused") == 1
         scene.tasks.start("reload", scene.reload.run())
@@ -416,7 +419,7 @@ async def test_who_started_with_the_last_good_one_says_so_in_an_event():
         assert scene.count("refused") == 1
         scene.put(text("theirs"))
         await asyncio.sleep(1)
-        assert scene.graph.pump._core.scheduler_names == {"theirs"}
+        assert scene.graph.pump.core.scheduler_names == {"theirs"}
 
 
 class TestStandby:
@@ -437,7 +440,9 @@ class TestStandby:
 
     @virtual_time
     async def test_what_was_refused_at_the_start_is_told_before_anybody_leads(self):
-        refused = Refusal(hash_of("nonsense"), "ns/own:config.yaml", 0.0, ("everything is wrong",))
+        refused = RefusedOffer(
+            hash_of("nonsense"), "ns/own:config.yaml", 0.0, ("everything is wrong",)
+        )
         good = self.elected(text("ours"))
         async with running("nonsense", refused=refused, good=good) as scene:
             assert not scene.graph.elector.may_write()

@@ -18,7 +18,7 @@ async def test_a_text_on_which_our_own_code_fails_is_refused_and_told(monkeypatc
         monkeypatch.setattr(configuration, "configuration_from_text", fail)
         scene.put(text("theirs"))
         await scene.look()
-        assert scene.graph.pump._core.scheduler_names == {"ours"}
+        assert scene.graph.pump.core.scheduler_names == {"ours"}
         assert scene.count("refused") == 1
         (note,) = scene.events()
         assert "ns/own:config.yaml: cannot be interpreted: OverflowError in the scheduler" in note

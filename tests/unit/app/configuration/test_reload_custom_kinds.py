@@ -30,7 +30,7 @@ def queue(*, is_open, size):
 
 def known(scene):
     kind = kind_named("x.io/Queue")
-    return [found.content for found in scene.graph.pump.holdings.objects(kind)]
+    return [found.content for found in scene.graph.pump.core.holdings.objects(kind)]
 
 
 @virtual_time
@@ -39,7 +39,9 @@ async def test_a_kind_that_the_configuration_names_is_watched_and_let_go():
         scene.api.create(QUEUES, queue(is_open=False, size=1))
         scene.put(keeping())
         await scene.look()
-        assert [informer.resource.label for informer in scene.graph.others] == ["queues.x.io"]
+        assert [informer.resource.label for informer in scene.graph.watched.others.values()] == [
+            "queues.x.io"
+        ]
         assert "queues.x.io" in scene.tasks
         assert known(scene) == [{"spec.open": False}]
         scene.api.update("/apis/x.io/v1/namespaces/ns/queues/q", queue(is_open=True, size=2))
@@ -47,7 +49,7 @@ async def test_a_kind_that_the_configuration_names_is_watched_and_let_go():
         assert known(scene) == [{"spec.open": True}]
         scene.put(text("ours"))
         await scene.look()
-        assert scene.graph.others == ()
+        assert scene.graph.watched.others == {}
         assert "queues.x.io" not in scene.tasks
         assert known(scene) == []
 
@@ -69,7 +71,9 @@ async def test_what_the_running_watch_does_not_show_needs_a_restart(changed, pro
         await scene.look()
         (error,) = scene.status.refused.errors
         assert error.endswith(f"{problem}: this needs a restart")
-        assert [informer.resource.version for informer in scene.graph.others] == ["v1"]
+        assert [informer.resource.version for informer in scene.graph.watched.others.values()] == [
+            "v1"
+        ]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ async def test_other_limits_count_for_what_waits_and_for_what_is_placed():
         for each in (placed, waits):
             scene.api.create(PODS, each)
         await settle(300)
-        core = scene.graph.pump._core
+        core = scene.graph.pump.core
 
         def counted():
             terms = sum(map(len, inside(core).cache.pods.held_terms._holders))

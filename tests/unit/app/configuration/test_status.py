@@ -8,8 +8,8 @@ import pytest
 from k8s_scheduler.api.config_maps import ConfigMapName
 from k8s_scheduler.app.configuration.interpretation import interpret, log_warnings
 from k8s_scheduler.app.configuration.mounts import is_mounted_alone
-from k8s_scheduler.app.configuration.offered import Offer, Refusal
-from k8s_scheduler.app.configuration.origin import FileOrigin
+from k8s_scheduler.app.configuration.offered import Offer, RefusedOffer
+from k8s_scheduler.app.configuration.reload_parts import FileOrigin
 from k8s_scheduler.app.configuration.status import ConfigStatus, mean_the_same, settle
 from k8s_scheduler.app.options import ConfigurationFlags
 from k8s_scheduler.obs.metrics import Metrics
@@ -125,7 +125,7 @@ class TestPage:
         assert extender["urlPrefix"] == "https://<redacted>@example.com/a@b"
 
     def test_what_was_refused_last_stays_until_something_else_is(self):
-        shown = status(refused=Refusal("x", "s", 0.0, ("wrong",)))
+        shown = status(refused=RefusedOffer("x", "s", 0.0, ("wrong",)))
         assert shown.page()["k8s-scheduler.io"]["lastReloadSuccessful"] is False
         shown.applied(meaning(), "y", ())
         ours = shown.page()["k8s-scheduler.io"]

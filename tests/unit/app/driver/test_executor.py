@@ -221,7 +221,6 @@ class Core:
 )
 def test_how_a_write_ended_is_told_to_the_core(carrier, outcome, done, message):
     core = Core()
-    pump = Pump(core, clock=lambda: 12.0, meter=silent_meter())
-    pump.connect(carrier, None)
+    pump = Pump(core, carrier, clock=lambda: 12.0, meter=silent_meter())
     pump.write_ended(outcome)
     assert core.told == [RequestResult(12.0, PodUid("u"), 3, 5, done, message)]

@@ -5,12 +5,11 @@ import threading
 
 import pytest
 
-from k8s_scheduler.app.driver.marks import LONG_SECONDS, MOST_MARKS, NOTE, Mark, Marks, encode
+from k8s_scheduler.app.driver.marks import LONG_SECONDS, MOST_MARKS, NOTE, Marks, PodMark, encode
 from k8s_scheduler.app.recovery import sentinel
 from k8s_scheduler.app.recovery.sentinel import TIDY_SECONDS, Sentinel
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.kube.lease.annotations import annotation_of
-from k8s_scheduler.kube.lease.lease import LeaseConfig, LeaseStore
+from k8s_scheduler.kube.lease.lease import LeaseConfig, LeaseStore, annotation_of
 from tests.builders import make_pod
 from tests.fakes.clock import virtual_time
 from tests.fakes.transport import status
@@ -55,7 +54,7 @@ class TestMarks:
     def test_a_long_one_is_marked_until_it_ends(self, marks, clock):
         marks.begin(queued("a"))
         clock.now += LONG_SECONDS
-        assert marks.wanted() == {"a": Mark("default/a", 0, "me")}
+        assert marks.wanted() == {"a": PodMark("default/a", 0, "me")}
         marks.end()
         assert marks.wanted() == {}
 
@@ -68,12 +67,12 @@ class TestMarks:
         assert list(marks.wanted()) == ["b"]
 
     def test_what_another_was_trying_counts_as_one_death_more(self, marks):
-        text = encode({"a": Mark("n/a", 0, "dead"), "b": Mark("n/b", 2, "dead")})
+        text = encode({"a": PodMark("n/a", 0, "dead"), "b": PodMark("n/b", 2, "dead")})
         assert marks.take_over(text) == {"a": 1, "b": 3}
-        assert marks.wanted() == {"a": Mark("n/a", 1), "b": Mark("n/b", 3)}
+        assert marks.wanted() == {"a": PodMark("n/a", 1), "b": PodMark("n/b", 3)}
 
     def test_what_was_only_remembered_is_remembered_as_it_was(self, marks):
-        assert marks.take_over(encode({"a": Mark("n/a", 2)})) == {"a": 2}
+        assert marks.take_over(encode({"a": PodMark("n/a", 2)})) == {"a": 2}
 
     @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"a": {"deaths": "x"}}'])
     def test_nonsense_is_named_in_the_log_and_ignored(self, marks, caplog, text):
@@ -81,26 +80,26 @@ class TestMarks:
         assert "Cannot read which pods were being tried" in caplog.text
 
     def test_one_in_quarantine_is_tried_only_once_the_mark_is_written(self, marks):
-        marks.take_over(encode({"a": Mark("n/a", 0, "dead")}))
+        marks.take_over(encode({"a": PodMark("n/a", 0, "dead")}))
         assert not marks.announce("a")
-        assert marks.wanted() == {"a": Mark("n/a", 1, "me")}
+        assert marks.wanted() == {"a": PodMark("n/a", 1, "me")}
         marks.written = marks.wanted()
         assert marks.announce("a")
 
     def test_one_that_was_tried_is_forgotten(self, marks):
-        marks.take_over(encode({"a": Mark("n/a", 0, "dead"), "b": Mark("n/b", 1)}))
+        marks.take_over(encode({"a": PodMark("n/a", 0, "dead"), "b": PodMark("n/b", 1)}))
         marks.announce("a")
         marks.begin(queued("a"))
         marks.end()
-        assert marks.wanted() == {"b": Mark("n/b", 1)}
+        assert marks.wanted() == {"b": PodMark("n/b", 1)}
 
     def test_those_that_are_gone_are_forgotten(self, marks):
-        marks.take_over(encode({"a": Mark("n/a", 1), "b": Mark("n/b", 1)}))
+        marks.take_over(encode({"a": PodMark("n/a", 1), "b": PodMark("n/b", 1)}))
         marks.keep(("b",))
         assert list(marks.wanted()) == ["b"]
 
     def test_there_are_so_many_at_the_most_and_the_one_being_tried_is_among_them(self, marks):
-        marks.take_over(encode({f"p{i}": Mark(f"n/p{i}", i) for i in range(1, 40)}))
+        marks.take_over(encode({f"p{i}": PodMark(f"n/p{i}", i) for i in range(1, 40)}))
         marks.announce("p1")
         wanted = marks.wanted()
         assert len(wanted) == MOST_MARKS

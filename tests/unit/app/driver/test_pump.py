@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from k8s_scheduler.api.config.extras import Batch
+from k8s_scheduler.api.config.extras import BatchSettings
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.storage.objects import PersistentVolumeClaim
 from k8s_scheduler.api.workloads import ReplicaSet
 from k8s_scheduler.app.driver.executor import Carrier
 from k8s_scheduler.app.driver.marks import Marks
-from k8s_scheduler.app.driver.pump import Pump
+from k8s_scheduler.app.driver.pump import Decisions, Pump
 from k8s_scheduler.core.messages.incoming import ObjectChanged, Tick
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
@@ -55,8 +55,11 @@ async def pumping(desk, batch=None, meter=None, **parts):
     witness = None if marks is None else marks.begin
     core = Scheduler(Setup(profiles=(profile(),)), witness=witness)
     meter = meter or silent_meter()
-    pump = Pump(core, clock=lambda: 1000.0, meter=meter, batch=batch, **parts)
-    pump.connect(Carrier(desk, desk, desk, desk), None)
+    if batch is not None:
+        parts["batch"] = batch
+    carrier = Carrier(desk, desk, desk, desk)
+    decisions = Decisions(**parts)
+    pump = Pump(core, carrier, clock=lambda: 1000.0, meter=meter, decisions=decisions)
     task = asyncio.create_task(pump.run())
     try:
         yield pump
@@ -68,12 +71,12 @@ async def pumping(desk, batch=None, meter=None, **parts):
 @pytest.mark.parametrize(
     ("batch", "milliseconds", "together"),
     [
-        (Batch(max_pods=3, max_milliseconds=20), 0, [3, 3, 1]),
-        (Batch(max_pods=6, max_milliseconds=20), 0, [6, 1]),
-        (Batch(max_pods=100, max_milliseconds=20), 0, [7]),
-        (Batch(max_pods=100, max_milliseconds=2), 1, [7]),
+        (BatchSettings(max_pods=3, max_milliseconds=20), 0, [3, 3, 1]),
+        (BatchSettings(max_pods=6, max_milliseconds=20), 0, [6, 1]),
+        (BatchSettings(max_pods=100, max_milliseconds=20), 0, [7]),
+        (BatchSettings(max_pods=100, max_milliseconds=2), 1, [7]),
         # Decisions that take long are made one by one from then on.
-        (Batch(max_pods=100, max_milliseconds=2), 3, [4, 1, 1, 1]),
+        (BatchSettings(max_pods=100, max_milliseconds=2), 3, [4, 1, 1, 1]),
     ],
 )
 async def test_others_get_their_turn_after_so_many_decisions_or_so_much_time(
@@ -213,7 +216,7 @@ async def test_a_pod_that_was_read_and_is_gone_is_not_tried_again():
         pump.bind_ended(BindOutcome(done.uid, done.attempt, done.node, bound=False, reason=gone))
         await turn()
         assert desk.binds == desk.conditions == desk.events == []
-        assert pump.holdings.pod_problem(pod) == "it waits nowhere"
+        assert pump.core.holdings.pod_problem(pod) == "it waits nowhere"
 
 
 async def test_rejections_become_conditions_and_events():
@@ -239,7 +242,6 @@ async def test_messages_are_recorded_before_they_are_handled():
     """A checkpoint that a rotation takes must not hold the message that comes after it."""
     desk, seen = Desk(), []
     core = Scheduler(Setup(profiles=(profile(),)))
-    pump = Pump(core, clock=lambda: 1000.0, meter=silent_meter())
 
     class Recording:
         def write(self, message):
@@ -248,7 +250,8 @@ async def test_messages_are_recorded_before_they_are_handled():
         def answered(self, instructions):
             seen.append((instructions, len(inside(core).queue)))
 
-    pump.connect(Carrier(desk, desk, desk, desk), Recording())
+    carrier, meter = Carrier(desk, desk, desk, desk), silent_meter()
+    pump = Pump(core, carrier, clock=lambda: 1000.0, meter=meter, recording=Recording())
     pump.pod_changed(None, make_pod("a").obj())
     assert seen == [("PodChanged", 0), ([], 1)]
 
@@ -286,8 +289,8 @@ class Listener:
 
 def listening():
     core, desk = Listener(), Desk()
-    pump = Pump(core, clock=lambda: 7.0, meter=silent_meter())
-    pump.connect(Carrier(desk, desk, desk, desk), None)
+    carrier = Carrier(desk, desk, desk, desk)
+    pump = Pump(core, carrier, clock=lambda: 7.0, meter=silent_meter())
     return core, pump
 
 

@@ -39,9 +39,8 @@ class Tape:
         self.h = Harness(SETUP)
         self.recording = Recording(
             path,
-            setup=lambda: self.h.core.setup,
+            self.h.core,
             max_bytes=max_bytes,
-            checkpoint=self.h.core.checkpoint,
             clock=lambda: self.h.now,
             meter=silent_meter(),
             metrics=self.metrics.recording,

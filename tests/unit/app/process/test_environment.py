@@ -6,7 +6,7 @@ import random
 from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.app.lifecycle import Daemon
 from k8s_scheduler.app.options import RunOptions
-from k8s_scheduler.app.process.environment import Surroundings
+from k8s_scheduler.app.process.environment import Environment
 from k8s_scheduler.app.wiring import wire
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.kube.waiting import Timing
@@ -16,9 +16,9 @@ from tests.fakes.api import FakeApi
 from tests.fakes.clock import FakeClock, virtual_time
 
 
-def around(*, sleep=None, **more) -> Surroundings:
+def around(*, sleep=None, **more) -> Environment:
     clock = FakeClock()
-    return Surroundings(
+    return Environment(
         clock=clock,
         boot_clock=clock,
         wall_clock_ns=lambda: 7_000_000_000,
@@ -65,7 +65,7 @@ async def test_the_identity_is_made_of_the_hosts_name_and_the_instance():
 
 
 async def test_two_processes_on_one_host_differ():
-    one, other = Surroundings(), Surroundings()
+    one, other = Environment(), Environment()
     assert one.hostname == other.hostname
     assert one.instance != other.instance
 

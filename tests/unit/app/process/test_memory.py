@@ -1,15 +1,17 @@
 """Caches shrink when memory is short, before anything else has to give, and grow again later."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from k8s_scheduler.api.config.load import default_configuration
 from k8s_scheduler.app.process.memory import (
     LEAST_BUDGET_BYTES,
+    Caches,
     CacheSize,
     MemoryWatch,
+    ProcessMemory,
     default_limit_bytes,
-    give_memory_back,
-    resident_bytes,
 )
 from k8s_scheduler.core.builtins import known_plugins
 from k8s_scheduler.core.messages.incoming import LimitCaches, Restore
@@ -39,13 +41,11 @@ class Process:
         self.given_out = None
         self.watch = MemoryWatch(
             limit,
-            budget_bytes=BUDGET,
-            set_budget=self.budgets.append,
-            sizes=lambda: self.sizes,
+            Caches(BUDGET, self.budgets.append, lambda: self.sizes),
             metrics=self.metrics.scheduler,
-            resident=lambda: self.used,
-            used=lambda: self.given_out,
-            give_back=self.give_back,
+            memory=SimpleNamespace(
+                resident=lambda: self.used, used=lambda: self.given_out, give_back=self.give_back
+            ),
         )
 
     def give_back(self):
@@ -152,7 +152,7 @@ class TestGivingBack:
 
     def test_what_can_not_be_given_back_is_not_asked_for_again(self, freeing):
         calls = []
-        freeing.watch._give_back = lambda: calls.append(freeing.used)
+        freeing.watch._memory.give_back = lambda: calls.append(freeing.used)
         freeing.looks(600, 150 * MIB)
         assert calls == [150 * MIB]
 
@@ -190,8 +190,9 @@ def test_the_default_is_a_share_of_the_limit_of_the_cgroup(tmp_path, files, limi
 
 
 def test_memory_can_be_read_and_given_back():
-    give_memory_back()
-    assert MIB < resident_bytes() < 2**40
+    memory = ProcessMemory()
+    memory.give_back()
+    assert MIB < memory.resident() < 2**40
 
 
 def test_a_core_that_is_told_so_keeps_less_and_decides_the_same():

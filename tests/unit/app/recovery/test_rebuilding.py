@@ -1,14 +1,14 @@
 """A core that fails on a change is not used any further: a new one takes its place."""
 
 import asyncio
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
-from k8s_scheduler.api.config.extras import PreemptionSettings, SchedulerExtras
+from k8s_scheduler.api.config.extras import BatchSettings
 from k8s_scheduler.api.config.limits import PodLimits
-from k8s_scheduler.app.driver.marks import Mark, encode
-from k8s_scheduler.core.engine.reconfiguring import settings_of
+from k8s_scheduler.app.driver.marks import PodMark, encode
 from k8s_scheduler.core.queue.scheduling_queue import SchedulingQueue
 from k8s_scheduler.core.state.amounts.amounts import Amounts
 from k8s_scheduler.core.state.cache import Cache
@@ -69,7 +69,7 @@ def test_what_it_fails_on_is_left_out_and_the_others_go_on(owner, name, poison, 
                 assert sum(graph.pump.left_out.counts().values()) == 1
                 # Nothing of the failure is left: what is counted is what there is.
                 await graph.check.compare()
-                rows = graph.pump.holdings.row_count
+                rows = graph.pump.core.holdings.row_count
                 assert graph.pump.recount(0, rows) == 0
 
     case()
@@ -173,7 +173,7 @@ async def test_pods_in_quarantine_are_so_with_the_new_core_too():
         await asyncio.sleep(1)
         api.create(PODS, pod("deadly", uid="deadly"))
         await asyncio.sleep(1)
-        left_behind = encode({"deadly": Mark("a/deadly", 3, "another")})
+        left_behind = encode({"deadly": PodMark("a/deadly", 3, "another")})
         graph.pump.quarantine(graph.marks.take_over(left_behind))
         first = graph.pump.core
         with planted(SchedulingQueue, "add"):
@@ -191,11 +191,8 @@ async def test_a_new_core_is_made_from_what_is_in_force_and_tells_the_marks_of_i
     async with daemon(api, elect=True) as (graph, _):
         await asyncio.sleep(1)
         limits = PodLimits(affinity_terms=7)
-        extras = SchedulerExtras(
-            pod_limits=limits, preemption=PreemptionSettings(max_victims_per_minute=5)
-        )
-        setup = graph.pump.core.setup
-        graph.pump.reconfigure(setup.profiles, settings_of(setup.queue), extras)
+        setup = replace(graph.pump.core.setup, pod_limits=limits, max_victims_per_minute=5)
+        graph.pump.reconfigure(setup, BatchSettings())
         with planted(SchedulingQueue, "add"):
             api.create(PODS, pod(POISON))
             await asyncio.sleep(10)

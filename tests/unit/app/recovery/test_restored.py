@@ -35,7 +35,7 @@ async def test_a_binding_that_was_undone_is_made_anew_where_there_is_room_now():
         # The ghost may have been tried once before the restore was noticed; it is refused then.
         assert [name for name in bindings(api) if name != "ghost"] == ["p", "p"]
         assert set(graph.pods.store) == {"a/p"}
-        assert graph.pump.recount(0, graph.pump.holdings.row_count) == 0
+        assert graph.pump.recount(0, graph.pump.core.holdings.row_count) == 0
 
 
 @virtual_time
@@ -120,7 +120,7 @@ async def test_a_binding_of_which_a_request_may_yet_land_is_not_made_elsewhere_m
         api.break_watches(OutcomeUnknown("reset"))
         await asyncio.sleep(100)
         assert nodes_of(api) == {"p": ""}
-        assert graph.pump.holdings.is_bound(graph.pods.store["a/p"].metadata.uid)
+        assert graph.pump.core.holdings.is_bound(graph.pods.store["a/p"].metadata.uid)
         await asyncio.sleep(30)
         assert nodes_of(api) == {"p": "n2"}
-        assert graph.pump.recount(0, graph.pump.holdings.row_count) == 0
+        assert graph.pump.recount(0, graph.pump.core.holdings.row_count) == 0

@@ -6,15 +6,17 @@ import logging
 
 import pytest
 
+from k8s_scheduler.api.config.extras import BatchSettings
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.resources import pod_requests
+from k8s_scheduler.app.configuration.apply import introduce
 from k8s_scheduler.app.driver.executor import Carrier
 from k8s_scheduler.app.driver.pump import Pump
+from k8s_scheduler.app.driver.watch_set import WatchSet
 from k8s_scheduler.app.recovery.core_check import CoreCheck
 from k8s_scheduler.app.recovery.self_check import SelfCheck
 from k8s_scheduler.core.engine.checks.holdings import Holdings
-from k8s_scheduler.core.engine.reconfiguring import settings_of
 from k8s_scheduler.core.messages.incoming import NodeChanged, ObjectChanged, PodChanged, Schedule
 from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.setup import Setup
@@ -84,20 +86,14 @@ class Scene:
     def __init__(self, interval_seconds=0.0):
         self.metrics = Metrics()
         self.core = Scheduler(Setup(profiles=(profile(),)), metrics=self.metrics.scheduler)
-        self.pump = Pump(self.core, clock=lambda: 1000.0, meter=silent_meter())
-        self.pump.connect(Carrier(self, self, self, self), None)
+        carrier = Carrier(self, self, self, self)
+        self.pump = Pump(self.core, carrier, clock=lambda: 1000.0, meter=silent_meter())
         self.nodes, self.pods = Informer(NODES), Informer(PODS)
         self.classes = Informer(resource_of(CLASS))
         self.comparers = {i: Comparer() for i in (self.nodes, self.classes, self.pods)}
         self.naps = []
         self.check = SelfCheck(
-            CoreCheck(
-                self.pump,
-                self.nodes,
-                self.pods,
-                lambda: {CLASS: self.classes},
-                meter=silent_meter(),
-            ),
+            CoreCheck(self.pump, WatchSet(self.nodes, self.pods, {CLASS: self.classes})),
             lambda: self.comparers,
             metrics=self.metrics.scheduler,
             interval_seconds=interval_seconds,
@@ -333,10 +329,11 @@ class TestCore:
     async def test_pods_that_a_reload_is_about_to_tell_of_are_no_difference(self, scene):
         setup = scene.core.setup
         other = dataclasses.replace(profile(), scheduler_name="another")
-        new = scene.pump.reconfigure((*setup.profiles, other), settings_of(setup.queue))
+        setup = dataclasses.replace(setup, profiles=(*setup.profiles, other))
+        new = scene.pump.reconfigure(setup, BatchSettings())
         assert new == {"another"}
         assert await settled(scene) == {}
-        await scene.pump.introduce(new, scene.pods.store)
+        await introduce(scene.pump, new, scene.pods.store)
         assert await settled(scene) == {}
         scene.core.handle(PodChanged(1.0, PodUid("uid-other"), None))
         assert await settled(scene) == {"pods": 1}
@@ -423,7 +420,7 @@ class TestTimes:
         scene.drop_classes()
         scene.pump.object_changed(CLASS, scene.classes.store["fast"], None)
         await scene.check.compare()
-        assert list(scene.pump.holdings.objects(CLASS)) == []
+        assert list(scene.pump.core.holdings.objects(CLASS)) == []
         assert scene.count("cache_comparisons", result="same") == 1
 
     async def test_not_before_everything_is_known(self, scene):

@@ -8,7 +8,7 @@ import yaml
 from k8s_scheduler.api.config.load import default_configuration, load_configuration
 from k8s_scheduler.api.kinds import BUILT_IN, Kind, custom_kind
 from k8s_scheduler.app.rights.manifest import Owner, rights_manifest
-from k8s_scheduler.app.rights.table import Lease, Needs, needs_of, roles_of
+from k8s_scheduler.app.rights.table import ElectionLease, Needs, needs_of, roles_of
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
 from k8s_scheduler.core.framework.plugin import PreBindPlugin, WritingPlugin
 
@@ -63,7 +63,7 @@ class TestNeeds:
         assert set(needs.reads) == set(BUILT_IN)
         assert needs.writes == (Kind.PERSISTENT_VOLUME, Kind.PERSISTENT_VOLUME_CLAIM)
         assert needs.preempts
-        assert needs.lease == Lease(name="kube-scheduler", namespace="kube-system")
+        assert needs.lease == ElectionLease(name="kube-scheduler", namespace="kube-system")
 
     def test_what_a_disabled_plugin_needs_is_not_needed(self, tmp_path):
         needs = needs_of(configured(tmp_path, without("DefaultPreemption")))
@@ -170,7 +170,7 @@ class TestManifest:
     """What is printed is what is meant."""
 
     def test_the_lease_has_its_name_and_namespace(self):
-        lease = Lease(name="my-lease", namespace="elsewhere")
+        lease = ElectionLease(name="my-lease", namespace="elsewhere")
         needs = Needs(reads=(), writes=(), preempts=False, lease=lease)
         text = rights_manifest(roles_of(needs), Owner("mine", "scheduling"))
         documents = {d["kind"]: d for d in yaml.safe_load_all(text)}
@@ -208,7 +208,7 @@ class TestManifest:
 
     def test_odd_names_stay_names(self):
         for name in ("123", "1.2", "null", "on", "a.b-c", "x"):
-            lease = Lease(name=name, namespace=name)
+            lease = ElectionLease(name=name, namespace=name)
             needs = Needs(reads=(), writes=(), preempts=False, lease=lease)
             documents = list(yaml.safe_load_all(rights_manifest(roles_of(needs), OWNER)))
             (role,) = [d for d in documents if d["kind"] == "Role"]

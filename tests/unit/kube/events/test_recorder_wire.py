@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from k8s_scheduler.api.meta import ObjectReference
 from k8s_scheduler.kube.events.event import EventNote, event_name, series_key, shorten_note
-from k8s_scheduler.kube.events.limits import ObjectLimits
+from k8s_scheduler.kube.events.recorder import ObjectLimits
 from k8s_scheduler.kube.events.series import Series, SeriesCache
 from k8s_scheduler.kube.timestamps import micro_time, second_time
 

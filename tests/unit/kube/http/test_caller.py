@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from k8s_scheduler.kube.errors import CredentialsError, NotSent, OutcomeUnknown, TransportError
-from k8s_scheduler.kube.http.caller import Caller, Tries
+from k8s_scheduler.kube.http.caller import Caller, RetryPolicy, Tries
 from k8s_scheduler.kube.http.protocol import JSON, MERGE_PATCH, Response
-from k8s_scheduler.kube.http.retries import RetryPolicy
 from tests.fakes.clock import FakeClock
 from tests.fakes.transport import FakeTransport, status
 

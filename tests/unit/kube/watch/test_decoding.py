@@ -20,8 +20,8 @@ from k8s_scheduler.kube.watch.decoding import (
     WatchEvent,
     read_list,
 )
+from k8s_scheduler.kube.watch.reflector_log import REMEMBERED, UndecodableLog
 from k8s_scheduler.kube.watch.streams import StreamError
-from k8s_scheduler.kube.watch.undecodable import REMEMBERED, UndecodableLog
 from k8s_scheduler.obs.metrics import Metrics
 from tests.fakes.harness import bad_pod, pod
 from tests.fakes.transport import encode, status_object

@@ -1,7 +1,7 @@
 """How often a request is repeated, and after which waits."""
 
 from k8s_scheduler.kube.errors import NotSent, TooManyRequests
-from k8s_scheduler.kube.http.retries import Retries, RetryPolicy
+from k8s_scheduler.kube.http.caller import Retries, RetryPolicy
 
 LOST = NotSent("refused")
 

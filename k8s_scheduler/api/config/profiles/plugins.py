@@ -1,20 +1,39 @@
-"""The plugin names a profile mentions: do they exist, do they belong there, do they work yet.
+"""What a profile says of plugins: their names, and the arguments it gives them.
+
+Do the names exist, do they belong there, do they work yet; whose are the arguments, and does that
+plugin take them. What is inside is checked by the type of the plugin's arguments. `apiVersion` and
+`kind` may be there, as kube-scheduler allows, must then be the plugin's, and are not handed on.
 
 The sentences are kube-scheduler's where it has one (`… does not exist`, `… does not extend …`,
 `… already registered as …`), with the nearest right name behind.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, did_you_mean, required
+from k8s_scheduler.api.config.arguments import default_args, read_args
+from k8s_scheduler.api.config.encode import encode
+from k8s_scheduler.api.config.field_errors import (
+    FieldError,
+    FieldPath,
+    did_you_mean,
+    duplicate,
+    invalid,
+    required,
+)
 from k8s_scheduler.api.config.profiles.points import MULTI_POINT, REMOVED_PLUGINS, WEIGHTED_POINTS
-from k8s_scheduler.api.config.types import PluginEntry, PluginFacts, PluginSet
+from k8s_scheduler.api.config.types import (
+    API_VERSION,
+    PluginConfig,
+    PluginEntry,
+    PluginFacts,
+    PluginSet,
+)
 
 
 def check_plugin_names(
     sets: Mapping[str, PluginSet], path: FieldPath, known: Mapping[str, PluginFacts]
 ) -> tuple[list[FieldError], list[FieldError]]:
-    """Return errors and warnings about the names in all sets of a profile."""
     errors: list[FieldError] = []
     warnings: list[FieldError] = []
     for point, plugins in sets.items():
@@ -44,7 +63,6 @@ def check_plugin_names(
 def unknown_plugin(
     name: str, path: FieldPath, known: Mapping[str, PluginFacts], *, point: str = MULTI_POINT
 ) -> list[FieldError]:
-    """Return the error for a name that no plugin has, if so."""
     if not name:
         return [required(path)]
     if name in REMOVED_PLUGINS:
@@ -57,12 +75,10 @@ def unknown_plugin(
 
 
 def unsupported_plugin(name: str, path: FieldPath) -> FieldError:
-    """Return the error for a plugin that kube-scheduler has and this version has not."""
     return FieldError(path, f'plugin "{name}" is not supported yet')
 
 
 def already_registered(path: FieldPath, name: str, point: str) -> FieldError:
-    """Return the error for a plugin enabled twice at a point."""
     return FieldError(path, f'plugin "{name}" already registered as "{plugin_type(point)}"')
 
 
@@ -84,7 +100,6 @@ def _enabled(
 
 
 def _weighs(plugin: PluginEntry, point: str, known: Mapping[str, PluginFacts]) -> bool:
-    """Return whether the weight, if there is one, counts."""
     if plugin.weight is None or point in WEIGHTED_POINTS:
         return True
     return point == MULTI_POINT and bool(WEIGHTED_POINTS & known[plugin.name].points)
@@ -92,3 +107,70 @@ def _weighs(plugin: PluginEntry, point: str, known: Mapping[str, PluginFacts]) -
 
 def _weight_without_effect(path: FieldPath) -> FieldError:
     return FieldError(path, "a weight counts only where nodes are scored; it has no effect here")
+
+
+def check_plugin_config(
+    configs: tuple[PluginConfig, ...],
+    path: FieldPath,
+    *,
+    known: Mapping[str, PluginFacts],
+    used: Collection[str],
+) -> tuple[dict[str, dict[str, Any]], list[FieldError], list[FieldError]]:
+    """Return the arguments of all plugins that take any, errors and warnings.
+
+    `used`: plugins that run somewhere; only they have an entry.
+    """
+    result: dict[str, dict[str, Any]] = {
+        name: default_args(arguments)
+        for name in sorted(used)
+        if (arguments := known[name].arguments) is not None and known[name].supported
+    }
+    errors: list[FieldError] = []
+    warnings: list[FieldError] = []
+    first: dict[str, FieldPath] = {}
+    for i, config in enumerate(configs):
+        at = (*path, i)
+        name_error = _name(config.name, (*at, "name"), known, first)
+        if name_error is not None:
+            errors.append(name_error)
+            continue
+        first[config.name] = (*at, "name")
+        args, type_errors = _without_type(config, (*at, "args"))
+        errors += type_errors
+        arguments = known[config.name].arguments
+        if arguments is not None:
+            completed, args_errors = read_args(arguments, args, (*at, "args"))
+            errors += args_errors
+            if config.name in used:
+                result[config.name] = encode(completed)
+        elif args:
+            message = f'plugin "{config.name}" takes no arguments'
+            errors.append(FieldError((*at, "args"), f"Forbidden: {message}"))
+        if config.name not in used:
+            message = f'plugin "{config.name}" is not enabled in this profile; no effect'
+            warnings.append(FieldError(at, message))
+    return result, errors, warnings
+
+
+def _name(
+    name: str,
+    path: FieldPath,
+    known: Mapping[str, PluginFacts],
+    first: Mapping[str, FieldPath],
+) -> FieldError | None:
+    for error in unknown_plugin(name, path, known):
+        return error
+    if name in first:
+        return duplicate(path, name, first=first[name])
+    # Arguments are decisions too: a plugin that is only left out of the defaults may not get any.
+    return None if known[name].supported else unsupported_plugin(name, path)
+
+
+def _without_type(config: PluginConfig, path: FieldPath) -> tuple[dict[str, Any], list[FieldError]]:
+    errors = []
+    for field, right in (("apiVersion", API_VERSION), ("kind", f"{config.name}Args")):
+        given = config.args.get(field, right)
+        if given != right:
+            errors.append(invalid((*path, field), given, f'must be "{right}"'))
+    args = {key: value for key, value in config.args.items() if key not in ("apiVersion", "kind")}
+    return args, errors
