@@ -47,7 +47,6 @@ class Parked:
         self.arrivals += self.group_of(queued).replaced(queued)
 
     def peers(self) -> list[Peers]:
-        """Return all peers, those of the longest parked group first."""
         return [peers for group in self.groups() for peers in group.peers()]
 
     def peers_of(self, queued: QueuedPod) -> Peers:

@@ -146,7 +146,6 @@ class ParkedGroup:
             del self._peers[key]
 
     def in_order(self) -> list[QueuedPod]:
-        """Return all of them, the one that was parked first first."""
         return sorted(self._pods.values(), key=lambda queued: queued.sequence)
 
     def __iter__(self) -> Iterator[QueuedPod]:

@@ -294,7 +294,6 @@ class Waker:
 
 
 def _helped(group: ParkedGroup, found: _Help) -> list[QueuedPod]:
-    """Return the pods of a group that an event has helped, in the order in which they are tried."""
     if found.keys is None:
         return group.in_order()
     helped = [peers for peers in group.peers() if peers.key in found.keys]
