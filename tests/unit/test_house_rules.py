@@ -80,7 +80,6 @@ PEOPLE_IN = {
     "core/engine",
     "core/framework",
     "core/plugins",
-    "core/queue",
     "core/scheduler.py",
     "core/setup.py",
     "core/state",

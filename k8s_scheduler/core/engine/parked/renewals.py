@@ -225,11 +225,11 @@ class Renewals:
     def _judge_one(self, queued: QueuedPod, peers: Peers | None, *, now: float) -> float:
         """Judge a pod, for all its peers if there are, and wake whom an attempt would help."""
         profile = self._profiles[queued.pod.spec.scheduler_name]
-        siblings = self._queue.parked.group_of(queued).siblings
-        price = 1.0 if siblings.price < DEAR else siblings.price / ORDINARY
+        spec = self._queue.parked.group_of(queued).spec
+        price = 1.0 if spec.price < DEAR else spec.price / ORDINARY
         self._judgements.spend(price)
         try:
-            with queued.view.asking(siblings.questions):
+            with queued.view.asking(spec.questions):
                 found = self._cycle.diagnose(profile, queued)
                 room, work = None, 0
                 if isinstance(found, NoNode):
@@ -240,7 +240,7 @@ class Renewals:
             return price
         cost = work / UNITS_PER_JUDGEMENT
         self._judgements.spend(cost)
-        if fresh := siblings.regroup(self._cache):
+        if fresh := spec.regroup(self._cache):
             # The pod was asked something new, and not all of its peers answer like it: who is whose
             # peer is another question now.
             self._waker.regrouped(fresh)
