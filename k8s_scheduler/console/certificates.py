@@ -159,7 +159,6 @@ class SelfSigned:
 
 
 def _hostname() -> str:
-    """Return the machine's name, or one that a certificate can hold."""
     name = socket.gethostname()
     return name if name and name.isascii() else "localhost"
 

@@ -33,7 +33,6 @@ class HealthSlis:
         )
 
     def watch(self, endpoint: str, checks: Sequence[Check]) -> tuple[Check, ...]:
-        """Return the same checks, counted as those of an endpoint."""
         return tuple(Check(check.name, self._counted(endpoint, check)) for check in checks)
 
     def _counted(self, endpoint: str, check: Check) -> Callable[[], str | None]:

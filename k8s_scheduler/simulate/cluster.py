@@ -78,7 +78,6 @@ class Cluster:
         return "; ".join(self._problems.values())
 
     def start(self, objects: Iterable[dict[str, Any]]) -> None:
-        """Take the objects that are there from the start: nodes before pods, as at a sync."""
         later = []
         for raw in objects:
             if raw.get("kind") == POD:

@@ -9,7 +9,7 @@ for (`Cluster` has the reason); and where only a part of the nodes was looked at
 """
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -26,7 +26,6 @@ _SCORE: Final = "score"
 def scenario_of(
     identifier: str, state: Checkpoint, pod: Pod, *, profile: ResolvedProfile
 ) -> Scenario:
-    """Return the question that a decision for `pod` on `state` was the answer to."""
     return Scenario(
         id=identifier,
         config=_configuration(profile),
@@ -110,7 +109,10 @@ def _configuration(profile: ResolvedProfile) -> dict[str, Any]:
                 "schedulerName": profile.scheduler_name,
                 "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
                 "plugins": plugins,
-                "pluginConfig": _arguments(profile.plugin_args),
+                "pluginConfig": [
+                    {"name": name, "args": arguments}
+                    for name, arguments in sorted(profile.plugin_args.items())
+                ],
             }
         ],
     }
@@ -118,7 +120,3 @@ def _configuration(profile: ResolvedProfile) -> dict[str, Any]:
 
 def _use(point: str, name: str, weight: int) -> dict[str, Any]:
     return {"name": name, "weight": weight} if point == _SCORE and weight else {"name": name}
-
-
-def _arguments(plugin_args: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"name": name, "args": plugin_args[name]} for name in sorted(plugin_args)]

@@ -58,7 +58,6 @@ PEOPLE_IN = {
     "core/engine",
     "core/framework",
     "core/plugins",
-    "core/queue",
     "core/state",
 }
 REASONS = [reason for r in BUILT_INS.values() for reason in r.kind.reasons]

@@ -13,7 +13,7 @@ from k8s_scheduler.core.framework.departed import Departed, Quota
 from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
-from k8s_scheduler.core.state.counts.crowd import Crowd
+from k8s_scheduler.core.state.counts.pod_counter import Crowd
 
 
 @runtime_checkable

@@ -49,11 +49,11 @@ class GroupJudge:
         pods that answer otherwise.
         """
         touched, asked = news.where(self._cache.nodes)
-        self.work += judging(group.siblings.price, len(asked))
+        self.work += judging(group.spec.price, len(asked))
         # On some rows plugins may count something else than on the others.
         is_known = news.everywhere or group.interest is not None
         reads = Reads(keeps_obtained=True) if is_known else None
-        with group.first.view.asking(group.siblings.questions) as pod:
+        with group.first.view.asking(group.spec.questions) as pod:
             filtered = self._runtime.run_filters(profile, pod, asked, reads=reads)
             if len(filtered.feasible):
                 fitting = filtered.feasible.tolist()
@@ -84,8 +84,8 @@ class GroupJudge:
         answers = self.asked[1]
         for peers in group.peers()[:PEERS_ASKED]:
             if peers.key not in answers:
-                spokesman = self._spokesman(peers)
-                row = self._could_make_room(profile, spokesman, asked, filtered, touched)
+                asked_pod = self._representative(peers)
+                row = self._could_make_room(profile, asked_pod, asked, filtered, touched)
                 answers[peers.key] = row
             row = answers[peers.key]
             if row is not None:
@@ -93,7 +93,7 @@ class GroupJudge:
                 first = row if first is None else first
         return first, tuple(could)
 
-    def _spokesman(self, peers: Peers) -> QueuedPod:
+    def _representative(self, peers: Peers) -> QueuedPod:
         """Return a pod to ask for all its peers: one that was promised nothing, if there is."""
         nominations = self._cache.nominations
         if not len(nominations):

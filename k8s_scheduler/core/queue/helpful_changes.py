@@ -32,7 +32,6 @@ class HelpfulChanges:
     _nodes: Rows | None = None
 
     def where(self, nodes: NodeTable) -> tuple[list[NodeRow], Rows]:
-        """Return the touched rows, and those to be judged."""
         present = nodes.present_rows()
         if self._asked is None or self._nodes is not present:
             self._nodes = present

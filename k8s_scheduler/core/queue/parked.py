@@ -30,10 +30,10 @@ class Parked:
     def add(self, queued: QueuedPod) -> None:
         self.arrivals += 1
         self._pods[queued.uid] = queued
-        siblings = self._specs.get(queued.shape.spec)
-        if siblings is None:
-            siblings = self._specs[queued.shape.spec] = ParkedSpec(self, queued.pod)
-        siblings.add(queued)
+        spec = self._specs.get(queued.shape.spec)
+        if spec is None:
+            spec = self._specs[queued.shape.spec] = ParkedSpec(self, queued.pod)
+        spec.add(queued)
 
     def remove(self, uid: PodUid) -> QueuedPod | None:
         queued = self._pods.pop(uid, None)
@@ -47,7 +47,6 @@ class Parked:
         self.arrivals += self.group_of(queued).replaced(queued)
 
     def peers(self) -> list[Peers]:
-        """Return all peers, those of the longest parked group first."""
         return [peers for group in self.groups() for peers in group.peers()]
 
     def peers_of(self, queued: QueuedPod) -> Peers:
@@ -65,8 +64,8 @@ class Parked:
 
     def groups(self) -> list[ParkedGroup]:
         found: list[ParkedGroup] = []
-        for siblings in self._specs.values():
-            found += siblings.groups()
+        for spec in self._specs.values():
+            found += spec.groups()
         return sorted(found, key=_order)
 
     def concerned(self, pods: PodNews, helps: Helps, *, dear: bool) -> list[ParkedGroup]:
@@ -79,8 +78,8 @@ class Parked:
 
     def forget_questions(self) -> None:
         """Let groups be as they are made of pods alone, whatever plugins asked before."""
-        for siblings in self._specs.values():
-            siblings.forget_questions()
+        for spec in self._specs.values():
+            spec.forget_questions()
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(list(self._pods.values()))

@@ -26,8 +26,8 @@ class ParkedGroup:
     is kept, and worked out anew only when the pod that decided about it has left.
     """
 
-    def __init__(self, siblings: "ParkedSpec") -> None:
-        self.siblings = siblings
+    def __init__(self, spec: "ParkedSpec") -> None:
+        self.spec = spec
         # What all of them answer; None if they were not asked yet.
         self.answers: Answers | None = None
         # Stands for an ordered set.
@@ -99,11 +99,11 @@ class ParkedGroup:
         self._file()
 
     def _file(self) -> None:
-        siblings = self.siblings
+        spec = self.spec
         if self._pods:
-            siblings.watchlist.file(self, siblings.scheduler_name, is_dear=siblings.price >= DEAR)
+            spec.watchlist.file(self, spec.scheduler_name, is_dear=spec.price >= DEAR)
         else:
-            siblings.watchlist.drop(self)
+            spec.watchlist.drop(self)
 
     @property
     def seen(self) -> int:
@@ -146,7 +146,6 @@ class ParkedGroup:
             del self._peers[key]
 
     def in_order(self) -> list[QueuedPod]:
-        """Return all of them, the one that was parked first first."""
         return sorted(self._pods.values(), key=lambda queued: queued.sequence)
 
     def __iter__(self) -> Iterator[QueuedPod]:

@@ -83,7 +83,6 @@ class ParkedSpec:
         marked.group.add(queued)
 
     def remove(self, queued: QueuedPod) -> bool:
-        """Let a pod go; return whether it was the last."""
         mark = self._mark(queued)
         marked = self._marked[mark]
         marked.group.remove(queued)

@@ -72,7 +72,6 @@ class Peers:
 
     @property
     def first_unseen(self) -> QueuedPod | None:
-        """The next pod whose message has to be looked at."""
         return next(iter(self._pods.values())) if self.unseen else None
 
     def seen(self, queued: QueuedPod) -> None:

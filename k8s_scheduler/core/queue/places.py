@@ -87,7 +87,6 @@ class Places:
 
 
 def pop_expired(heap: Heap[QueuedPod], now: float) -> Iterator[QueuedPod]:
-    """Take out pods whose backoff is over, up to a limit."""
     for _ in range(MOST_FLUSHED):
         first = heap.peek()
         if first is None or not is_over(first[0][0], now):

@@ -46,7 +46,6 @@ def judging(price: int, rows: int) -> int:
 
 
 def price_of(pod: Pod) -> int:
-    """Return what judging a pod costs, on not too many rows."""
     return ORDINARY + sum(
         count * price for count, price in zip(pod_counts(pod), _PRICES, strict=True)
     )

@@ -177,7 +177,6 @@ class SchedulingQueue:
         return True
 
     def is_ahead_of(self, queued: QueuedPod) -> bool:
-        """Return whether a pod in the line comes before a popped one."""
         order = self.places.sort_key(queued.pod, queued.timestamp)
         first = self.line.first_order
         return first is not None and first < (order, queued.sequence)

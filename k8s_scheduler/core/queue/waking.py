@@ -153,7 +153,7 @@ class Waker:
         group = current.groups[-1] if current.groups else None
         price = 0
         if group is not None and len(group):
-            price = judging(group.siblings.price, len(self._cache.nodes))
+            price = judging(group.spec.price, len(self._cache.nodes))
         if self._queue.has_candidates and self._savings < price:
             return
         self._savings = max(0, self._savings - price)
@@ -172,7 +172,7 @@ class Waker:
         for current in (self._round, self._dear_round):
             if current is not None:
                 is_dear = current is self._dear_round
-                here = [group for group in fresh if (group.siblings.price >= DEAR) is is_dear]
+                here = [group for group in fresh if (group.spec.price >= DEAR) is is_dear]
                 current.groups += reversed(here)
 
     def rewind(self) -> None:
@@ -233,9 +233,9 @@ class Waker:
 
     def _look_at(self, current: _Round, group: ParkedGroup) -> None:
         """Let the pods of a group be woken if a change has helped them."""
-        siblings = group.siblings
+        spec = group.spec
         if len(group):
-            current.groups += reversed(siblings.regroup(self._cache))
+            current.groups += reversed(spec.regroup(self._cache))
         if not len(group):
             # All have left, or are in other groups, which are judged before this round ends.
             return
@@ -243,9 +243,9 @@ class Waker:
         news = current.changes.since(group.seen)
         judged = group.first
         found = _first_nodes(group, news) or self._help_for(current, group, news)
-        if fresh := siblings.regroup(self._cache):
+        if fresh := spec.regroup(self._cache):
             # The pod was asked something new, and not all of its group answer like it.
-            group = siblings.group_of(judged)
+            group = spec.group_of(judged)
             current.groups += [other for other in reversed(fresh) if other is not group]
         if found is not None:
             current.event = found.event
@@ -255,7 +255,7 @@ class Waker:
 
     def _help_for(self, current: _Round, group: ParkedGroup, changes: Changes) -> _Help | None:
         """Return the event that made room for pods of a group; None if there is none."""
-        profile = self._profiles[group.siblings.scheduler_name]
+        profile = self._profiles[group.spec.scheduler_name]
         news = self._news_for(current, group, changes)
         if news is None:
             return None
@@ -277,7 +277,7 @@ class Waker:
         """Return what of the changes may help a group; None if nothing."""
         interest = group.interest
         is_met = interest is None or interest.is_met_by(changes.pods)
-        name = group.siblings.scheduler_name
+        name = group.spec.scheduler_name
         if changes is current.changes:
             return self._known(current, name, group.rejectors, is_met=is_met)
         return helpful_changes(changes, self._profiles[name], group.rejectors, is_met=is_met)
@@ -294,7 +294,6 @@ class Waker:
 
 
 def _helped(group: ParkedGroup, found: _Help) -> list[QueuedPod]:
-    """Return the pods of a group that an event has helped, in the order in which they are tried."""
     if found.keys is None:
         return group.in_order()
     helped = [peers for peers in group.peers() if peers.key in found.keys]

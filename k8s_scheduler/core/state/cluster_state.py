@@ -20,7 +20,7 @@ from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.resources import PODS as POD_SLOTS
 from k8s_scheduler.api.resources import Requests
 from k8s_scheduler.core.state.amounts.overdrawn import Overdrawn
-from k8s_scheduler.core.state.counts.crowd import Crowd
+from k8s_scheduler.core.state.counts.pod_counter import Crowd
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
 from k8s_scheduler.core.state.news.changes import Change, ChangeLog
 from k8s_scheduler.core.state.news.facts import (
@@ -118,7 +118,6 @@ class ClusterState:
     # Reading
 
     def pods_on(self, row: NodeRow) -> list[PlacedPod]:
-        """Return the pods that take room on a row, in the order they came."""
         found = self._by_row.get(row, {})
         return [PlacedPod(p.pod, p.requests, p.ports) for p in found.values()]
 
@@ -317,7 +316,6 @@ def _change_of(relabelled: bool, shrank: bool, leaves: bool) -> Change:
 
 
 def _promise_facts(pod: Pod) -> tuple[object, ...]:
-    """Return what a promise to a pod means to others: its spec, and how it is selected."""
     return pod.metadata.labels, pod.spec
 
 

@@ -138,7 +138,6 @@ class Delta:
         return {self.row: left} if left else {}
 
     def users_on(self, row: NodeRow) -> Mapping[PodUid, VolumeUser] | None:
-        """Return the pods with volumes on a row; None if it is not this one."""
         if row != self.row:
             return None
         return self._volumes.on(row) if self._users is None else self._users
@@ -207,7 +206,6 @@ class Deltas:
         return found.reshape(2, len(resources), len(self._deltas))
 
     def _column(self, name: str) -> Differences | None:
-        """Return what to add to each row; None if that is nothing."""
         if name not in self._columns:
             found = [wrapped(sums[name]) if name in sums else 0 for sums in self._sums]
             self._columns[name] = np.array(found, dtype=np.int64) if any(found) else None
@@ -221,7 +219,6 @@ class Deltas:
         return found
 
     def users_on(self, row: NodeRow) -> Mapping[PodUid, VolumeUser] | None:
-        """Return the pods with volumes on a row; None if it is none of these."""
         delta = self._delta_of(row)
         return None if delta is None else delta.users_on(row)
 

@@ -113,7 +113,6 @@ class ObjectStore:
         return listed
 
     def list_all(self, kind: Kind) -> tuple[Any, ...]:
-        """Return the objects of all namespaces, by namespace and name."""
         listed = self._all.get(kind)
         if listed is None:
             lists = (self.list(kind, namespace) for namespace in sorted(self._objects[kind]))
@@ -142,7 +141,6 @@ class ObjectStore:
             del self._in_order[kind, namespace]
 
     def original(self, kind: Kind, namespace: str, name: str) -> Any:
-        """Return an object as the API server has it; None if there is none."""
         return self._originals.get((kind, namespace, name)) or self.get(kind, namespace, name)
 
     def entries(self) -> Iterator[tuple[Kind, str, str, ClusterObject, ClusterObject | None]]:

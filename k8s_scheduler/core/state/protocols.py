@@ -16,7 +16,7 @@ from k8s_scheduler.api.meta import NodeName, PodUid
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.api.resources import Requests
 from k8s_scheduler.core.state.amounts.overdrawn import Overdrawn
-from k8s_scheduler.core.state.counts.crowd import Crowd
+from k8s_scheduler.core.state.counts.pod_counter import Crowd
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
 from k8s_scheduler.core.state.news.changes import ChangeLog
 from k8s_scheduler.core.state.news.facts import FactLog

@@ -151,7 +151,6 @@ class Follower:
         self._tell(LimitCaches(now, max_bytes))
 
     def look_at_unplaced(self, now: float) -> None:
-        """Ask again about some pods that are not placed so far."""
         self._unplaced.look(now)
 
     def _apply(self, seen: SeenChange) -> None:

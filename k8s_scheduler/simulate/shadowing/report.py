@@ -136,7 +136,6 @@ class Report:
         self._tallies[profile].skipped += 1
 
     def behind(self, profile: str) -> None:
-        """Count a binding that is not judged because changes come faster than they are judged."""
         self._tallies[profile].behind += 1
 
     def unseen(self, profile: str) -> None:

@@ -200,11 +200,11 @@ class Renewals:
     def _judge_one(self, queued: QueuedPod, peers: Peers | None, *, now: float) -> float:
         """Judge a pod, for all its peers if there are; wake those that an attempt would help."""
         profile = self._state.profiles[queued.pod.spec.scheduler_name]
-        siblings = self._queue.parked.group_of(queued).siblings
-        price = 1.0 if siblings.price < DEAR else siblings.price / ORDINARY
+        spec = self._queue.parked.group_of(queued).spec
+        price = 1.0 if spec.price < DEAR else spec.price / ORDINARY
         self._judgements.spend(price)
         try:
-            with queued.view.asking(siblings.questions):
+            with queued.view.asking(spec.questions):
                 found = self._cycle.diagnose(profile, queued)
                 room, work = None, 0
                 if isinstance(found, NoNode):
@@ -215,7 +215,7 @@ class Renewals:
             return price
         cost = work / UNITS_PER_JUDGEMENT
         self._judgements.spend(cost)
-        if fresh := siblings.regroup(self._cache):
+        if fresh := spec.regroup(self._cache):
             # The pod was asked something new, and not all of its peers answer like it: which pods
             # are peers is another question now.
             self._waker.regrouped(fresh)

@@ -17,7 +17,7 @@ from k8s_scheduler.core.engine.preemption.disruption_budgets import Budgets, Lis
 from k8s_scheduler.core.engine.preemption.work import terms_of
 from k8s_scheduler.core.framework.departed import Departed
 from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.state.counts.crowd import Crowd
+from k8s_scheduler.core.state.counts.pod_counter import Crowd
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
 from k8s_scheduler.core.state.protocols import PlacedPods
 from k8s_scheduler.core.state.rows import NodeRow

@@ -14,7 +14,7 @@ from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import RowsView
-from k8s_scheduler.core.state.counts.crowd import Crowd
+from k8s_scheduler.core.state.counts.pod_counter import Crowd
 from k8s_scheduler.core.state.delta import Delta, PlacedPod
 
 if TYPE_CHECKING:

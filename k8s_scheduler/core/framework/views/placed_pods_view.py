@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.core.framework.views.base import Counts, ViewBase
 from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.state.counts.crowd import Crowd
-from k8s_scheduler.core.state.counts.pod_counter import PodCounter
+from k8s_scheduler.core.state.counts.pod_counter import Crowd, PodCounter
 from k8s_scheduler.core.state.counts.questions import Counted
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.terms.picked_terms import PickedTerms

@@ -11,8 +11,7 @@ from k8s_scheduler.core.state.amounts.names import (
     TAKEN_IN_SCORES,
     wrapped,
 )
-from k8s_scheduler.core.state.counts.crowd import Crowd
-from k8s_scheduler.core.state.counts.pod_counter import PodCounter
+from k8s_scheduler.core.state.counts.pod_counter import Crowd, PodCounter
 from k8s_scheduler.core.state.counts.questions import SelectedPods, TermHolders, WeighedPods
 from k8s_scheduler.core.state.rows import NodeRow
 from k8s_scheduler.core.state.terms.held_terms import PodTerm, TermKind

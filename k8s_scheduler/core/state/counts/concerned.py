@@ -170,7 +170,6 @@ class ConcernIndex:
 
 
 def take_out(where: dict[_Key, dict[PodCounter, _Value]], key: _Key, counter: PodCounter) -> None:
-    """Take a counter out of an index; a place without counters goes."""
     here = where.get(key)
     if here is not None and counter in here:
         del here[counter]

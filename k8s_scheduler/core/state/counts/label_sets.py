@@ -93,7 +93,6 @@ class LabelSets:
         self._columns.release(size)
 
     def at(self, set_id: int) -> tuple[str, Labels] | None:
-        """Return the namespace and the labels of an id; None if it is not in use."""
         key = self._keys[set_id] if set_id < len(self._keys) else None
         return None if key is None else (key[0], dict(key[1]))
 
@@ -114,7 +113,6 @@ class LabelSets:
         return picked
 
     def picked_by(self, counted: SelectedPods) -> Mask:
-        """Return, for each id, whether all selections pick it."""
         picked = self.match(None, ())
         for namespaces, requirements in counted.selections:
             picked &= self.match(namespaces, requirements)

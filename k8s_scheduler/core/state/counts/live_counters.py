@@ -25,9 +25,8 @@ import numpy as np
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.counts.concerned import ConcernIndex, take_out
 from k8s_scheduler.core.state.counts.count_log import CountLog
-from k8s_scheduler.core.state.counts.crowd import Crowd
 from k8s_scheduler.core.state.counts.label_sets import LabelSets, Mask
-from k8s_scheduler.core.state.counts.pod_counter import Counts, PodCounter
+from k8s_scheduler.core.state.counts.pod_counter import Counts, Crowd, PodCounter
 from k8s_scheduler.core.state.counts.questions import Counted, SelectedPods, TermHolders, breadth
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
 from k8s_scheduler.core.state.terms.held_terms import NO_TERMS, HeldTerms
@@ -72,6 +71,7 @@ class Counters:
         placed: Callable[[str], AnyColumn],
     ) -> None:
         self.labels = labels
+        # Grows with every question to a counter, and with whatever makes one catch up.
         self.clock = 0
         self._label_sets = label_sets
         self._held_terms = held_terms
@@ -244,7 +244,6 @@ class Counters:
             self.retire(self._oldest())
 
     def catch_up(self, counter: PodCounter) -> None:
-        """Bring a counter up to date that is not told of pods."""
         log, cursor = counter.notes, counter.cursor
         if log is None:
             return
@@ -327,7 +326,6 @@ class Counters:
     # Labels of nodes
 
     def follow(self, counter: PodCounter, key: str) -> None:
-        """Tell a counter from now on of nodes that get another value of a label."""
         self._followers.setdefault(key, {})[counter] = None
         self._measure(counter)
 

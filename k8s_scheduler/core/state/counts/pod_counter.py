@@ -10,15 +10,17 @@ that was not asked for long is no longer kept up to date, and is counted anew wh
 """
 
 from array import array
-from collections.abc import Iterable
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.core.state.counts.count_log import CountLog
 from k8s_scheduler.core.state.counts.questions import Counted, SelectedPods, TermHolders
-from k8s_scheduler.core.state.nodes.labels import LabelColumns
+
+if TYPE_CHECKING:
+    from k8s_scheduler.core.state.counts.live_counters import Counters
 
 Counts = npt.NDArray[np.int64]
 
@@ -29,27 +31,6 @@ _ABSENT: Final = 64
 # So few holders are looked for one by one.
 _FEW_HOLDERS: Final = 64
 _NOTHING: Final = np.zeros(0, dtype=np.int64)
-
-
-class Home(Protocol):
-    """Where counters are kept up to date."""
-
-    labels: LabelColumns
-    # Grows with every question to a counter, and with whatever makes one catch up.
-    clock: int
-    # What was noted of holders of terms, and of label sets.
-    held_log: CountLog
-    set_log: CountLog
-
-    def revive(self, counter: "PodCounter") -> None: ...
-
-    def catch_up(self, counter: "PodCounter") -> None: ...
-
-    def follow(self, counter: "PodCounter", key: str) -> None: ...
-
-    def unfollow(self, counter: "PodCounter", keys: Iterable[str]) -> None: ...
-
-    def retire(self, counter: "PodCounter") -> None: ...
 
 
 class _Cells:
@@ -122,7 +103,7 @@ class PodCounter:
         "times",
     )
 
-    def __init__(self, counted: Counted, home: Home) -> None:
+    def __init__(self, counted: Counted, home: "Counters") -> None:
         self.counted = counted
         # What is counted here, in the words of declarations.
         self.columns: tuple[str, ...] = ("pods/labels",)
@@ -268,7 +249,6 @@ class PodCounter:
             self.idle = 0
 
     def move(self, key: str, row: int, before: int, after: int) -> None:
-        """Take the pods of a row from one domain to another; a negative one is none."""
         domains = self._domains.get(key)
         if domains is None:
             return
@@ -367,3 +347,31 @@ class PodCounter:
     def _forget_log(self) -> None:
         self._first += len(self._log) + 1
         del self._log[:]
+
+
+class Crowd:
+    """Placed pods, in some order, as counters see them. Void once one of them changes.
+
+    A dry run that takes thousands of pods away asks once for all of them what a count loses.
+    """
+
+    __slots__ = ("_amounts", "holders", "label_sets", "terminating")
+
+    def __init__(
+        self,
+        *,
+        label_sets: Counts,
+        holders: Counts,
+        terminating: npt.NDArray[np.bool_],
+        amounts: Callable[[PodCounter, "Crowd"], Counts],
+    ) -> None:
+        self.label_sets = label_sets
+        self.holders = holders
+        self.terminating = terminating
+        self._amounts = amounts
+
+    def __len__(self) -> int:
+        return len(self.holders)
+
+    def amounts(self, counter: PodCounter) -> Counts:
+        return self._amounts(counter, self)

@@ -56,7 +56,6 @@ EVENT_LABELS = {
 
 
 def event_label(change: Change) -> str:
-    """Return the label of the first event among the bits."""
     for bit, label in EVENT_LABELS.items():
         if change & bit:
             return label
@@ -156,7 +155,9 @@ class ChangeLog:
 
     def note_object(self, kind: Kind, change: ObjectChange) -> None:
         self.count += 1
-        self._note_object(kind, change, self.count)
+        changes = self._changes
+        changes.objects[kind] = changes.objects.get(kind, ObjectChange(0)) | change
+        changes.object_numbers[kind] = self.count
 
     def __bool__(self) -> bool:
         return bool(self._changes)
@@ -166,7 +167,6 @@ class ChangeLog:
         self._changes.pods = PodNews(is_any=True)
 
     def take_back(self, changes: Changes) -> None:
-        """Note again what was drained and not dealt with."""
         self._changes.add(changes)
 
     def peek(self) -> Changes:
@@ -183,11 +183,6 @@ class ChangeLog:
     def drain(self) -> Changes:
         changes, self._changes = self._changes, Changes()
         return changes
-
-    def _note_object(self, kind: Kind, change: ObjectChange, number: int) -> None:
-        objects, numbers = self._changes.objects, self._changes.object_numbers
-        objects[kind] = objects.get(kind, ObjectChange(0)) | change
-        numbers[kind] = max(number, numbers.get(kind, 0))
 
 
 @cache

@@ -167,7 +167,6 @@ class FactLog:
         self._rows, self._facts = [], []
 
     def since(self, cursor: int) -> tuple[list[int], list[int]] | None:
-        """Return the rows and facts noted after a cursor; None if they are forgotten."""
         start = cursor - self._first
         if start < 0:
             return None

@@ -33,7 +33,6 @@ class ImageIndex:
         self._columns: dict[str, Sizes] = {}
 
     def put(self, row: NodeRow, images: list[ContainerImage] | None) -> bool:
-        """Take the images of a node, in place of what it had; return whether they are others."""
         if self._known.get(row) == (images or None):
             if images:
                 # As the node has it now: nothing else needs the older copy.

@@ -28,7 +28,6 @@ class KeyHolders:
         return self._counts.get(key, 0)
 
     def rows(self, key: str) -> tuple[NodeRow, ...] | None:
-        """Return the rows that have a key; None if that is not known."""
         return self._rows.get(key) if key in self._counts else ()
 
     def add(self, key: str, row: NodeRow) -> bool:

@@ -205,13 +205,11 @@ class NodeTable:
     # Checkpoints
 
     def used_rows(self) -> Iterable[tuple[NodeRow, NodeName]]:
-        """Yield the rows in use with their names, ghosts included."""
         for row, name in enumerate(self._names):
             if name is not None:
                 yield NodeRow(row), name
 
     def lay_out(self, *, rows: int, names: dict[NodeRow, NodeName]) -> None:
-        """Give an empty table the layout of a checkpoint."""
         self._names = [names.get(NodeRow(row)) for row in range(rows)]
         self._rows = {name: row for row, name in names.items()}
         self._free = [NodeRow(row) for row in range(rows) if NodeRow(row) not in names]

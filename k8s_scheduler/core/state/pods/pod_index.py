@@ -15,9 +15,9 @@ from k8s_scheduler.api.pod import Pod, is_terminating
 from k8s_scheduler.api.ports import HostPort
 from k8s_scheduler.api.resources import Requests
 from k8s_scheduler.core.state.columns import AnyColumn, Columns
-from k8s_scheduler.core.state.counts.crowd import Crowd
 from k8s_scheduler.core.state.counts.label_sets import LabelSets
 from k8s_scheduler.core.state.counts.live_counters import CountedFacts, Counters
+from k8s_scheduler.core.state.counts.pod_counter import Crowd
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
 from k8s_scheduler.core.state.pods.lowest_priorities import LowestPriorities
 from k8s_scheduler.core.state.rows import NodeRow
@@ -156,7 +156,6 @@ class PodIndex:
             self.held_terms.release(released)
 
     def crowd(self, pods: Sequence[Placed]) -> Crowd:
-        """Return some of the pods as counters see them, in this order."""
         positions = np.array([placed.position for placed in pods], dtype=np.int64)
         label_sets, holders, terminating = [
             self._columns[name].take(positions) for name in ("label_set", "holder", "terminating")

@@ -120,7 +120,6 @@ class HeldTerms:
         return found
 
     def release(self, holder: int) -> None:
-        """Count one pod less; the last one forgets the holder."""
         if holder == NO_TERMS:
             return
         uses = self._uses[holder] = self._uses[holder] - 1

@@ -71,7 +71,6 @@ class TermGroups:
         return bool(concerned)
 
     def seen_among(self, group_ids: Numbers) -> list[Group]:
-        """Return those of some groups, each once, whose key was seen on a node."""
         seen = group_ids[self._is_seen.take(group_ids)]
         found = np.flatnonzero(np.bincount(seen)).tolist()
         groups = [self._groups[group_id] for group_id in found]

@@ -103,7 +103,6 @@ class TermTable:
     def picking(
         self, namespace: str, namespace_labels: Mapping[str, str], labels: Mapping[str, str]
     ) -> Mask:
-        """Return, by place, which terms pick a pod in a namespace with these labels."""
         size = len(self._terms)
         picked: Mask = self._by_labels.unmet(labels, size) == 0
         is_theirs: Mask = self._by_namespace_labels.unmet(namespace_labels, size) == 0

@@ -185,7 +185,6 @@ class ClassIndex:
     # Questions
 
     def kept_for(self, namespace: str, claim: str) -> list[tuple[int, StorageOffer]]:
-        """Return slot and offer of the volumes that are kept for a claim, by name."""
         kept = self._kept.get((namespace, claim), ())
         return [(slot, self.offer(slot)) for _, slot in kept]
 
@@ -234,7 +233,6 @@ class ClassIndex:
         tables.stale.clear()
 
     def _first(self, found: _Sorted, demand: StorageDemand, depth: int) -> tuple[int, ...]:
-        """Return the slots of the best offers that suit a demand, so many at most."""
         chosen: list[int] = []
         for at in range(bisect_left(found, (demand.first_place,)), len(found)):
             slot = found[at][1]

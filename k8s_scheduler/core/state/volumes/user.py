@@ -21,7 +21,6 @@ class VolumeUser:
 
 
 def volume_user(pod: Pod) -> VolumeUser | None:
-    """Return the pod as a user of volumes; None if it has none that matter."""
     if not pod.spec.volumes:
         return None
     volumes = tuple(v for v in pod.spec.volumes if has_disk(v))

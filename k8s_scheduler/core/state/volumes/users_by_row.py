@@ -77,7 +77,6 @@ class VolumeUsers:
         return self._attached.on(row, self.on(row))
 
     def attached_without(self, row: NodeRow, gone: Iterable[VolumeUser]) -> FewerVolumes | None:
-        """Return the same, were some of the pods gone."""
         found = self.attached_on(row)
         return None if found is None else self._attached.without(found, gone)
 
