@@ -32,7 +32,6 @@ class Asked:
     __slots__ = (
         "_addend",
         "_as_of",
-        "_cells",
         "_left",
         "_reads",
         "_views",
@@ -50,7 +49,6 @@ class Asked:
         # written to, since views look at it.
         self.each: list[int] = []
         self.nodes = np.zeros(len(groups), dtype=np.int64)
-        self._cells = _cells(self.nodes)
         self.total = 0
         self._as_of = -1
         # What shows the members to plugins, and where they take down what is read.
@@ -101,12 +99,7 @@ class Asked:
         if self._as_of != as_of:
             self._as_of = as_of
             self.each = each = list(map(counts.__getitem__, self.groups))
-            if len(each) <= FEW:
-                cells = self._cells
-                for place, count in enumerate(each):
-                    cells[place] = count
-            else:
-                self.nodes[:] = each
+            self.nodes[:] = each
             self.total = sum(each)
 
 

@@ -30,7 +30,7 @@ from k8s_scheduler.core.framework.views.base import (
 from k8s_scheduler.core.framework.views.reads import NodeCount
 from k8s_scheduler.core.framework.views.volumes_view import VolumesView
 from k8s_scheduler.core.state.amounts.amounts import MANY
-from k8s_scheduler.core.state.amounts.kept import Block, Work
+from k8s_scheduler.core.state.amounts.kept import Block, RowFormula
 from k8s_scheduler.core.state.amounts.names import OFFERED_AND_TAKEN, Families, wrapped
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.rows import NodeRow
@@ -138,16 +138,18 @@ class RowsView(VolumesView):
             return found
         return found + self._delta.differences(families, resources)
 
-    def kept(self, work: Work, resources: tuple[str, ...]) -> tuple[Block, list[float]] | None:
+    def kept(
+        self, formula: RowFormula, resources: tuple[str, ...]
+    ) -> tuple[Block, list[float]] | None:
         """Return [number][row] of what is worked out of a block, and how much is free at least.
 
         Do not write to it. None where nothing is kept: work it out.
         """
         if len(self._rows) < MANY or self._delta is not None:
             return None
-        self._took_block(work.families, resources)
+        self._took_block(formula.families, resources)
         nodes = self._state.nodes
-        found = nodes.amounts.kept(work, resources, nodes.row_count)
+        found = nodes.amounts.kept(formula, resources, nodes.row_count)
         if found is None:
             return None
         if self._is_whole:

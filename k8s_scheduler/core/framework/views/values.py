@@ -4,7 +4,7 @@ These types belong to the state. Plugins import them from here: what is not list
 business, and the state can be rebuilt behind it.
 """
 
-from k8s_scheduler.core.state.amounts.kept import Block, Work
+from k8s_scheduler.core.state.amounts.kept import Block, RowFormula
 from k8s_scheduler.core.state.amounts.names import (
     FEW_RESOURCES,
     OFFERED_AND_TAKEN,
@@ -31,9 +31,9 @@ __all__ = (
     "PickedTerms",
     "PodTerm",
     "Purpose",
+    "RowFormula",
     "TermKind",
     "Weighing",
-    "Work",
     "driver_of_claim",
     "driver_of_disk",
     "unique_name",
