@@ -23,8 +23,7 @@ from k8s_scheduler.api.config.node_selector import Selector, Term, selector_erro
 from k8s_scheduler.api.config.rules import RULE, Int32, Range
 from k8s_scheduler.api.config.struct import Configured
 from k8s_scheduler.api.meta import NodeName
-from k8s_scheduler.api.pod import NodeAffinity as Affinity
-from k8s_scheduler.api.pod import PreferredSchedulingTerm
+from k8s_scheduler.api.pod import NodeAffinity, PreferredSchedulingTerm
 from k8s_scheduler.api.selectors.nodes import NAME_FIELD, is_empty, term_problem
 from k8s_scheduler.api.selectors.types import NodeSelector
 from k8s_scheduler.core.framework.dependencies import Dependency, Row
@@ -98,7 +97,7 @@ class AffinityTerm:
     only: NodeName | None = None
 
 
-class NodeAffinity:
+class NodeAffinityPlugin:
     """Rejects nodes that the pod, or the profile, does not pick, and prefers preferred ones.
 
     The pod picks by `nodeSelector` and node affinity, the profile by `addedAffinity`. A pod whose
@@ -112,7 +111,7 @@ class NodeAffinity:
 
     def __init__(self, args: NodeAffinityArgs) -> None:
         """Take the affinity that holds for every pod."""
-        added = msgspec.convert(encode(args.added_affinity or AddedAffinity()), Affinity)
+        added = msgspec.convert(encode(args.added_affinity or AddedAffinity()), NodeAffinity)
         self._added_required = added.required
         self._added_preferred = tuple(added.preferred or ())
 
@@ -168,7 +167,6 @@ class NodeAffinity:
         return total
 
     def normalize(self, scores: Scores) -> Scores:
-        """Scale to the best node."""
         return default_normalize(scores, reverse=False)
 
 

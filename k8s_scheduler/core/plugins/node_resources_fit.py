@@ -170,7 +170,6 @@ class NodeResourcesFit:
         return FitTerm.of(requested)
 
     def filter(self, term: FitTerm, rows: RowsView) -> Codes:
-        """Reject by everything that is short."""
         if len(term.resources) > FEW_RESOURCES:
             return term.shortages().codes(rows)
         block = rows.block(OFFERED_AND_TAKEN, term.resources)

@@ -39,7 +39,7 @@ from k8s_scheduler.core.framework.plugin import (
     Wait,
 )
 from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming, check_answer
-from k8s_scheduler.core.framework.profile import Profile, Step
+from k8s_scheduler.core.framework.profile import PluginStep, Profile
 from k8s_scheduler.core.framework.reasons import Reason, Verdict
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import RowsView
@@ -345,7 +345,7 @@ class Departure:
     def _watch(self, flight: Flight) -> PointMeter:
         return self._meter.watches[flight.pod.spec.scheduler_name]
 
-    def _is_ready(self, flight: Flight, step: Step[PreBindPlugin]) -> bool:
+    def _is_ready(self, flight: Flight, step: PluginStep[PreBindPlugin]) -> bool:
         reads, row = Reads(), self._row(flight)
         rows = np.array([] if row is None else [row], dtype=np.int64)
         view = self._runtime.view(step, rows, reads=reads)
@@ -389,7 +389,9 @@ class Departure:
         )
         self._out.append(request)
 
-    def _view(self, step: Step[ReservePlugin] | Step[PreBindPlugin], flight: Flight) -> RowsView:
+    def _view(
+        self, step: PluginStep[ReservePlugin] | PluginStep[PreBindPlugin], flight: Flight
+    ) -> RowsView:
         row = self._row(flight)
         rows = np.array([] if row is None else [row], dtype=np.int64)
         return self._runtime.view(step, rows)
@@ -400,7 +402,7 @@ class Departure:
         return None if row is None or self._cache.nodes.node_at(row) is None else row
 
 
-def _check_writes(step: Step[PreBindPlugin], wanted: PreBinding | None) -> None:
+def _check_writes(step: PluginStep[PreBindPlugin], wanted: PreBinding | None) -> None:
     """Raise if a plugin wants an object changed that it has not declared: nobody gave the right."""
     for patch in () if wanted is None else wanted.patches:
         if patch.kind not in step.writes:

@@ -30,7 +30,7 @@ from k8s_scheduler.core.framework.preemption import (
     SearchSuspended,
     Victims,
 )
-from k8s_scheduler.core.framework.profile import Profile, Step
+from k8s_scheduler.core.framework.profile import PluginStep, Profile
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.messages.incoming import LimitCaches, RequestResult
@@ -358,7 +358,7 @@ class MakingRoom:
         status = msgspec.structs.replace(pod.status, nominated_node_name=node)
         return msgspec.structs.replace(pod, status=status)
 
-    def _stuck(self, case: _Case, step: Step[PostFilterPlugin]) -> Stuck:
+    def _stuck(self, case: _Case, step: PluginStep[PostFilterPlugin]) -> Stuck:
         return Stuck(
             at_once=AT_ONCE,
             state=self._cache,

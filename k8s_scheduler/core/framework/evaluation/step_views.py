@@ -3,7 +3,7 @@
 from typing import Any
 
 from k8s_scheduler.core.framework.dependencies import Declarations
-from k8s_scheduler.core.framework.profile import FilterStep, ScoreStep, Step
+from k8s_scheduler.core.framework.profile import FilterStep, PluginStep, ScoreStep
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import RowsView, Scores
@@ -23,7 +23,7 @@ class StepViews:
         self._whole_views: dict[Declarations, RowsView] = {}
         self._layout: tuple[Rows | None, Rows | None] = (None, None)
 
-    def _whole_view(self, step: FilterStep | ScoreStep | Step[Any], rows: Rows) -> RowsView:
+    def _whole_view(self, step: FilterStep | ScoreStep | PluginStep[Any], rows: Rows) -> RowsView:
         before, everywhere = self._layout
         if rows is not before or self._state.nodes.all_rows is not everywhere:
             self._layout = (rows, self._state.nodes.all_rows)
@@ -41,7 +41,7 @@ class StepViews:
 
     def view(
         self,
-        step: FilterStep | ScoreStep | Step[Any],
+        step: FilterStep | ScoreStep | PluginStep[Any],
         rows: Rows,
         delta: Delta | Deltas | None = None,
         reads: Reads | None = None,

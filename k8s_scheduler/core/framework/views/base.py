@@ -40,7 +40,6 @@ class UndeclaredReadError(Exception):
 
 
 def extremes(scores: Scores) -> tuple[int, int]:
-    """Return the lowest and the highest of some scores."""
     if len(scores) <= FEW:
         each = scores.tolist()
         return min(each), max(each)

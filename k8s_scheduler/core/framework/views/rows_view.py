@@ -88,7 +88,6 @@ class RowsView(VolumesView):
         return self._state.nodes.name_of(row)
 
     def row_of(self, name: NodeName) -> NodeRow | None:
-        """Return the row of the node of this name."""
         self._took_everywhere("name")
         return self._state.nodes.row_of(name)
 
@@ -103,11 +102,9 @@ class RowsView(VolumesView):
         return np.zeros(self._state.nodes.row_count, dtype=np.int64)
 
     def cut(self, full: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the entries of the rows in view."""
         return self._cut(full)
 
     def mask_of(self, name: NodeName) -> Mask:
-        """Return where the node of this name is."""
         self._took_column("name")
         row = self._state.nodes.row_of(name)
         found: Mask = self._rows == (NodeRow(-1) if row is None else row)
@@ -367,5 +364,4 @@ class RowsView(VolumesView):
         return codes
 
     def code(self, reasons: tuple[Reason, ...], *, resolvable: bool) -> int:
-        """Return the code of a rejection by this plugin."""
         return self._verdicts.code_of(self._plugin, reasons, resolvable=resolvable)

@@ -93,7 +93,6 @@ class Amounts(AmountBlock):
         return made
 
     def layout(self, resources: tuple[str, ...]) -> Layout:
-        """Return where resources are."""
         found = self._layouts.get(resources)
         if found is None:
             found = self._lay_out(resources)
@@ -168,7 +167,6 @@ class Amounts(AmountBlock):
         return self._sparse.on(row)
 
     def with_columns(self, resources: Iterable[str]) -> tuple[str, ...]:
-        """Return those of some resources that have a column."""
         slots = self._slots
         return tuple([resource for resource in resources if resource in slots])
 
@@ -238,7 +236,6 @@ class Amounts(AmountBlock):
         return self._offers.get(row, ())
 
     def pod_count(self, row: NodeRow) -> int:
-        """Return how many pods are on a row."""
         return int(self._exact[self._place(REQUESTED_PLANE, _POD_SLOT, row)])
 
     def _lay_out(self, resources: tuple[str, ...]) -> Layout:
