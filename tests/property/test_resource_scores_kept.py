@@ -20,7 +20,7 @@ from k8s_scheduler.core.plugins.node_resources_balanced_allocation import (
 from k8s_scheduler.core.plugins.node_resources_fit import NodeResourcesFit
 from k8s_scheduler.core.state.amounts import column_grants
 from k8s_scheduler.core.state.cache import Cache
-from tests.builders import make_node, make_pod
+from tests.builders import Reading, make_node, make_pod
 from tests.unit.core.plugins.plugin_bench import made
 
 # More than any plugin works out anew rather than look for what has changed, and not a round number.
@@ -81,7 +81,7 @@ def answers(plugin, cache, rows, pod):
     """Return the texts of what is short on each row, and the scores."""
     verdicts = VerdictTable()
     declared = Declarations(plugin.depends_on)
-    view = RowsView(cache, rows, plugin=plugin.name, declared=declared, verdicts=verdicts)
+    view = RowsView(cache, rows, reader=Reading(plugin.name, declared), verdicts=verdicts)
     short = []
     if isinstance(plugin, NodeResourcesFit):
         codes = plugin.filter(plugin.prepare(pod, view), view)

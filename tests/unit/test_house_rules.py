@@ -69,7 +69,6 @@ WIDE_CONSTRUCTORS = {
     "core/engine/preemption/evaluator.py:Stuck",
     "core/engine/preemption/post_filter.py:MakingRoom",
     "core/engine/reconfiguring.py:Reconfiguring",
-    "core/framework/views/base.py:ViewBase",
 }
 PEOPLE_IN = {
     "app/configuration",

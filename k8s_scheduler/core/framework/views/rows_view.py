@@ -68,15 +68,9 @@ class RowsView(VolumesView):
     @property
     def all_nodes(self) -> "RowsView":
         """The same view over all nodes, as they are."""
-        return RowsView(
-            self._state,
-            self._state.nodes.present_rows(),
-            plugin=self._plugin,
-            declared=self._declared,
-            verdicts=self._verdicts,
-            reads=self._reads,
-            wide=True,
-        )
+        rows = self._state.nodes.present_rows()
+        found = RowsView(self._state, rows, self._reader, self._verdicts, reads=self._reads)
+        return found.seen_as(wide=True)
 
     @property
     def row_ids(self) -> list[NodeRow]:
@@ -364,4 +358,4 @@ class RowsView(VolumesView):
         return codes
 
     def code(self, reasons: tuple[Reason, ...], *, resolvable: bool) -> int:
-        return self._verdicts.code_of(self._plugin, reasons, resolvable=resolvable)
+        return self._verdicts.code_of(self._reader.name, reasons, resolvable=resolvable)

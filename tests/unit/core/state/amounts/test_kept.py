@@ -13,7 +13,7 @@ from k8s_scheduler.core.state.amounts.amounts import MANY
 from k8s_scheduler.core.state.amounts.kept import RowFormula
 from k8s_scheduler.core.state.amounts.names import OFFERED_AND_TAKEN, TAKEN_IN_SCORES
 from k8s_scheduler.core.state.cache import Cache
-from tests.builders import make_node, make_pod
+from tests.builders import Reading, make_node, make_pod
 
 RESOURCES = ("cpu", "memory")
 FAMILIES = ("allocatable/", "requested/", "non_zero/")
@@ -40,13 +40,11 @@ def view(cache, *columns, rows=None, reads=None, wide=False, delta=None):
     return RowsView(
         cache,
         cache.nodes.present_rows() if rows is None else rows,
-        plugin="test",
-        declared=Declarations(map(Row, columns)),
+        reader=Reading("test", Declarations(map(Row, columns))),
         verdicts=VerdictTable(),
         reads=reads,
-        wide=wide,
         delta=delta,
-    )
+    ).seen_as(wide=wide)
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
