@@ -1,11 +1,19 @@
 """Fluent builders of wire objects: `make_pod("a").cpu("500m").tolerates("k").obj()`."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from k8s_scheduler.api.node import Node
 from k8s_scheduler.api.pod import Pod
+from k8s_scheduler.core.framework.dependencies import Declarations
+
+
+class Reading(NamedTuple):
+    """A plugin that reads through a view, and what it has declared."""
+
+    name: str
+    declared: Declarations
 
 
 class _Builder:

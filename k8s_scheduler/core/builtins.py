@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from k8s_scheduler.api.config.types import PluginFacts
-from k8s_scheduler.core.framework.registry import Place, Registration, facts_of
+from k8s_scheduler.core.framework.registry import ProfilePlace, Registration, facts_of
 from k8s_scheduler.core.plugins.default_binder import DefaultBinder
 from k8s_scheduler.core.plugins.default_preemption import DefaultPreemption
 from k8s_scheduler.core.plugins.dynamic_resources import DynamicResources
 from k8s_scheduler.core.plugins.image_locality import ImageLocality
 from k8s_scheduler.core.plugins.inter_pod_affinity import InterPodAffinity
-from k8s_scheduler.core.plugins.node_affinity import NodeAffinity
+from k8s_scheduler.core.plugins.node_affinity import NodeAffinityPlugin
 from k8s_scheduler.core.plugins.node_declared_features import NodeDeclaredFeatures
 from k8s_scheduler.core.plugins.node_name import NodeName
 from k8s_scheduler.core.plugins.node_ownership import NodeOwnership
@@ -58,7 +58,7 @@ BUILT_INS: dict[str, Registration] = _by_name(
         Registration(NodeName),
         Registration(NodeUnschedulable),
         Registration(TaintToleration, weight=3, needs=_SCORES_BY),
-        Registration(NodeAffinity, weight=2),
+        Registration(NodeAffinityPlugin, weight=2),
         Registration(NodePorts, needs=_FILTERS_BY),
         Registration(
             NodeResourcesFit,
@@ -85,8 +85,8 @@ BUILT_INS: dict[str, Registration] = _by_name(
         Registration(ImageLocality, weight=1, upstream_points="score"),
         Registration(DefaultBinder),
         Registration(NodeDeclaredFeatures, needs=_FILTERS_BY),
-        Registration(SmallRequestFirst, place=Place.NAMED),
-        Registration(NodeOwnership, place=Place.SCHEDULER),
+        Registration(SmallRequestFirst, place=ProfilePlace.NAMED),
+        Registration(NodeOwnership, place=ProfilePlace.SCHEDULER),
     )
 )
 

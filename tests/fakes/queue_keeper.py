@@ -13,7 +13,7 @@ from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.dependencies import Dependency, Object
 from k8s_scheduler.core.framework.plugin import SKIP, Prepared, Reject
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.registry import Place, Registration
+from k8s_scheduler.core.framework.registry import ProfilePlace, Registration
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Codes, RowsView
 
@@ -59,7 +59,7 @@ class QueueKeeper:
         return rows.passed()
 
 
-REGISTRATION = Registration(QueueKeeper, place=Place.NAMED)
+REGISTRATION = Registration(QueueKeeper, place=ProfilePlace.NAMED)
 
 if __name__ == "__main__":
     BUILT_INS[QueueKeeper.name] = REGISTRATION

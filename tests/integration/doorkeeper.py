@@ -15,7 +15,7 @@ from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.dependencies import Dependency
 from k8s_scheduler.core.framework.plugin import Rejection, Wait, WaitingPods
 from k8s_scheduler.core.framework.reasons import Reason
-from k8s_scheduler.core.framework.registry import Place, Registration
+from k8s_scheduler.core.framework.registry import ProfilePlace, Registration
 
 SHUT = Reason(code="Doorkeeper/Shut", text="the door is shut")
 
@@ -55,5 +55,5 @@ class Doorkeeper:
 
 
 if __name__ == "__main__":
-    BUILT_INS[Doorkeeper.name] = Registration(Doorkeeper, place=Place.NAMED)
+    BUILT_INS[Doorkeeper.name] = Registration(Doorkeeper, place=ProfilePlace.NAMED)
     main()

@@ -247,7 +247,7 @@ class TestPodsOfOneOwner:
         if owner.splits:
             assert len({shape_of(pod).spec for pod in pods}) == len(pods)
             assert len({without(pod, owner.splits).spec for pod in pods}) == 1
-            assert (len({shape_of(pod).kin for pod in pods}) == 1) is owner.are_kin
+            assert (len({shape_of(pod).partial for pod in pods}) == 1) is owner.are_kin
         else:
             assert len({shape_of(pod).spec for pod in pods}) == 1
 

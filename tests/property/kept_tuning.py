@@ -4,8 +4,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest.mock import patch
 
-from k8s_scheduler.core.engine.shapes import groups, shape_cache
-from k8s_scheduler.core.engine.shapes import row_columns as row_part
+from k8s_scheduler.core.engine.shapes import groups, row_columns, variant_cache
 from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views import answers
 from k8s_scheduler.core.plugins import node_resources_fit
@@ -61,11 +60,11 @@ _PLACES: dict[str, tuple[Any, str]] = {
     "spare": (LabelColumns, "SPARE"),
     "holders": (KeyHolders, "FEW"),
     "label_bytes": (LabelColumns, "MAX_BYTES"),
-    "rebuild": (row_part, "_REBUILD_ROWS"),
+    "rebuild": (row_columns, "_REBUILD_ROWS"),
     # Resources that have a column, and that a pod may ask for before it asks for many.
     "columns": (column_grants, "MOST_COLUMNS"),
     "few_resources": (node_resources_fit, "FEW_RESOURCES"),
-    "patience": (shape_cache, "_PATIENCE"),
+    "patience": (variant_cache, "_PATIENCE"),
 }
 
 

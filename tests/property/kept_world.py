@@ -148,7 +148,7 @@ class History(ObjectChanges):
         """Add up what the core says of itself."""
         tally = inside(self.core).shapes.tally
         counts = {"answered": tally.answered, "repeated": tally.repeated, "made": tally.made}
-        self.tally.update(counts, akin=tally.akin)
+        self.tally.update(counts, akin=tally.partial)
         self.reasons.update(tally.renewed)
         self.reasons.update(tally.refused)
 

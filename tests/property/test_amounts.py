@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from k8s_scheduler.api.resources import Requests
 from k8s_scheduler.core.state.amounts import column_grants
 from k8s_scheduler.core.state.amounts.amounts import Amounts
-from k8s_scheduler.core.state.amounts.kept import EXACT_BELOW, Work
+from k8s_scheduler.core.state.amounts.kept import EXACT_BELOW, RowFormula
 from k8s_scheduler.core.state.amounts.names import OFFERED_AND_TAKEN, TAKEN_IN_SCORES
 from tests.reference.resource_scores import wrapped
 
@@ -282,8 +282,8 @@ LAST = (("comes", KEPT_ROWS - 1, (2**39, 2**39)), True)
 
 
 def both_ways(families):
-    """Return work that shows everything it is given."""
-    return Work(
+    """Return a formula that shows everything it is given."""
+    return RowFormula(
         families,
         lambda offered, taken: np.concatenate((offered, taken)),
         lambda offered, taken: offered + taken,
@@ -320,13 +320,15 @@ def test_what_is_kept_is_as_of_now(chain):
     for row in range(KEPT_ROWS):
         amounts.offer(row, {"cpu": 2**30, "memory": 2**41})
     resources = ("cpu", "memory")
-    works = [both_ways(families) for families in (TAKEN_IN_SCORES, OFFERED_AND_TAKEN)]
+    formulas = [both_ways(families) for families in (TAKEN_IN_SCORES, OFFERED_AND_TAKEN)]
     for (what, row, (first, second)), asks in [(("comes", 0, (1, 1)), True), *chain, LAST]:
         write(amounts, what, row, first, second)
-        for work in works if asks else ():
-            kept = amounts.kept(work, resources, KEPT_ROWS)
-            block = amounts.whole(work.families, amounts.layout(resources), KEPT_ROWS, exact=False)
-            offered, taken = block[work.families.offered], block[1 - work.families.offered]
+        for formula in formulas if asks else ():
+            kept = amounts.kept(formula, resources, KEPT_ROWS)
+            block = amounts.whole(
+                formula.families, amounts.layout(resources), KEPT_ROWS, exact=False
+            )
+            offered, taken = block[formula.families.offered], block[1 - formula.families.offered]
             # At least one of everything, where there is nothing.
             assert kept.shown.tolist() == [*np.maximum(offered, 1).tolist(), *taken.tolist()]
             for least, most, less in zip(kept.least_free, offered, taken, strict=True):
@@ -335,10 +337,10 @@ def test_what_is_kept_is_as_of_now(chain):
 
 def test_nothing_is_kept_beyond_a_limit():
     amounts = Amounts()
-    work = Work(TAKEN_IN_SCORES, lambda offered, taken: offered, lambda offered, taken: offered, 8)
+    formula = RowFormula(TAKEN_IN_SCORES, lambda offered, _: offered, lambda offered, _: offered)
     amounts.reserve(64)
     amounts.offer(3, {"cpu": 7})
-    assert amounts.kept(work, ("cpu",), 64).shown[0, 3] == 7
-    amounts.offer(4, {"cpu": 8})
-    assert amounts.kept(work, ("cpu",), 64) is None
-    assert Amounts().kept(work, ("memory", "cpu"), 64) is None
+    assert amounts.kept(formula, ("cpu",), 64).shown[0, 3] == 7
+    amounts.offer(4, {"cpu": EXACT_BELOW})
+    assert amounts.kept(formula, ("cpu",), 64) is None
+    assert Amounts().kept(formula, ("memory", "cpu"), 64) is None

@@ -11,7 +11,7 @@ from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.plugins.image_locality import ImageLocality
 from k8s_scheduler.core.plugins.node_declared_features import NodeDeclaredFeatures
 from k8s_scheduler.core.state.cache import Cache
-from tests.builders import make_node, make_pod
+from tests.builders import Reading, make_node, make_pod
 from tests.reference import image_locality, node_declared_features
 
 FEATURES = [
@@ -72,8 +72,7 @@ def view(plugin, found):
     return RowsView(
         cache,
         cache.nodes.present_rows(),
-        plugin=plugin.name,
-        declared=Declarations(plugin.depends_on),
+        reader=Reading(plugin.name, Declarations(plugin.depends_on)),
         verdicts=VerdictTable(),
     )
 

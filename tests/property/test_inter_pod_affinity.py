@@ -13,7 +13,7 @@ from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.state.cache import Cache
-from tests.builders import make_node, make_pod
+from tests.builders import Reading, make_node, make_pod
 from tests.reference import inter_pod_affinity as reference
 from tests.unit.core.plugins.plugin_bench import made
 
@@ -127,8 +127,7 @@ class Columns:
         return RowsView(
             self.cache,
             self.cache.nodes.present_rows() if rows is None else np.array(rows),
-            plugin=self.plugin.name,
-            declared=Declarations(self.plugin.depends_on),
+            reader=Reading(self.plugin.name, Declarations(self.plugin.depends_on)),
             verdicts=self.verdicts,
         )
 

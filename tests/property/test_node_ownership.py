@@ -20,7 +20,7 @@ from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.messages.outgoing import Bind, Log
 from k8s_scheduler.core.plugins.node_ownership import NOT_OWNED, NodeOwnership
 from k8s_scheduler.core.state.cache import Cache
-from tests.builders import make_node, make_pod
+from tests.builders import Reading, make_node, make_pod
 from tests.inside import inside
 from tests.property.strategies import expressions, nodes
 from tests.reference import scalar
@@ -59,8 +59,7 @@ def test_columns_equal_the_scalar_rule(selector, drawn):
     view = RowsView(
         cache,
         np.arange(len(cluster)),
-        plugin=plugin.name,
-        declared=Declarations(plugin.depends_on),
+        reader=Reading(plugin.name, Declarations(plugin.depends_on)),
         verdicts=verdicts,
     )
     codes = plugin.filter(None, view).tolist()

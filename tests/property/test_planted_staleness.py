@@ -12,11 +12,15 @@ from unittest.mock import patch
 
 import pytest
 
-from k8s_scheduler.core.engine.shapes import evaluation, groups, validity, withheld
-from k8s_scheduler.core.engine.shapes import label_variants as families
-from k8s_scheduler.core.engine.shapes import partial_cache as kin_cache
-from k8s_scheduler.core.engine.shapes import partial_shape as kin
-from k8s_scheduler.core.engine.shapes import row_columns as row_part
+from k8s_scheduler.core.engine.shapes import (
+    evaluation,
+    groups,
+    partial_shape,
+    row_columns,
+    validity,
+    variant_cache,
+    withheld,
+)
 from k8s_scheduler.core.framework import reasons
 from k8s_scheduler.core.framework.views import pod_view, reads
 from k8s_scheduler.core.state import cluster_state, objects
@@ -139,13 +143,8 @@ def all_alike(answers: Any, self: Any, *args: Any) -> Any:
     return ()
 
 
-def all_akin(key: Any, self: Any, *args: Any) -> Any:
-    kinship, _ = key(self, *args)
-    return kinship, ()
-
-
 def as_at_first(feasible: Any, self: Any) -> Any:
-    self._known = (self.rows.version, self._state.nodes.present_rows())
+    self._known = (self.rows.version, self.tables.nodes.present_rows())
     return feasible(self)
 
 
@@ -196,24 +195,24 @@ PLANTED: dict[str, Plant] = {
     # Resources that get or lose a column, or have none.
     "resources that have moved": replaced(amounts.Amounts, "_moved", frozen(Forgetful())),
     "cells that a column takes over": replaced(sparse_amounts.SparseAmounts, "pop", lambda *_: {}),
-    "one of the resources": around(row_part, "resources_of", one_resource_less),
+    "one of the resources": around(row_columns, "resources_of", one_resource_less),
     "the columns of many resources": replaced(amount_names.Families, "taken_down", lambda *_: ()),
     # What is kept is not looked at again.
     "codes of another epoch": replaced(reasons.VerdictTable, "epoch", frozen(0)),
     "rows that changed their group": replaced(groups.Groups, "stale_rows", lambda *_, **__: []),
     "terms and what they were made from": replaced(validity.Inputs, "are_valid", lambda *_: True),
     "objects that are others": replaced(validity.Inputs, "are_same", lambda *_: True),
-    "rows that came to fit": silent(row_part.RowPart, "_judge_and_compare"),
-    "rows that are given up": replaced(row_part.RowPart, "_is_lost", frozen(0)),
-    "rows that are new": replaced(row_part.RowPart, "_grow", nothing),
-    "pods that answer otherwise": around(families.Family, "answers", all_alike),
+    "rows that came to fit": silent(row_columns.RowColumns, "_judge_and_compare"),
+    "rows that are given up": replaced(row_columns.RowColumns, "_is_lost", frozen(0)),
+    "rows that are new": replaced(row_columns.RowColumns, "_grow", nothing),
+    "pods that answer otherwise": around(variant_cache.VariantCache, "_answers", all_alike),
 }
 # Mistakes that show where pods are akin, in what is kept of all of them.
 PLANTED_AMONG_KIN: dict[str, Plant] = {
-    "what kin differ in": replaced(pod_view.Questions, "differ_in_kin", frozen(0)),
-    "what changed": replaced(kin.Kin, "catch_up", nothing),
-    "kin that answer otherwise": around(kin_cache.KinCache, "_key", all_akin),
-    "which rows pass": around(kin.Kin, "feasible", as_at_first),
+    "what kin differ in": replaced(pod_view.Questions, "differ_in_partial", frozen(0)),
+    "what changed": replaced(partial_shape.PartialShape, "catch_up", nothing),
+    "kin that answer otherwise": around(variant_cache.VariantCache, "_answers", all_alike),
+    "which rows pass": around(partial_shape.PartialShape, "feasible", as_at_first),
 }
 # Mistakes that show where pods were promised room.
 PLANTED_AMONG_PROMISES: dict[str, Plant] = {
@@ -221,7 +220,7 @@ PLANTED_AMONG_PROMISES: dict[str, Plant] = {
     "nominations that change": around(nominations.Nominations, "changed_since", no_changes),
     "what is on rows with promises": replaced(withheld.Withheld, "_touched", lambda *_: {}),
     "rows that are not withheld any more": replaced(evaluation, "differences", lambda *_: ([], [])),
-    "promises for others": replaced(evaluation.Evaluation, "_withhold", as_before),
+    "promises for others": replaced(evaluation.KeptEvaluation, "_withhold", as_before),
 }
 # Where a mistake that seldom shows is found; looked at first, to save time.
 HINTS = {

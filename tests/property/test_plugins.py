@@ -16,7 +16,7 @@ from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.plugins.scoring import broken_linear
 from k8s_scheduler.core.state.cache import Cache
-from tests.builders import make_node, make_pod
+from tests.builders import Reading, make_node, make_pod
 from tests.property.strategies import nodes, pods
 from tests.reference import scalar
 from tests.unit.core.harness import profile
@@ -102,8 +102,7 @@ def test_strategies(kind, expected):
     view = RowsView(
         cache,
         np.array([0]),
-        plugin=fit.name,
-        declared=Declarations(fit.depends_on),
+        reader=Reading(fit.name, Declarations(fit.depends_on)),
         verdicts=VerdictTable(),
     )
     term = fit.pre_score(PodView(make_pod("p").request(cpu="1", memory="2Gi").obj()), view)

@@ -13,7 +13,7 @@ from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.state.cache import Cache
-from tests.builders import make_node, make_pod
+from tests.builders import Reading, make_node, make_pod
 from tests.reference import pod_topology_spread as reference
 from tests.reference.pod_topology_spread import HOSTNAME, ZONE
 from tests.unit.core.plugins.plugin_bench import made
@@ -177,8 +177,7 @@ def view(cache, plugin, rows):
     return RowsView(
         cache,
         np.array(rows, dtype=np.int64),
-        plugin=plugin.name,
-        declared=Declarations(plugin.depends_on),
+        reader=Reading(plugin.name, Declarations(plugin.depends_on)),
         verdicts=VERDICTS,
     )
 

@@ -17,7 +17,7 @@ from k8s_scheduler.core.plugins import node_resources_fit
 from k8s_scheduler.core.state.amounts import column_grants
 from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.delta import Deltas
-from tests.builders import make_node, make_pod
+from tests.builders import Reading, make_node, make_pod
 from tests.reference import resource_scores
 from tests.unit.core.plugins.plugin_bench import made
 
@@ -92,7 +92,7 @@ def views(plugin, cluster):
         everything = cache.nodes.present_rows()
         alone = [np.array([row]) for row in range(len(cluster))]
         for rows in (everything, everything[1:], *alone):
-            view = RowsView(cache, rows, plugin=plugin.name, declared=declared, verdicts=verdicts)
+            view = RowsView(cache, rows, reader=Reading(plugin.name, declared), verdicts=verdicts)
             yield view, [cluster[row] for row in rows.tolist()], verdicts
 
 
@@ -155,8 +155,7 @@ def test_what_is_short_with_other_pods_there(found, come, columns):
             view = RowsView(
                 cache,
                 rows,
-                plugin=plugin.name,
-                declared=Declarations(plugin.depends_on),
+                reader=Reading(plugin.name, Declarations(plugin.depends_on)),
                 verdicts=verdicts,
                 delta=delta,
             )

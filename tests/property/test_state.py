@@ -27,7 +27,7 @@ from k8s_scheduler.core.state.delta import PlacedPod
 from k8s_scheduler.core.state.terms.held_terms import TermKind, terms_of
 from k8s_scheduler.core.state.terms.picked_terms import Purpose
 from k8s_scheduler.core.state.volumes.user import volume_user
-from tests.builders import make_pod
+from tests.builders import Reading, make_pod
 from tests.unit.core.state import random_pods
 from tests.unit.core.state.random_pods import (
     CLAIMS,
@@ -205,8 +205,7 @@ def view_of(cache, rows):
     return RowsView(
         cache,
         rows,
-        plugin="test",
-        declared=Declarations(EVERYTHING),
+        reader=Reading("test", Declarations(EVERYTHING)),
         verdicts=VerdictTable(),
         delta=None,
     )
@@ -405,8 +404,7 @@ def observe(cache, delta=None):
     view = RowsView(
         cache,
         np.array([0]),
-        plugin="test",
-        declared=Declarations(EVERYTHING),
+        reader=Reading("test", Declarations(EVERYTHING)),
         verdicts=VerdictTable(),
         delta=delta,
     )

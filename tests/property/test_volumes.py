@@ -20,6 +20,7 @@ from k8s_scheduler.core.plugins.volume_binding import VolumeBinding
 from k8s_scheduler.core.plugins.volume_restrictions import VolumeRestrictions
 from k8s_scheduler.core.plugins.volume_zone import VolumeZone
 from k8s_scheduler.core.state.cache import Cache
+from tests.builders import Reading
 from tests.property.storage_strategies import Drawing, clusters, crowded_stocks
 from tests.reference import node_volume_limits, volume_binding, volume_restrictions, volume_zone
 from tests.unit.core.plugins.plugin_bench import made
@@ -56,8 +57,7 @@ class Bench:
         return RowsView(
             self.cache,
             np.array(rows) if names else self.cache.nodes.present_rows(),
-            plugin=self.plugin.name,
-            declared=Declarations(self.plugin.depends_on),
+            reader=Reading(self.plugin.name, Declarations(self.plugin.depends_on)),
             verdicts=self.verdicts,
             delta=delta,
         )

@@ -21,45 +21,8 @@ LAZY = {"Generator", "Iterable", "Iterator"}
 MOST_STORIES = 2
 PACKAGE = sorted((ROOT / "k8s_scheduler").rglob("*.py"))
 PEOPLE = re.compile(r"\b(?:whoever|nobody|somebody|anybody|whom)\b", re.IGNORECASE)
-# What is not mended yet: these lists only get shorter.
-LONG_MODULES = {
-    "app/driver/pump.py",
-    "app/wiring.py",
-    "core/engine/shapes/row_columns.py",
-    "core/engine/shapes/shape_cache.py",
-    "core/framework/evaluation/runtime.py",
-    "core/framework/plugin.py",
-    "core/framework/views/rows_view.py",
-    "core/scheduler.py",
-    "core/state/amounts/amounts.py",
-}
-SAME_NAMES = {
-    "Asked",
-    "Candidate",
-    "Evaluation",
-    "Lease",
-    "Mark",
-    "NodeAffinity",
-    "Promises",
-    "Surroundings",
-    "Work",
-}
-WIDE_CONSTRUCTORS = {
-    "app/driver/recording.py:Recording",
-    "app/process/memory.py:MemoryWatch",
-    "app/recovery/rebuilding.py:Rebuilding",
-    "app/recovery/restored.py:Restored",
-    "core/engine/shapes/evaluation.py:Evaluation",
-    "core/engine/shapes/partial_evaluation.py:OneOff",
-    "core/engine/shapes/partial_shape.py:Kin",
-    "core/framework/views/base.py:ViewBase",
-}
-PEOPLE_IN = {
-    "core/engine",
-    "core/framework",
-    "core/plugins",
-    "core/state",
-}
+# A value of a metric's label and the text of an outcome: users know them.
+SHOWN = ('Final = "nobody"', "f'nobody on node")
 REASONS = [reason for r in BUILT_INS.values() for reason in r.kind.reasons]
 
 
@@ -68,9 +31,9 @@ def test_files_hold_one_idea(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
 
 
-def test_modules_over_400_lines_get_fewer():
+def test_a_module_has_400_lines_at_most():
     long = {_place(p) for p in PACKAGE if len(p.read_text(encoding="utf-8").splitlines()) > 400}
-    assert long <= LONG_MODULES
+    assert long == set()
 
 
 def test_folders_show_themselves():
@@ -81,7 +44,7 @@ def test_folders_show_themselves():
 
 def test_a_public_class_name_has_one_meaning():
     names = Counter(name for _, node in classes() if not (name := node.name).startswith("_"))
-    assert {name for name, times in names.items() if times > 1} <= SAME_NAMES
+    assert {name for name, times in names.items() if times > 1} == set()
 
 
 def test_constructors_take_six_parameters_at_most():
@@ -92,13 +55,17 @@ def test_constructors_take_six_parameters_at_most():
         if isinstance(method, ast.FunctionDef) and method.name == "__init__"
         if len(method.args.posonlyargs + method.args.args + method.args.kwonlyargs) > 7
     }
-    assert wide <= WIDE_CONSTRUCTORS
+    assert wide == set()
 
 
 def test_parts_of_the_program_do_things_not_people():
-    texts = ((_place(path), path.read_text(encoding="utf-8")) for path in PACKAGE)
-    folders = {"/".join(place.split("/")[:2]) for place, text in texts if PEOPLE.search(text)}
-    assert folders <= PEOPLE_IN
+    found = [
+        (_place(path), line)
+        for path in PACKAGE
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if PEOPLE.search(line) and not any(shown in line for shown in SHOWN)
+    ]
+    assert found == []
 
 
 def classes():

@@ -10,7 +10,7 @@ from k8s_scheduler.api.config.arguments import default_args
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.dependencies import Object, Row, looks_elsewhere
 from k8s_scheduler.core.framework.plugin import POINTS
-from k8s_scheduler.core.framework.registry import Place, facts_of
+from k8s_scheduler.core.framework.registry import ProfilePlace, facts_of
 from k8s_scheduler.core.messages.outgoing import Bind
 from k8s_scheduler.core.setup import Setup
 from k8s_scheduler.core.state.news.changes import EVENT_LABELS
@@ -110,7 +110,7 @@ def test_arguments_are_in_the_configuration_page_with_their_defaults(name):
     assert f"\n| {name} |" in page
     rows = page.split(f"\n| {name} |")[1].split("\n\n")[0]
     registration = BUILT_INS[name]
-    assert (f"### {name}\n" in page) == (registration.place is Place.NAMED)
+    assert (f"### {name}\n" in page) == (registration.place is ProfilePlace.NAMED)
     for argument, default in default_args(registration.arguments).items():
         assert f"`{argument}" in rows
         if isinstance(default, bool | str | int):

@@ -54,7 +54,6 @@ class Declarations:
         self.all_labels = "label/" in self._families
 
     def cover(self, column: str) -> bool:
-        """Return whether a column may be read."""
         return column in self._columns or column[: column.find("/") + 1] in self._families
 
     def cover_block(self, families: Families, resources: tuple[str, ...]) -> bool:

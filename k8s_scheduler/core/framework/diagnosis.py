@@ -35,7 +35,6 @@ class Diagnosis:
         return tuple(sorted({name for verdict, _ in self.verdicts for name in verdict.blamed}))
 
     def message(self) -> str:
-        """Return the text of the event and of the condition."""
         if self.node_count == 0:
             return NO_NODES
         if self.pre_filter is not None:

@@ -100,7 +100,7 @@ class ScoreStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[Point]):
+class PluginStep(Generic[Point]):
     """A plugin at one point, and what its view shows."""
 
     name: str
@@ -124,11 +124,11 @@ class Profile:
     # All that prepare a term, in the order of PreFilter; and those that filter, in Filter's.
     pre_filters: tuple[FilterStep, ...]
     filters: tuple[FilterStep, ...]
-    post_filters: tuple[Step[PostFilterPlugin], ...]
+    post_filters: tuple[PluginStep[PostFilterPlugin], ...]
     scores: tuple[ScoreStep, ...]
-    reserves: tuple[Step[ReservePlugin], ...]
+    reserves: tuple[PluginStep[ReservePlugin], ...]
     permits: tuple[tuple[str, PermitPlugin], ...]
-    pre_binds: tuple[Step[PreBindPlugin], ...]
+    pre_binds: tuple[PluginStep[PreBindPlugin], ...]
     binds: tuple[tuple[str, BindPlugin], ...]
     post_binds: tuple[tuple[str, PostBindPlugin], ...]
     # By plugin: the events on rows, and the kinds of objects (None: any), that may help a pod it
@@ -144,7 +144,6 @@ class Profile:
 
     @property
     def filter_names(self) -> frozenset[str]:
-        """Return the plugins that judge nodes."""
         return frozenset(step.name for step in self.pre_filters)
 
     @property
@@ -204,9 +203,9 @@ def compile_profile(resolved: ResolvedProfile, plugins: Mapping[str, Registratio
         uses = ((made[use.name], use) for use in resolved.points.get(point, ()))
         return [(use.name, p, use.weight) for p, use in uses if _is_a(p, kind)]
 
-    def steps(point: str, kind: type[Point]) -> tuple[Step[Point], ...]:
+    def steps(point: str, kind: type[Point]) -> tuple[PluginStep[Point], ...]:
         return tuple(
-            Step(
+            PluginStep(
                 n,
                 p,
                 Declarations(made[n].depends_on),

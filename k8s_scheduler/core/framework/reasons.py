@@ -22,7 +22,6 @@ class Reason(NamedTuple):
 
     @property
     def plugin(self) -> str:
-        """Return the plugin that owns the reason."""
         return self.code.partition("/")[0]
 
 

@@ -19,7 +19,7 @@ class ProfileError(Exception):
     """A profile that can't be run; the message is kube-scheduler's where it has one."""
 
 
-class Place(Enum):
+class ProfilePlace(Enum):
     """Who puts a plugin into a profile."""
 
     # The default profile has it, at its place in the table.
@@ -36,7 +36,7 @@ class Registration:
 
     kind: type[Plugin]
     _: KW_ONLY
-    place: Place = Place.DEFAULT
+    place: ProfilePlace = ProfilePlace.DEFAULT
     # In the default profile; None is 1, for plugins that score.
     weight: int | None = None
     # At which point it must run as well, to be able to run at a point.
@@ -59,13 +59,12 @@ class Registration:
 
     @property
     def facts(self) -> PluginFacts:
-        """Return what configuration has to know."""
         return PluginFacts(
             points=frozenset(self.upstream_points.split()) or self.points,
             default_weight=self.weight,
             needs=self.needs,
             arguments=self.arguments,
-            by_default=self.place is Place.DEFAULT,
+            by_default=self.place is ProfilePlace.DEFAULT,
         )
 
     def make(self, given: Mapping[str, Any]) -> Plugin:
@@ -84,4 +83,4 @@ class Registration:
 
 def facts_of(plugins: Mapping[str, Registration]) -> dict[str, PluginFacts]:
     """Return what configuration has to know of those plugins that profiles can name."""
-    return {n: r.facts for n, r in plugins.items() if r.place is not Place.SCHEDULER}
+    return {n: r.facts for n, r in plugins.items() if r.place is not ProfilePlace.SCHEDULER}

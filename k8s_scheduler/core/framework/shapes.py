@@ -3,9 +3,10 @@
 The key holds what `PodView` lets plugins see and nothing else: its labels, and all the rest. Who
 the pod is (uid, name), how important (priority) and how often it was tried are in no shape, nor is
 what admission and controllers add that no plugin looks at: tokens, Jobs as owners, hostnames. Pods
-that differ in their labels alone often share a judgement all the same: see `engine.shapes.families`
-and `queue.parked`. Pods that differ in what they request, or in the nodes they demand or prefer,
-and in nothing else, are kin: see `engine.shapes.kin`.
+that differ in their labels alone often share a judgement all the same: see
+`engine.shapes.variant_cache` and `queue.parked`. Pods that differ in what they request, or in the
+nodes they demand or prefer, and in nothing else, are of one partial shape: see
+`engine.shapes.partial_shape`.
 """
 
 from hashlib import blake2b
@@ -24,10 +25,10 @@ from k8s_scheduler.core.framework.views.pod_view import images_of
 class ShapeKey(NamedTuple):
     """What tells shapes apart; of what is long, a digest."""
 
-    # The whole spec; what of it all kin have in common.
+    # The whole spec; what of it pods of a partial shape have in common.
     spec: bytes
     labels: bytes
-    kin: bytes
+    partial: bytes
 
 
 # What is longer is digested. Most pods are not: a digest takes as long as all the rest of a key.
@@ -42,7 +43,7 @@ def shape_of(pod: Pod) -> ShapeKey:
     # Claims made for a pod are named after it and belong to it: such a pod is a shape of its own.
     itself = (metadata.name, metadata.uid) if spec.volumes and _has_own_claims(pod) else None
     affinity = spec.affinity
-    kin = _encode(
+    partial = _encode(
         (
             metadata.namespace,
             controller_of(metadata),
@@ -70,7 +71,7 @@ def shape_of(pod: Pod) -> ShapeKey:
         )
     )
     # Each says itself where it ends.
-    return ShapeKey(_short(kin + own), _short(_encode(metadata.labels)), _short(kin))
+    return ShapeKey(_short(partial + own), _short(_encode(metadata.labels)), _short(partial))
 
 
 def _short(content: bytes) -> bytes:

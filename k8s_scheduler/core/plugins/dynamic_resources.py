@@ -43,7 +43,6 @@ class DynamicResourcesArgs(PluginArgs, frozen=True):
 
 
 def claim_unsupported(name: str) -> Reason:
-    """Return the reason for a claim of the pod."""
     return Reason(
         code="DynamicResources/ClaimUnsupported",
         text=f'resource claim "{name}": dynamic resource allocation is not supported yet',

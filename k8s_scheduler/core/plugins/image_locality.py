@@ -35,7 +35,6 @@ class ImageLocality:
         return names if any(map(rows.image_holders, names)) else Same(0)
 
     def score(self, term: tuple[str, ...], rows: RowsView) -> Scores:
-        """Return the share of what is there."""
         total = np.zeros(len(rows), dtype=np.int64)
         for name in term:
             share = rows.image_holders(name) / rows.node_count

@@ -96,7 +96,7 @@ class AffinityTerm:
     only: NodeName | None = None
 
 
-class NodeAffinity:
+class NodeAffinityPlugin:
     """Rejects nodes that the pod, or the profile, does not pick, and prefers preferred ones.
 
     The pod picks by `nodeSelector` and node affinity, the profile by `addedAffinity`. A pod whose
@@ -166,7 +166,6 @@ class NodeAffinity:
         return total
 
     def normalize(self, scores: Scores) -> Scores:
-        """Scale to the best node."""
         return default_normalize(scores, reverse=False)
 
 

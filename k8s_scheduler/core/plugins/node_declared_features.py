@@ -30,7 +30,6 @@ class NodeDeclaredFeatures:
         return pod.required_features or SKIP
 
     def filter(self, term: tuple[str, ...], rows: RowsView) -> Codes:
-        """Reject by set of features."""
         rejected = rows.code((UNDECLARED,), resolvable=False)
         by_set = {
             set_id: rejected

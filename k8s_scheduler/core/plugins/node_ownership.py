@@ -47,5 +47,4 @@ class NodeOwnership:
         """Nothing depends on the pod."""
 
     def filter(self, term: None, rows: RowsView) -> Codes:
-        """Reject what is not ours."""
         return rows.where(~match_selector(self._selector, rows), NOT_OWNED, resolvable=False)

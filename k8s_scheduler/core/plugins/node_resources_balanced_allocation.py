@@ -7,6 +7,7 @@ rounded down, shares capped at 1, the score is 50 + (50 + b(with the pod) - b(wi
 """
 
 from dataclasses import dataclass
+from operator import le
 from typing import ClassVar, Final
 
 import numpy as np
@@ -19,16 +20,9 @@ from k8s_scheduler.core.framework.plugin import MAX_SCORE, SKIP, Skip
 from k8s_scheduler.core.framework.reasons import Reason
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView, Scores
-from k8s_scheduler.core.framework.views.values import OFFERED_AND_TAKEN, Block, Work
+from k8s_scheduler.core.framework.views.values import OFFERED_AND_TAKEN, Block, RowFormula
 from k8s_scheduler.core.plugins.resource_arguments import NodeResourcesBalancedAllocationArgs
-from k8s_scheduler.core.plugins.scoring import (
-    FLOATS,
-    SHORT,
-    PerResource,
-    Scratch,
-    aligned_columns,
-    have_room,
-)
+from k8s_scheduler.core.plugins.scoring import PerResource
 
 _Shares = npt.NDArray[np.float64]
 _Percents = npt.NDArray[np.int32]
@@ -53,7 +47,6 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         """Take the resources that are to be in balance."""
-        self._scratch = Scratch()
         self._resources = tuple(resource.name for resource in args.resources)
         self._has_scalars = any(is_scalar(name) for name in self._resources)
 
@@ -72,17 +65,12 @@ class NodeResourcesBalancedAllocation:
 
     def score(self, term: BalanceTerm, rows: RowsView) -> Scores:
         """Compare the balance with the pod to the one without it."""
+        if len(term.resources) == 2 and rows.is_everywhere(term.resources):
+            kept = rows.kept(SHIFT, term.resources)
+            if kept is not None:
+                return _score_of_kept(rows.block(OFFERED_AND_TAKEN, term.resources), term, *kept)
         block = rows.block(OFFERED_AND_TAKEN, term.resources)
         added = term.added.like(block)
-        if (
-            len(term.resources) == 2
-            and block.dtype.kind == "f"
-            and rows.is_everywhere(term.resources)
-        ):
-            kept = rows.kept(SHIFT, term.resources)
-            if kept is None:
-                return _score_of_two(block, added)
-            return self._score_of_kept(term, block, *kept)
         offered, taken = block
         counts = offered > 0
         offered = np.maximum(offered, 1)
@@ -93,18 +81,6 @@ class NodeResourcesBalancedAllocation:
         scores: Scores = ((gained + _SHIFT) * 0.5).astype(np.int64)
         return scores
 
-    def _score_of_kept(
-        self, term: BalanceTerm, block: Block, kept: Block, least_free: list[float]
-    ) -> Scores:
-        """Return the same as `_score_of_two`, of what is known of the rows without the pod."""
-        offered, taken = block[0], block[1]
-        room = self._scratch.room(FLOATS, *offered.shape)
-        shares = np.add(taken, term.added.like(block), out=room)
-        short = self._scratch.room(SHORT, 1, offered.shape[1])[0]
-        fits = have_room(least_free, term.added.numbers)
-        with_pod = _balance_of_two(shares, offered, fits=fits, out=short)
-        return _scores(with_pod, kept[0])
-
 
 # 50 + (50 + gained) / 2, rounded down, is (150 + gained) / 2, rounded down.
 _SHIFT: Final = MAX_SCORE + MAX_SCORE // 2
@@ -112,30 +88,22 @@ _SHIFT: Final = MAX_SCORE + MAX_SCORE // 2
 _HALF: Final = MAX_SCORE / 2
 
 
-def _score_of_two(block: Block, added: Block) -> Scores:
-    """Return the scores where every row has both resources, in floats that are exact."""
+def _score_of_kept(
+    block: Block, term: BalanceTerm, shift: Block, least_free: list[float]
+) -> Scores:
+    """Return the scores where every row has both resources, given the rows without the pod."""
     offered, taken = block[0], block[1]
-    # [resource][with, without][row]
-    shares = np.empty((2, 2, offered.shape[1]))
-    np.add(taken, added, out=shares[:, 0])
-    shares[:, 1] = taken
-    both = np.empty((2, offered.shape[1]), dtype=np.int32)
-    with_pod, without = _balance_of_two(shares, offered[:, np.newaxis], out=both)
-    return _scores(with_pod, np.subtract(_SHIFT, without, out=without))
-
-
-def _scores(with_pod: _Percents, shift: _Percents) -> Scores:
-    """Return the scores; uses up the balance with the pod."""
-    twice = np.add(with_pod, shift, out=with_pod)
+    # Where the pod fits on every row, no share is more than 1.
+    fits = all(map(le, term.added.numbers, least_free))
+    twice = _balance_of_two(taken + term.added.like(block), offered, fits=fits)
+    np.add(twice, shift[0], out=twice)
     np.right_shift(twice, 1, out=twice)
     scores: Scores = twice.astype(np.int64)
     return scores
 
 
-def _balance_of_two(
-    taken: _Shares, offered: _Shares, *, out: _Percents, fits: bool = False
-) -> _Percents:
-    """Write the balance of two resources, cut off, to `out`; uses up what is taken.
+def _balance_of_two(taken: _Shares, offered: _Shares, *, fits: bool = False) -> _Percents:
+    """Return the balance of two resources, cut off; uses up what is taken.
 
     `fits` says that no more is taken than there is.
     """
@@ -145,15 +113,11 @@ def _balance_of_two(
     # Two shares are half their difference away from their mean.
     twice = np.subtract(taken[0], taken[1], out=taken[0])
     # Half as long numbers take half the time.
-    np.copyto(out, _balance(np.abs(twice, out=twice)), casting="unsafe")
-    return out
+    return _balance(np.abs(twice, out=twice)).astype(np.int32)
 
 
 def _shift_of_all(offered: Block, taken: Block) -> Block:
-    found = aligned_columns(SHORT, 1, offered.shape[1])
-    without = _balance_of_two(taken.copy(), offered, out=found[0])
-    np.subtract(_SHIFT, without, out=without)
-    return found
+    return _SHIFT - _balance_of_two(taken.copy(), offered)[np.newaxis]
 
 
 def _shift_of_one(offered: list[float], taken: list[float]) -> tuple[int]:
@@ -163,7 +127,7 @@ def _shift_of_one(offered: list[float], taken: list[float]) -> tuple[int]:
 
 
 # 150 - the balance of nodes as they are.
-SHIFT: Final = Work(OFFERED_AND_TAKEN, _shift_of_all, _shift_of_one)
+SHIFT: Final = RowFormula(OFFERED_AND_TAKEN, _shift_of_all, _shift_of_one)
 
 
 def _balance(twice: _Shares) -> _Shares:

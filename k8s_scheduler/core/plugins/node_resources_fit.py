@@ -46,14 +46,9 @@ from k8s_scheduler.core.plugins.resource_arguments import (
     along_shape,
 )
 from k8s_scheduler.core.plugins.scoring import (
-    FLOATS,
-    LEFT,
-    MASKS,
     PerResource,
-    Scratch,
     Strategy,
     divided,
-    have_room,
     least_allocated,
     most_allocated,
     weighted_mean,
@@ -149,7 +144,6 @@ class NodeResourcesFit:
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
         """Take what is ignored, and how nodes are scored."""
-        self._scratch = Scratch()
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         strategy = args.strategy
@@ -176,17 +170,14 @@ class NodeResourcesFit:
         return FitTerm.of(requested)
 
     def filter(self, term: FitTerm, rows: RowsView) -> Codes:
-        """Reject by everything that is short."""
         if len(term.resources) > FEW_RESOURCES:
             return term.shortages().codes(rows)
         block = rows.block(OFFERED_AND_TAKEN, term.resources)
         offered, taken = block[0], block[1]
-        shape = offered.shape
-        if shape[1] == 1 and _has_room(term.asked.numbers, block):
+        if offered.shape[1] == 1 and _has_room(term.asked.numbers, block):
             return rows.passed()
         numbers = term.asked.like(block)
-        free = np.subtract(offered, taken, out=self._scratch.room(block.dtype.char, *shape))
-        short = np.greater(numbers, free, out=self._scratch.room(MASKS, *shape))
+        short = numbers > offered - taken
         if not np.count_nonzero(short):
             return rows.passed()
         hopeless = np.logical_or.reduce(np.greater(numbers[1:], offered[1:]))
@@ -244,17 +235,11 @@ class NodeResourcesFit:
         """Return the weighted mean of the strategy's score of each resource."""
         if not term.resources:
             return np.zeros(len(rows), dtype=np.int64)
-        is_everywhere = not self._rounds and rows.is_everywhere(term.resources)
-        if is_everywhere and self._strategy is least_allocated:
-            kept = rows.kept(LEFT, term.resources)
-            if kept is not None:
-                return self._score_of_kept(term, *kept)
         block = rows.block(TAKEN_IN_SCORES, term.resources, exact=self._rounds)
         before, offered = block[0], block[1]
-        room = self._scratch.room(block.dtype.char, *before.shape)
-        taken = np.add(before, term.added.like(block), out=room)
-        if is_everywhere:
-            return weighted_mean(self._strategy(taken, offered), term.weights, self._scratch)
+        taken = before + term.added.like(block)
+        if not self._rounds and rows.is_everywhere(term.resources):
+            return weighted_mean(self._strategy(taken, offered), term.weights)
         scores = self._strategy(taken, np.maximum(offered, 1))
         if scores.dtype.kind == "f":
             np.trunc(scores, out=scores)
@@ -273,16 +258,6 @@ class NodeResourcesFit:
             mean = divided(total, weights)
         found: Scores = mean.astype(np.int64)
         return found
-
-    def _score_of_kept(self, term: ScoreTerm, kept: Block, least_free: list[float]) -> Scores:
-        """Return the same for LeastAllocated, of what is known of the rows without the pod."""
-        width, length = len(term.resources), kept.shape[1]
-        room = self._scratch.room(FLOATS, width, length)
-        left = np.subtract(kept[:width], term.added.hundredfold(), out=room)
-        if not have_room(least_free, term.added.numbers):
-            np.maximum(left, 0.0, out=left)
-        scores = np.multiply(left, kept[width:], out=left)
-        return weighted_mean(scores, term.weights, self._scratch)
 
 
 def _amount_in_scores(requests: Requests, resource: str) -> int:

@@ -32,5 +32,4 @@ class NodeUnschedulable:
         return SKIP if pod.tolerates(CORDON_TAINT) else None
 
     def filter(self, term: None, rows: RowsView) -> Codes:
-        """Reject what is cordoned."""
         return rows.where(rows.column("unschedulable"), UNSCHEDULABLE, resolvable=False)

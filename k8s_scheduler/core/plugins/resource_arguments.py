@@ -165,6 +165,5 @@ def shape_rules(shape: tuple[UtilizationShapePoint, ...], path: FieldPath) -> li
 
 
 def along_shape(shape: tuple[UtilizationShapePoint, ...]) -> Strategy:
-    """Return the strategy that follows a shape."""
     scale = MAX_SCORE // _SHAPE_MAX
     return broken_linear([(point.utilization, point.score * scale) for point in shape])

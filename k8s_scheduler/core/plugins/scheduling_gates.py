@@ -15,7 +15,6 @@ class SchedulingGates:
     depends_on: ClassVar[tuple[Dependency, ...]] = ()
 
     def pre_enqueue(self, pod: Pod) -> str | None:
-        """Return which gates are still closed."""
         gates = pod.spec.scheduling_gates
         if not gates:
             return None

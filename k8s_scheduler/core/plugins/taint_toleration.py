@@ -40,7 +40,6 @@ class TaintToleration:
         return pod.tolerations
 
     def filter(self, term: tuple[Toleration, ...], rows: RowsView) -> Codes:
-        """Reject by set of taints."""
         tolerations = Tolerations(term)
         by_set = {
             set_id: 1

@@ -13,7 +13,7 @@ from k8s_scheduler.core.state.cache import Cache
 from k8s_scheduler.core.state.counts.questions import SelectedPods, TermHolders
 from k8s_scheduler.core.state.news.facts import LABELS, PODS
 from k8s_scheduler.core.state.terms.picked_terms import NOT_PICKED, Purpose
-from tests.builders import make_node, make_pod
+from tests.builders import Reading, make_node, make_pod
 from tests.unit.core.engine.cores import away
 
 WEB = (("default",), pairs_of({"app": "web"}))
@@ -39,12 +39,10 @@ def view(cache, *columns, rows=None, reads=None, wide=False):
     return RowsView(
         cache,
         cache.nodes.present_rows() if rows is None else np.array(rows),
-        plugin="test",
-        declared=Declarations(map(Row, columns)),
+        reader=Reading("test", Declarations(map(Row, columns))),
         verdicts=VerdictTable(),
         reads=reads,
-        wide=wide,
-    )
+    ).seen_as(wide=wide)
 
 
 @pytest.mark.parametrize("rows", [[0, 1, 2, 3], [2, 0], [3]])

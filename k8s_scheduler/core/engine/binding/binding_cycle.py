@@ -37,7 +37,7 @@ from k8s_scheduler.core.framework.plugin import (
     Wait,
 )
 from k8s_scheduler.core.framework.plugin_errors import PluginError, blaming, check_answer
-from k8s_scheduler.core.framework.profile import Profile, Step
+from k8s_scheduler.core.framework.profile import PluginStep, Profile
 from k8s_scheduler.core.framework.reasons import Reason, Verdict
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import RowsView
@@ -313,7 +313,7 @@ class BindingCycle:
     def _watch(self, flight: InFlightPod) -> PointMeter:
         return self._state.meter.watches[flight.pod.spec.scheduler_name]
 
-    def _is_ready(self, flight: InFlightPod, step: Step[PreBindPlugin]) -> bool:
+    def _is_ready(self, flight: InFlightPod, step: PluginStep[PreBindPlugin]) -> bool:
         reads, row = Reads(), self._row(flight)
         rows = np.array([] if row is None else [row], dtype=np.int64)
         view = self._runtime.view(step, rows, reads=reads)
@@ -346,7 +346,7 @@ class BindingCycle:
         self._state.out.append(request)
 
     def _view(
-        self, step: Step[ReservePlugin] | Step[PreBindPlugin], flight: InFlightPod
+        self, step: PluginStep[ReservePlugin] | PluginStep[PreBindPlugin], flight: InFlightPod
     ) -> RowsView:
         row = self._row(flight)
         rows = np.array([] if row is None else [row], dtype=np.int64)
@@ -357,7 +357,7 @@ class BindingCycle:
         return None if row is None or self._cache.nodes.node_at(row) is None else row
 
 
-def _check_writes(step: Step[PreBindPlugin], wanted: PreBinding | None) -> None:
+def _check_writes(step: PluginStep[PreBindPlugin], wanted: PreBinding | None) -> None:
     """Raise if a plugin wants an object changed that it has not declared: it has no right to."""
     for patch in () if wanted is None else wanted.patches:
         if patch.kind not in step.writes:

@@ -21,7 +21,7 @@ from k8s_scheduler.core.framework.evaluation.trial import counting_steps
 from k8s_scheduler.core.framework.plugin import PostFilterPlugin
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.preemption import DryRunError, SearchSuspended, Victims
-from k8s_scheduler.core.framework.profile import Profile, Step
+from k8s_scheduler.core.framework.profile import PluginStep, Profile
 from k8s_scheduler.core.framework.reasons import Verdict, VerdictTable
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import Mask, UndeclaredReadError
@@ -46,7 +46,7 @@ class UnplacedCase:
     """
 
     profile: Profile
-    step: Step[PostFilterPlugin]
+    step: PluginStep[PostFilterPlugin]
     pod: Pod
     rows: Rows
     filtered: Filtered

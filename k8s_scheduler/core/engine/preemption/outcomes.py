@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.pod import Pod
-from k8s_scheduler.core.engine.shapes.validity import Surroundings, are_equal, are_present
+from k8s_scheduler.core.engine.shapes.validity import ClusterReads, are_equal, are_present
 from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.preemption import DryRunError, Victims
 from k8s_scheduler.core.framework.reasons import Verdict
@@ -69,7 +69,7 @@ class Outcomes:
         self._cursor = self._state.facts.position
         # Terms hold ids of label values, which mean something else in another epoch.
         self._label_epoch = self._state.nodes.labels.epoch
-        self._surroundings = Surroundings(self._state)
+        self._cluster_reads = ClusterReads(self._state)
         self._reads = Reads()
         self._versions: dict[PodCounter, int] = {}
         # By row: the number of a verdict, 0 for none.
@@ -121,7 +121,7 @@ class Outcomes:
         return (
             not seen & wide
             and are_equal(self._terms, terms)
-            and self._surroundings.are_same(seen)
+            and self._cluster_reads.are_same(seen)
             and are_present(self._reads.presences)
             and all(counter.version == version for counter, version in self._versions.items())
         )
@@ -233,7 +233,7 @@ class Outcomes:
                 self._counts[read] = np.concatenate((seen, unread))
 
     def _heed(self, reads: Reads) -> None:
-        self._surroundings.see(reads)
+        self._cluster_reads.see(reads)
         self._reads.wide_facts |= reads.wide_facts
         self._reads.presences.update(reads.presences)
         for counter in reads.wide_counters:
@@ -327,7 +327,7 @@ class OutcomeMemory:
     def _measure(self, asked: Asked) -> None:
         _, shape, _ = asked
         # The key, and the terms that were prepared from the same content.
-        content = 2 * (len(shape.spec) + len(shape.labels)) + len(shape.kin)
+        content = 2 * (len(shape.spec) + len(shape.labels)) + len(shape.partial)
         size = content + self._known[asked].nbytes
         self.nbytes += size - self._sizes.get(asked, 0)
         self._sizes[asked] = size

@@ -27,7 +27,7 @@ from k8s_scheduler.core.framework.preemption import (
     SearchSuspended,
     Victims,
 )
-from k8s_scheduler.core.framework.profile import Profile, Step
+from k8s_scheduler.core.framework.profile import PluginStep, Profile
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.messages.incoming import LimitCaches
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
@@ -332,7 +332,7 @@ class PostFilter:
         status = msgspec.structs.replace(pod.status, nominated_node_name=node)
         return msgspec.structs.replace(pod, status=status)
 
-    def _evaluator(self, case: _Case, step: Step[PostFilterPlugin]) -> Evaluator:
+    def _evaluator(self, case: _Case, step: PluginStep[PostFilterPlugin]) -> Evaluator:
         return Evaluator(
             self._cache,
             self._runtime,

@@ -12,9 +12,9 @@ import numpy as np
 
 from k8s_scheduler.core.engine.shapes.groups import NO_GROUP, Groups
 from k8s_scheduler.core.engine.shapes.newcomer import Newcomer
-from k8s_scheduler.core.engine.shapes.row_columns import Column
+from k8s_scheduler.core.engine.shapes.row_scores import Column
 from k8s_scheduler.core.engine.shapes.tally import NotKeptError
-from k8s_scheduler.core.engine.shapes.validity import Surroundings, are_present
+from k8s_scheduler.core.engine.shapes.validity import ClusterReads, are_present
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
 from k8s_scheduler.core.framework.evaluation.trial import Trial
 from k8s_scheduler.core.framework.plugin import Term
@@ -62,7 +62,7 @@ class CountedIn:
         # By group; and from what that was found out.
         self._codes: dict[int, int] = {}
         self._reads = Reads()
-        self._surroundings = Surroundings(self._state)
+        self._cluster_reads = ClusterReads(self._state)
         self._counters: list[PodCounter] = []
         self._versions: list[int] = []
 
@@ -128,7 +128,7 @@ class CountedIn:
             not seen & self._reads.wide_facts
             and [counter.version for counter in self._counters] == self._versions
             and are_present(self._reads.presences)
-            and self._surroundings.are_same(seen)
+            and self._cluster_reads.are_same(seen)
         )
 
     # Which pods are alike
@@ -272,7 +272,7 @@ class CountedIn:
                 found[read[0]] = None
         self._counters = list(found)
         self._versions = [counter.version for counter in self._counters]
-        self._surroundings.see(reads)
+        self._cluster_reads.see(reads)
 
     # Answers
 

@@ -1,30 +1,28 @@
 """What a profile says of one shape of pods on every node, kept and caught up.
 
-Two parts: what looks at each row on its own is kept row by row (`row_part`), what looks beyond is
-asked for one row of each group of rows that look alike (`group_part`). The total of a row is the
-sum of its own and of its group's.
+Two parts: what looks at each row on its own is kept row by row (`row_columns`), what looks beyond
+is asked for one row of each group of rows that look alike (`group_columns`). The total of a row is
+the sum of its own and of its group's.
 """
 
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
 from k8s_scheduler.core.engine.highest import first_highest
-from k8s_scheduler.core.engine.shapes.group_columns import GroupPart
+from k8s_scheduler.core.engine.shapes.group_columns import GroupColumns
 from k8s_scheduler.core.engine.shapes.hidden import differences, withheld_from, withhold
-from k8s_scheduler.core.engine.shapes.row_column_pool import RowParts
-from k8s_scheduler.core.engine.shapes.row_columns import NEVER, Column, caught_up
-from k8s_scheduler.core.engine.shapes.sizes import size_of
+from k8s_scheduler.core.engine.shapes.kept_judgement import NO_PROMISES, KeptJudgement
+from k8s_scheduler.core.engine.shapes.row_column_pool import RowColumnPool
+from k8s_scheduler.core.engine.shapes.row_columns import NEVER
+from k8s_scheduler.core.engine.shapes.row_scores import Column
 from k8s_scheduler.core.engine.shapes.tally import NotKeptError
-from k8s_scheduler.core.engine.shapes.validity import Inputs
 from k8s_scheduler.core.engine.shapes.withheld import Withheld
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.evaluation.runtime import (
     Filtered,
     Nominated,
     PreFiltered,
-    Runtime,
     Scored,
 )
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Term
@@ -35,60 +33,32 @@ from k8s_scheduler.core.framework.views.base import Mask
 from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
-from k8s_scheduler.core.state.protocols import Tables
 from k8s_scheduler.core.state.rows import NodeRow
 
-# After as many uses it is measured again.
-_DUE: Final = frozenset({4, 64, 1024, 16384})
-_NOBODY: Final[Nominated] = {}
-# Of what was made for no pod that may still come; labels are never encoded like that.
-NO_LABELS: Final = b""
 
-
-class Evaluation:
-    """One shape, on all nodes, as of `cursor`."""
+class KeptEvaluation(KeptJudgement):
+    """One shape, on all nodes."""
 
     def __init__(
-        self,
-        state: Tables,
-        runtime: Runtime,
-        profile: Profile,
-        pod: PodView,
-        questions: Questions,
-        *,
-        labels: bytes,
-        row_parts: RowParts,
+        self, pool: RowColumnPool, profile: Profile, queued: QueuedPod, questions: Questions
     ) -> None:
         """Judge all nodes; NotKeptError if that can't be kept.
 
-        What plugins ask of the pod, now or later, is taken down in `questions`. What is said row by
-        row is taken from `row_parts`, where others may have had the same said to them.
+        What is said row by row is taken from the pool, where it may have been said to others.
         """
-        self._state = state
-        self._runtime = runtime
-        # Of the pod that it was made for: only for those are its terms exactly right when plugins
-        # ask something new.
-        self.labels = labels
-        # What the log of facts had said when this was last right.
-        self.cursor = state.facts.position
-        self._questions = questions
-        self._inputs = Inputs(state, questions)
+        super().__init__(pool, queued, questions)
+        pod = queued.view
         with pod.asking(questions):
-            self._terms = self._prepare(profile, pod)
+            self.terms = self._prepare(profile, pod)
         self._asked = frozenset(step.name for step in profile.pre_filters)
-        row_filters, group_filters = _sorted(profile, self._terms)
+        row_filters, group_filters = _sorted(profile, self.terms)
         self._group_filters = [profile.filters[index].name for index in group_filters]
         with pod.asking(questions):
             row_scores, group_scores = self._sort_scores(profile, pod)
-        # How often it was used, and how many rows there were when it was last measured.
-        self.uses = 0
-        # When it was last used, by the periods of the cache.
-        self.period = 0
-        self._rows_counted = 0
-        self._rows = row_parts.get(profile, row_filters, row_scores)
+        self.rows = pool.get(profile, row_filters, row_scores)
         # As of when it was last looked at.
-        self._rows_version = self._rows.version
-        self._flips_seen = self._rows.flips.position
+        self._rows_version = self.rows.version
+        self._flips_seen = self.rows.flips.position
         # What filters say where no node is left; nothing was judged since.
         self._filtered: Filtered | None = None
         # What is said of rows with the pods promised there; and which rows that keeps from the pod
@@ -97,19 +67,21 @@ class Evaluation:
         self._hidden: Mask | None = None
         # The pod for which groups were not asked yet which rows they keep from it.
         self._pending: tuple[Profile, QueuedPod] | None = None
-        self._groups: GroupPart | None = None
+        self._groups: GroupColumns | None = None
         if group_filters or group_scores:
-            self._groups = GroupPart(state, runtime, questions, group_filters, group_scores)
-            self._groups.start(profile, pod, self._terms, self._rows.base)
+            self._groups = GroupColumns(
+                self.tables, self.runtime, questions, group_filters, group_scores
+            )
+            self._groups.start(profile, pod, self.terms, self.rows.base)
 
     # Building
 
     def _prepare(self, profile: Profile, pod: PodView) -> dict[str, Term]:
-        everywhere = self._state.nodes.present_rows()
+        everywhere = self.tables.nodes.present_rows()
         terms: dict[str, Term] = {}
         for index, step in enumerate(profile.pre_filters):
             reads = Reads()
-            prepared = self._runtime.prepare(step, pod, everywhere, reads)
+            prepared = self.runtime.prepare(step, pod, everywhere, reads)
             if isinstance(prepared, Reject | Narrow | Verdict):
                 raise NotKeptError("pre_filter")
             self._inputs.add(index, prepared, reads)
@@ -121,7 +93,7 @@ class Evaluation:
         self, profile: Profile, pod: PodView
     ) -> tuple[list[tuple[int, Term]], list[int]]:
         """Return the scores of rows, with what was said at PreScore, and those of groups."""
-        present = self._state.nodes.present_rows()
+        present = self.tables.nodes.present_rows()
         by_row: list[tuple[int, Term]] = []
         by_group: list[int] = []
         for index, step in enumerate(profile.scores):
@@ -129,7 +101,7 @@ class Evaluation:
                 by_group.append(index)
                 continue
             reads = Reads()
-            term = self._runtime.pre_score(step, pod, present, reads)
+            term = self.runtime.pre_score(step, pod, present, reads)
             if reads.looked_at_rows:
                 raise NotKeptError("pre_score")
             self._inputs.add(len(profile.pre_filters) + index, term, reads)
@@ -143,54 +115,47 @@ class Evaluation:
         profile: Profile,
         queued: QueuedPod,
         watch: Watch | None = None,
-        nominated: Nominated = _NOBODY,
-    ) -> bool:
+        nominated: Nominated = NO_PROMISES,
+    ) -> None:
         """Judge again what changed; NotKeptError if that would be nearly everything.
 
-        Return False if it can't be told which rows the pods `nominated` there keep from the pod.
+        Afterwards it can't decide if it can't be told which rows the pods `nominated` there keep
+        from the pod.
         """
-        own, pod = self._rows, queued.view
-        start, rows, facts, seen = own.catch_up(profile, watch)
-        if start != self.cursor:
-            # Another shape had it catch up before.
-            start, rows, facts, seen = caught_up(self._state.facts, self.cursor)
-        self.cursor = start + len(rows)
-        inputs = self._inputs
-        if not inputs.are_valid(seen, profile, pod, self._runtime):
-            raise NotKeptError("inputs")
+        own, pod, inputs = self.rows, queued.view, self._inputs
+        _, rows, facts, seen = self._catch_up_rows(profile, pod, watch)
         others = inputs.other_terms
         if others:
             inputs.other_terms = {}
-            self._terms = {**self._terms, **others}
+            self.terms = {**self.terms, **others}
         has_judged = own.version != self._rows_version
         if has_judged:
             self._rows_version = own.version
             self._filtered = None
-        hidden, is_told = self._withhold(profile, queued, nominated)
+        hidden, self.can_decide = self._withhold(profile, queued, nominated)
         groups = self._groups
         if groups is None or groups.is_idle:
             self._hidden = hidden
             if groups is not None and inputs.moved and not groups.are_inputs_same(inputs):
                 self._filtered = None
                 self._flips_seen = own.flips.position
-                groups.start(profile, pod, self._terms, self._shown)
-            return is_told
+                groups.start(profile, pod, self.terms, self._shown)
+            return
         self._regroup(rows, facts, seen, groups, hidden)
         if not groups.is_valid(seen, inputs) or others:
             self._filtered = None
-            groups.judge(profile, pod, self._terms, self._shown, watch)
+            groups.judge(profile, pod, self.terms, self._shown, watch)
         if self._pending is not None and not self._may_be_lazy:
             try:
                 self._settle()
             except NotKeptError:
-                return False
-        return is_told
+                self.can_decide = False
 
     @property
     def _may_be_lazy(self) -> bool:
         """Whether totals do not depend on which rows are feasible, but for what filters say."""
         groups = self._groups
-        return not self._rows.normalizes and groups is not None and groups.never_scores
+        return not self.rows.scores.normalizes and groups is not None and groups.never_scores
 
     def _settle(self) -> None:
         """Find out which rows promised pods keep from the pod, as filters asked by group say."""
@@ -203,11 +168,11 @@ class Evaluation:
         if withheld.mask is self._hidden:
             return
         self._filtered = None
-        came, went = differences([], self._rows.base, self._hidden, withheld.mask)
+        came, went = differences([], self.rows.base, self._hidden, withheld.mask)
         self._hidden = withheld.mask
         groups.count(went, feasible=False)
         groups.count(came, feasible=True)
-        groups.judge(profile, queued.view, self._terms, self._shown)
+        groups.judge(profile, queued.view, self.terms, self._shown)
 
     def _withhold(
         self, profile: Profile, queued: QueuedPod, nominated: Nominated
@@ -217,15 +182,15 @@ class Evaluation:
         if not nominated:
             if self._hidden is not None:
                 self._filtered = None
-            if self._withheld is not None and not len(self._state.nominations):
+            if self._withheld is not None and not len(self.tables.nominations):
                 self._withheld = None
             return None, True
         withheld = self._withheld
         if withheld is None:
             names = self._group_filters
-            row_terms = {name: term for name, term in self._terms.items() if name not in names}
+            row_terms = {name: term for name, term in self.terms.items() if name not in names}
             withheld = self._withheld = Withheld(
-                self._state, self._runtime, self._questions, row_terms, groups=bool(names)
+                self.tables, self.runtime, self._questions, row_terms, groups=bool(names)
             )
             # There is more of it now than was measured.
             self._rows_counted = 0
@@ -233,7 +198,7 @@ class Evaluation:
         if self._group_filters and groups is not None and groups.sees_room:
             # Then it would have to be asked about every row with a promise.
             return self._hidden, False
-        group_terms = {name: self._terms[name] for name in self._group_filters}
+        group_terms = {name: self.terms[name] for name in self._group_filters}
         lazily = self._may_be_lazy
         try:
             has_changed = withheld.catch_up(profile, queued, group_terms, nominated, lazily=lazily)
@@ -246,20 +211,21 @@ class Evaluation:
         self._filtered = None
         return withheld.mask, True
 
-    def give_up(self) -> None:
-        """Let nobody go by this any more, nor by what others share with it."""
-        self._rows.give_up()
-
     @property
-    def _active_groups(self) -> GroupPart | None:
-        """The group part, if it has anything to say."""
+    def _active_groups(self) -> GroupColumns | None:
+        """The group columns, if they have anything to say."""
         return None if self._groups is None or self._groups.is_idle else self._groups
 
     def _regroup(
-        self, rows: list[int], facts: list[int], seen: int, groups: GroupPart, hidden: Mask | None
+        self,
+        rows: list[int],
+        facts: list[int],
+        seen: int,
+        groups: GroupColumns,
+        hidden: Mask | None,
     ) -> None:
         """Put rows that changed into the groups they belong to now."""
-        own = self._rows
+        own = self.rows
         groups.grow()
         moved = groups.stale_rows(rows, facts, seen)
         if moved is None:
@@ -286,7 +252,7 @@ class Evaluation:
     @property
     def _shown(self) -> Column:
         """What rows have themselves, NEVER also where they are kept from the pod."""
-        base, hidden = self._rows.base, self._hidden
+        base, hidden = self.rows.base, self._hidden
         return base if hidden is None else withheld_from(base, hidden)
 
     # Answers
@@ -294,24 +260,7 @@ class Evaluation:
     @property
     def state(self) -> CycleState:
         """What the filters prepared: the state of an attempt that begins."""
-        return CycleState(self._terms, self._asked)
-
-    def measure(self, row_parts: RowParts) -> int:
-        """Return how much memory it takes, besides what it may share; have that counted anew."""
-        self._rows_counted = self._state.nodes.row_count
-        if self.uses:
-            row_parts.measure(self._rows)
-        return size_of(self, apart_from=self._rows.terms)
-
-    def is_used(self) -> bool:
-        """Count one more use; return whether its size may have become another since the last look.
-
-        What it prepares is made with the first uses; then it grows
-        with the cluster, and a little with the variety of what is asked.
-        """
-        self.uses += 1
-        rows = self._state.nodes.row_count
-        return 4 * rows > 5 * self._rows_counted or self.uses in _DUE
+        return CycleState(self.terms, self._asked)
 
     def totals(self, profile: Profile) -> Column:
         """Return the total of each row; negative where the pod can't go. Do not write to it."""
@@ -319,16 +268,16 @@ class Evaluation:
         return self._totals(profile)
 
     def _totals(self, profile: Profile) -> Column:
-        base = self._rows.base
+        base = self.rows.base
         groups = self._groups
         totals = base if groups is None or groups.is_idle else groups.add_to(base)
         if self._hidden is not None:
             totals = totals.copy() if totals is base else totals
             withhold(totals, self._hidden)
-        if self._rows.normalizes:
+        if self.rows.scores.normalizes:
             totals = totals.copy() if totals is base else totals
             feasible = np.flatnonzero(totals >= 0)
-            for _, part in self._rows.normalized(profile, feasible):
+            for _, part in self.rows.scores.normalized(profile, feasible):
                 totals[feasible] += part
         return totals
 
@@ -345,7 +294,7 @@ class Evaluation:
             others = withheld.like(*pending, NodeRow(row))
             if others is None:
                 return NodeRow(row)
-            totals = totals.copy() if totals is self._rows.base else totals
+            totals = totals.copy() if totals is self.rows.base else totals
             totals[others] = NEVER
 
     def filtered(self) -> Filtered:
@@ -357,8 +306,8 @@ class Evaluation:
         return replace(known, before=PreFiltered(self.state))
 
     def _filter(self) -> Filtered:
-        present = self._state.nodes.present_rows()
-        codes = self._rows.codes.take(present).astype(np.int64)
+        present = self.tables.nodes.present_rows()
+        codes = self.rows.codes.take(present).astype(np.int64)
         passed = codes == 0
         groups = self._active_groups
         if groups is not None and passed.any():
@@ -373,7 +322,7 @@ class Evaluation:
     def scored(self, profile: Profile, feasible: Column) -> Scored:
         """Return every plugin's part of the totals of the feasible rows, weighted."""
         self._settle()
-        parts = dict(self._rows.parts(profile, feasible))
+        parts = dict(self.rows.scores.parts(profile, feasible))
         groups = self._active_groups
         if groups is not None:
             parts.update(groups.parts_of(feasible))

@@ -11,8 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from k8s_scheduler.core.engine.shapes.groups import Asked, Groups
-from k8s_scheduler.core.engine.shapes.row_columns import NEVER, Column
+from k8s_scheduler.core.engine.shapes.groups import AskedGroups, Groups
+from k8s_scheduler.core.engine.shapes.row_columns import NEVER
+from k8s_scheduler.core.engine.shapes.row_scores import Column
 from k8s_scheduler.core.engine.shapes.validity import Inputs
 from k8s_scheduler.core.framework import points
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
@@ -46,7 +47,7 @@ class _Prepared:
     counters: list[PodCounter]
     versions: list[int]
 
-    def is_valid(self, asked: Asked) -> bool:
+    def is_valid(self, asked: AskedGroups) -> bool:
         """Return whether it would be said again, where what was read of the cluster is the same."""
         reads = self.reads
         if not reads.looked_at_rows:
@@ -60,7 +61,7 @@ class _Prepared:
         )
 
 
-class GroupPart:
+class GroupColumns:
     """The codes and added scores of all groups."""
 
     def __init__(
@@ -168,7 +169,7 @@ class GroupPart:
         total = self._ask_scores(profile, pod, asked, watch) if alive else None
         self._addend = asked.addend(total, len(groups))
 
-    def _filter(self, index: int, step: FilterStep, term: Term, asked: Asked) -> Column:
+    def _filter(self, index: int, step: FilterStep, term: Term, asked: AskedGroups) -> Column:
         """Return one plugin's codes of some groups."""
         if isinstance(term, Verdict):
             return self._runtime.filter(step, term, asked.members)
@@ -180,7 +181,7 @@ class GroupPart:
         return self._runtime.filter_view(step, term, view)
 
     def _ask_scores(
-        self, profile: Profile, pod: PodView, asked: Asked, watch: Watch | None
+        self, profile: Profile, pod: PodView, asked: AskedGroups, watch: Watch | None
     ) -> Column | None:
         """Return the sum of the weighted scores of some groups; None if there is no score."""
         asked.count(self._groups.counts, self._groups.count_changes)
@@ -204,7 +205,7 @@ class GroupPart:
             total = part if total is None else total + part
         return total
 
-    def _score(self, index: int, step: ScoreStep, term: Term, asked: Asked) -> Column:
+    def _score(self, index: int, step: ScoreStep, term: Term, asked: AskedGroups) -> Column:
         """Return one plugin's scores of some groups, whose rows have been counted."""
         if isinstance(term, Same):
             return np.full(len(asked.groups), term.score, dtype=np.int64)
@@ -217,7 +218,7 @@ class GroupPart:
             views[~index] = view
         return self._runtime.score_view(step, term, view)
 
-    def _pre_score(self, index: int, step: ScoreStep, pod: PodView, asked: Asked) -> Term:
+    def _pre_score(self, index: int, step: ScoreStep, pod: PodView, asked: AskedGroups) -> Term:
         """Return what a plugin says at PreScore, and keep it."""
         reads = Reads()
         nodes = asked.nodes.copy()
@@ -273,7 +274,7 @@ class GroupPart:
         return _versions(self._counters) == self._versions and self._stamp_now() == self._stamp
 
     def _are_present(self) -> bool:
-        """Return whether the same counters count anybody as before, for whoever asked."""
+        """Return whether the same counters count any pod as before."""
         return all((counter.total(key) > 0) is seen for counter, key, seen in self._presences)
 
     def _is_valid_yet(self, seen: int, inputs: Inputs) -> bool:
@@ -299,7 +300,7 @@ class GroupPart:
     def _stamp_now(self) -> object:
         """Return something that is equal as long as the same groups stand for as many nodes.
 
-        As far as anybody wanted to know.
+        As far as any plugin asked.
         """
         wanted = self._counts_nodes
         if wanted is _EACH:
@@ -337,7 +338,6 @@ class GroupPart:
         self._groups.count(rows, feasible=feasible)
 
     def grow(self) -> None:
-        """Make room for rows that are new."""
         if self._state.nodes.row_count > len(self._groups.of_row):
             self._groups.grow(self._state.nodes.row_count)
 

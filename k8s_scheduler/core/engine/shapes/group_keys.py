@@ -140,7 +140,7 @@ class Key:
         return near
 
 
-class Mark:
+class GivenKey:
     """Something else that tells rows apart: a number of each, which the caller looks after."""
 
     __slots__ = ("_by_row",)

@@ -1,7 +1,7 @@
 """Rows that look alike to some plugins, so that one of each kind is asked for all.
 
 What plugins have read of rows makes the keys; rows with equal values of all keys are a group. A
-zone is one value for thousands of rows, so a count that changes in a zone regroups nobody. Where
+zone is one value for thousands of rows, so a count that changes in a zone regroups no row. Where
 nearly every node is a domain of its own, the count itself is the value.
 """
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.core.engine.shapes.group_keys import LIMITS, Key, Mark, Values
+from k8s_scheduler.core.engine.shapes.group_keys import LIMITS, GivenKey, Key, Values
 from k8s_scheduler.core.engine.shapes.row_columns import NEVER
 from k8s_scheduler.core.engine.shapes.tally import NotKeptError
 from k8s_scheduler.core.framework.views.reads import NarrowRead, Reads
@@ -22,7 +22,7 @@ from k8s_scheduler.core.state.rows import NodeRow
 NO_GROUP: Final = -1
 
 
-class Asked:
+class AskedGroups:
     """Some groups that are asked about, and a row of each.
 
     It stays the same object as long as these groups have feasible rows and no others do, their
@@ -32,7 +32,6 @@ class Asked:
     __slots__ = (
         "_addend",
         "_as_of",
-        "_cells",
         "_left",
         "_reads",
         "_views",
@@ -50,18 +49,17 @@ class Asked:
         # written to, since views look at it.
         self.each: list[int] = []
         self.nodes = np.zeros(len(groups), dtype=np.int64)
-        self._cells = _cells(self.nodes)
         self.total = 0
         self._as_of = -1
         # What shows the members to plugins, and where they take down what is read.
         self._views: dict[int, RowsView] = {}
         self._reads: Reads | None = None
         # What is left of them, by the codes they are given.
-        self._left: dict[tuple[int, ...], Asked] = {}
+        self._left: dict[tuple[int, ...], AskedGroups] = {}
         # By group, of these and others.
         self._addend: Values = members[:0]
 
-    def left(self, codes: list[int]) -> "Asked":
+    def left(self, codes: list[int]) -> "AskedGroups":
         """Return the groups that pass, by their codes."""
         key = tuple(codes)
         found = self._left.get(key)
@@ -70,7 +68,7 @@ class Asked:
                 self._left.clear()
             places = [place for place, code in enumerate(codes) if not code]
             groups = [self.groups[place] for place in places]
-            found = self._left[key] = Asked(groups, self.members.take(places))
+            found = self._left[key] = AskedGroups(groups, self.members.take(places))
         return found
 
     def addend(self, scores: Values | None, size: int) -> Values:
@@ -90,7 +88,7 @@ class Asked:
         return found
 
     def views(self, reads: Reads) -> dict[int, RowsView]:
-        """Return the views that take down in `reads` what is read, by whom they are for."""
+        """Return the views that take down in `reads` what is read, by the plugin they are for."""
         if reads is not self._reads:
             self._reads = reads
             self._views = {}
@@ -101,12 +99,7 @@ class Asked:
         if self._as_of != as_of:
             self._as_of = as_of
             self.each = each = list(map(counts.__getitem__, self.groups))
-            if len(each) <= FEW:
-                cells = self._cells
-                for place, count in enumerate(each):
-                    cells[place] = count
-            else:
-                self.nodes[:] = each
+            self.nodes[:] = each
             self.total = sum(each)
 
 
@@ -116,7 +109,7 @@ class Groups:
     def __init__(self, state: Tables) -> None:
         self._state = state
         # By what it goes by; several reads may come to the same.
-        self._keys: dict[NarrowRead, Key | Mark] = {}
+        self._keys: dict[NarrowRead, Key | GivenKey] = {}
         # Those that go by counts, with their places.
         self._count_keys: list[tuple[int, Key]] = []
         # Of each read: whether rows with different counts are in different groups.
@@ -135,7 +128,7 @@ class Groups:
         self._by_group: list[int] = []
         self._by_row: Values | None = None
         # The groups that have feasible rows; None if that has to be found out.
-        self._asked: Asked | None = None
+        self._asked: AskedGroups | None = None
         self.facts = 0
 
     def __len__(self) -> int:
@@ -164,7 +157,7 @@ class Groups:
     def mark(self, by_row: Values) -> None:
         """Tell rows apart by a number of each, too, from the next lay-out on."""
         # What plugins read has no such name.
-        self._keys[""] = Mark(by_row)
+        self._keys[""] = GivenKey(by_row)
         self._find_count_keys()
 
     def _find_count_keys(self) -> None:
@@ -308,7 +301,6 @@ class Groups:
             self._asked = None
 
     def _found(self, values: tuple[int, ...], member: int) -> int:
-        """Found a group."""
         if len(self.counts) >= LIMITS.groups:
             raise NotKeptError("many_groups")
         group = self._ids[values] = len(self.counts)
@@ -318,7 +310,6 @@ class Groups:
         return group
 
     def grow(self, rows: int) -> None:
-        """Make room for rows that are new."""
         more = np.full(rows - len(self.of_row), NO_GROUP, dtype=np.intp)
         self._take(np.concatenate([self.of_row, more]))
 
@@ -335,17 +326,15 @@ class Groups:
         found += base
         return found
 
-    def asked(self) -> Asked:
-        """Return the groups that have feasible rows."""
+    def asked(self) -> AskedGroups:
         found = self._asked
         if found is None:
             alive = [number for number, count in enumerate(self.counts) if count]
             members = np.array([self.member(number) for number in alive], dtype=np.int64)
-            found = self._asked = Asked(alive, members)
+            found = self._asked = AskedGroups(alive, members)
         return found
 
     def member(self, group: int) -> int:
-        """Return a row of a group that has any."""
         row = self._members[group]
         if self._cells[row] != group:
             row = self._members[group] = int((self.of_row == group).argmax())

@@ -4,7 +4,8 @@ from collections import Counter
 
 import numpy as np
 
-from k8s_scheduler.core.engine.shapes.row_columns import NEVER, Column
+from k8s_scheduler.core.engine.shapes.row_columns import NEVER
+from k8s_scheduler.core.engine.shapes.row_scores import Column
 from k8s_scheduler.core.framework.views.base import Mask
 
 

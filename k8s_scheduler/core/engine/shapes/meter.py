@@ -24,7 +24,7 @@ class ShapeMeter:
         (self._same if is_same else self._different).inc()
 
     def show(self, shapes: ShapeCache) -> None:
-        """Show the state of a cache, unless nobody has asked it anything since the last time."""
+        """Show the state of a cache, unless it was asked nothing since the last time."""
         tally, metrics = shapes.tally, self._metrics
         sizes = shapes.sizes()
         for cache, (nbytes, _) in sizes.items():
@@ -40,8 +40,8 @@ class ShapeMeter:
         answers = {
             "kept": kept,
             "not_kept": tally.repeated - kept,
-            "akin": tally.akin,
-            "new": tally.new - tally.akin,
+            "akin": tally.partial,
+            "new": tally.new - tally.partial,
         }
         self._raise(metrics.shape_questions, answers)
         self._raise(metrics.shape_renewals, tally.renewed)

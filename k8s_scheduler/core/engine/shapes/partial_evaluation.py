@@ -1,19 +1,29 @@
-"""What a profile says of a single pod: what goes for all its kin is at hand, the rest is asked."""
+"""What a profile says of a single pod: kept for its partial shape, or else asked."""
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from k8s_scheduler.api.meta import NodeName
 from k8s_scheduler.core.engine.highest import first_highest
-from k8s_scheduler.core.engine.shapes.partial_shape import Kin
-from k8s_scheduler.core.engine.shapes.promises import Promises
-from k8s_scheduler.core.engine.shapes.row_columns import NEVER, Column
+from k8s_scheduler.core.engine.shapes.partial_shape import PartialShape
+from k8s_scheduler.core.engine.shapes.row_columns import NEVER
+from k8s_scheduler.core.engine.shapes.row_scores import Column
 from k8s_scheduler.core.framework import points
 from k8s_scheduler.core.framework.cycle_state import CycleState
-from k8s_scheduler.core.framework.evaluation.runtime import Filtered, PreFiltered, Runtime, Scored
+from k8s_scheduler.core.framework.evaluation.runtime import (
+    Filtered,
+    Nominated,
+    PreFiltered,
+    Runtime,
+    Scored,
+)
+from k8s_scheduler.core.framework.evaluation.trial import counting_steps
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Same, Term
 from k8s_scheduler.core.framework.plugin_errors import PluginError
 from k8s_scheduler.core.framework.points import Watch
 from k8s_scheduler.core.framework.profile import Profile, ScoreStep
+from k8s_scheduler.core.framework.views.base import Codes, Mask
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.state.nodes.node_table import Rows
 from k8s_scheduler.core.state.protocols import Tables
@@ -28,34 +38,77 @@ class _LooksBeyondError(Exception):
     """What a plugin says of one row depends on which others there are."""
 
 
-class OneOff:
+class PromisedRoom:
+    """What those nominated to rows leave to a pod."""
+
+    def __init__(
+        self, state: Tables, runtime: Runtime, profile: Profile, nominated: Nominated
+    ) -> None:
+        self._state = state
+        self._runtime = runtime
+        self._profile = profile
+        self._nominated = nominated
+
+    def prepare(self, pod: PodView, terms: dict[str, Term]) -> None:
+        """Put the pod's own terms in place of those that were prepared for another one.
+
+        Where pods are counted in, they may be asked what the other one was never asked.
+        """
+        everywhere = self._state.nodes.present_rows()
+        for step, _ in counting_steps(self._profile, terms):
+            terms[step.name] = self._runtime.prepare(step, pod, everywhere)
+
+    def left_of(
+        self, rows: Rows, terms: Mapping[str, Term], names: frozenset[NodeName] | None
+    ) -> Rows:
+        """Return those of the rows that pass with the promised pods, too; all are as they are."""
+        everywhere = self._state.nodes.present_rows()
+        is_many = names is None and len(rows) > 1 and not counting_steps(self._profile, terms)
+        # Of all rows together, much is known from the last time.
+        asked = everywhere if is_many else rows
+        codes: Codes = np.zeros(len(asked), dtype=np.int64)
+        self.count_in(PreFiltered(CycleState(terms), None, names), asked, codes)
+        if not np.count_nonzero(codes):
+            return rows
+        if asked is rows:
+            passed: Rows = rows[codes == 0]
+            return passed
+        passes: Mask = np.ones(self._state.nodes.row_count, dtype=np.bool_)
+        passes[asked[codes != 0]] = False
+        left: Rows = rows[passes[rows]]
+        return left
+
+    def count_in(self, before: PreFiltered, rows: Rows, codes: Codes) -> None:
+        """Write into the codes of rows what the promised pods change."""
+        self._runtime.promised.count_in(
+            self._profile, before, self._nominated, rows=rows, codes=codes
+        )
+
+
+class PartialEvaluation:
     """One pod, now. Good until anything changes."""
 
     def __init__(
         self,
-        state: Tables,
-        runtime: Runtime,
+        shape: PartialShape,
         pod: PodView,
-        *,
-        labels: bytes,
-        kin: Kin,
         watch: Watch | None = None,
-        promises: Promises | None = None,
+        promises: PromisedRoom | None = None,
     ) -> None:
         """Ask what has to be asked before nodes are looked at. Raises PluginError.
 
-        `labels` are those of the pod for which what goes for all kin was made; `promises` are those
-        that count for this one.
+        `promises` are those that count for this pod.
         """
-        self._state = state
-        self._runtime = runtime
+        self._state = shape.tables
+        self._runtime = shape.runtime
         self._pod = pod
-        self._kin = kin
+        self._shape = shape
         self._watch = watch
-        self.labels = labels
-        self.cursor = kin.cursor
+        # Those of the pod for which what goes for all of the shape was made.
+        self.labels = shape.labels
+        self.cursor = shape.cursor
         self._promises = promises
-        self._terms = dict(kin.terms)
+        self._terms = dict(shape.terms)
         if promises is not None:
             promises.prepare(pod, self._terms)
         # The only nodes that come into question, if plugins name them, and those plugins.
@@ -70,7 +123,7 @@ class OneOff:
     def _prepare(self) -> None:
         runtime, pod, watch = self._runtime, self._pod, self._watch
         everywhere = self._state.nodes.present_rows()
-        for step in self._kin.asked.pre_filters:
+        for step in self._shape.asked.pre_filters:
             prepared = runtime.prepare(step, pod, everywhere)
             if prepared is SKIP:
                 continue
@@ -92,8 +145,8 @@ class OneOff:
     def _candidates(self) -> Rows:
         """Return the rows that are let pass by all that is kept."""
         if self._names is None:
-            return self._kin.feasible()
-        nodes, base = self._state.nodes, self._kin.rows.base
+            return self._shape.feasible()
+        nodes, base = self._state.nodes, self._shape.rows.base
         if len(self._names) == 1:
             (name,) = self._names
             row = nodes.row_of(name)
@@ -106,7 +159,7 @@ class OneOff:
     def _filter(self, rows: Rows) -> Rows:
         """Return those of the rows that pass the filters that have to be asked."""
         terms, watch, runtime = self._terms, self._watch, self._runtime
-        for step in self._kin.asked.filters:
+        for step in self._shape.asked.filters:
             if step.name not in terms:
                 continue
             if not len(rows):
@@ -119,7 +172,7 @@ class OneOff:
         return rows
 
     def _take(self, rows: Rows) -> Rows:
-        """Return those of the rows that take the pod, with and without who was promised room."""
+        """Return those of the rows that take the pod, with and without those promised room."""
         found = self._filter(rows)
         if self._promises is None or not len(found):
             return found
@@ -135,11 +188,11 @@ class OneOff:
     @property
     def state(self) -> CycleState:
         """What the filters prepared: the state of an attempt that begins."""
-        return CycleState(self._terms, self._kin.names)
+        return CycleState(self._terms, self._shape.names)
 
     def best(self, profile: Profile, *, start: int) -> NodeRow | None:
         """Return the first row of the highest total at or after `start`, wrapping around."""
-        if self._names is None and self._known is None and self._kin.may_choose_first():
+        if self._names is None and self._known is None and self._shape.may_choose_first():
             row = self._choose_first(profile, start)
             if row is not None:
                 return row
@@ -153,7 +206,7 @@ class OneOff:
 
         Only where what is said of one row has nothing to do with the others.
         """
-        rows = self._kin.feasible()
+        rows = self._shape.feasible()
         if not len(rows):
             return None
         try:
@@ -163,12 +216,11 @@ class OneOff:
             row = None
         if row is not None and len(self._take(np.array((row,), dtype=np.int64))):
             return row
-        self._kin.chose_in_vain()
+        self._shape.chose_in_vain()
         return None
 
     @property
     def _feasible(self) -> Rows:
-        """The rows that take the pod."""
         if self._known is None:
             self._known = self._take(self._candidates())
         return self._known
@@ -176,13 +228,13 @@ class OneOff:
     def _sum(self, profile: Profile, rows: Rows, *, chooses_first: bool = False) -> Column:
         """Return the totals of some rows.
 
-        Who chooses first does not know which of them take the pod: _LooksBeyondError if that
-        matters.
+        If the row is chosen first, it is not known which of them take the pod: _LooksBeyondError
+        where that matters.
         """
-        kept = self._kin.rows
+        kept = self._shape.rows
         totals = kept.base if len(rows) == len(kept.base) else kept.base.take(rows)
         is_own = totals is not kept.base
-        parts: list[tuple[int, Column | int]] = list(kept.normalized(profile, rows))
+        parts: list[tuple[int, Column | int]] = list(kept.scores.normalized(profile, rows))
         parts += self._asked_scores(rows, chooses_first=chooses_first)
         for _, part in parts:
             # What is kept is not written to, and what is new need not be made again.
@@ -198,7 +250,7 @@ class OneOff:
         watch, runtime = self._watch, self._runtime
         if not len(rows):
             return found
-        for index, step in self._kin.asked.scores:
+        for index, step in self._shape.asked.scores:
             view = runtime.view(step, rows)
             if chooses_first:
                 term: Term = self._pre_score(index, step)
@@ -220,18 +272,18 @@ class OneOff:
 
     def _pre_score(self, index: int, step: ScoreStep) -> Term:
         """Return what is said at PreScore, if that does not depend on which rows there are."""
-        view, reads = self._kin.wide_view(index, step)
+        view, reads = self._shape.wide_view(index, step)
         reads.looked_at_rows = False
         term = self._runtime.pre_score_view(step, self._pod, view)
         if reads.looked_at_rows:
             raise _LooksBeyondError
         return term
 
-    # Answers, all of them: for those who look closely
+    # Answers, all of them: for a close look
 
     def totals(self, profile: Profile) -> Column:
         """Return the total of each row; negative where the pod can't go."""
-        totals = np.full(len(self._kin.rows.base), NEVER, dtype=np.int64)
+        totals = np.full(len(self._shape.rows.base), NEVER, dtype=np.int64)
         totals[self._feasible] = self._sum(profile, self._feasible)
         return totals
 
@@ -242,8 +294,8 @@ class OneOff:
         codes, places, outside = self._runtime.within(before, present)
         if places is None:
             places = np.arange(len(present))
-        codes[places] = self._kin.rows.codes.take(present.take(places))
-        for step in self._kin.asked.filters:
+        codes[places] = self._shape.rows.codes.take(present.take(places))
+        for step in self._shape.asked.filters:
             if step.name in self._terms:
                 places = places[codes.take(places) == 0]
                 rows = present.take(places)
@@ -255,7 +307,7 @@ class OneOff:
 
     def scored(self, profile: Profile, feasible: Column) -> Scored:
         """Return every plugin's part of the totals of the feasible rows, weighted."""
-        parts: dict[int, Column | int] = dict(self._kin.rows.parts(profile, feasible))
+        parts: dict[int, Column | int] = dict(self._shape.rows.scores.parts(profile, feasible))
         parts.update(self._asked_scores(feasible))
         return Scored.of(profile, parts, len(feasible))
 

@@ -1,10 +1,10 @@
-"""What plugins say of all kin, kept; for each of them, only what they differ in is asked.
+"""What plugins say of all pods of a partial shape, kept; what they differ in is asked for each.
 
-Kin are pods that differ in what they request, or in the nodes they demand or prefer, and in nothing
-else: pods of all sizes, or a DaemonSet's, each made for one node. No two of them are of one shape,
-so nothing is won by keeping what is said of one. But most plugins never ask for what they differ
-in: what these say is kept, row by row, as if they were the whole profile. Their labels may differ
-too, as those of Jobs do: what is kept is for those that answer these plugins alike.
+Pods of one partial shape differ in what they request, or in the nodes they demand or prefer, and in
+nothing else: pods of all sizes, or a DaemonSet's, each made for one node. No two of them are of one
+shape, so nothing is won by keeping what is said of one. But most plugins never ask for what they
+differ in: what these say is kept, row by row, as if they were the whole profile. Their labels may
+differ too, as those of Jobs do: what is kept is for those that answer these plugins alike.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from k8s_scheduler.core.engine.shapes.row_column_pool import RowParts
-from k8s_scheduler.core.engine.shapes.row_columns import NEVER, RowPart
-from k8s_scheduler.core.engine.shapes.sizes import size_of, size_of_questions
+from k8s_scheduler.core.engine.shapes.kept_judgement import NO_PROMISES, KeptJudgement
+from k8s_scheduler.core.engine.shapes.row_column_pool import RowColumnPool
+from k8s_scheduler.core.engine.shapes.row_columns import NEVER
 from k8s_scheduler.core.engine.shapes.tally import NotKeptError
-from k8s_scheduler.core.engine.shapes.validity import Inputs
-from k8s_scheduler.core.framework.evaluation.runtime import Runtime
+from k8s_scheduler.core.framework.evaluation.runtime import Nominated
 from k8s_scheduler.core.framework.plugin import SKIP, Narrow, Reject, Same, Skip, Term
 from k8s_scheduler.core.framework.points import Watch
 from k8s_scheduler.core.framework.profile import FilterStep, Profile, ScoreStep
@@ -25,8 +24,8 @@ from k8s_scheduler.core.framework.reasons import Verdict
 from k8s_scheduler.core.framework.views.pod_view import PodView, Questions
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import RowsView
+from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.nodes.node_table import Rows
-from k8s_scheduler.core.state.protocols import Tables
 
 _NO_VERSION: Final = -1
 # Pods that come and go before the best row is chosen first again.
@@ -34,11 +33,11 @@ _PATIENCE: Final = 64
 
 
 @dataclass(slots=True)
-class Asked:
+class AskedPlugins:
     """The plugins that have to be asked for each pod.
 
-    Those that ask for what kin differ in; filters that come after one of these, and whatever looks
-    beyond the row, because what they say depends on which rows others let pass.
+    Those that ask for what these pods differ in; filters that come after one of these, and whatever
+    looks beyond the row, because what they say depends on which rows others let pass.
     """
 
     pre_filters: list[FilterStep]
@@ -46,58 +45,37 @@ class Asked:
     scores: list[tuple[int, ScoreStep]]
 
 
-class Kin:
-    """What is said of all kin."""
+class PartialShape(KeptJudgement):
+    """What is said of all pods of a partial shape."""
 
     def __init__(
-        self,
-        state: Tables,
-        runtime: Runtime,
-        profile: Profile,
-        pod: PodView,
-        questions: Questions,
-        *,
-        labels: bytes,
-        row_parts: RowParts,
+        self, pool: RowColumnPool, profile: Profile, queued: QueuedPod, questions: Questions
     ) -> None:
-        """Ask all plugins about one of them; NotKeptError if what they say can't be kept.
-
-        What those ask that say the same of all kin is taken down in `questions`, now and later.
-        """
-        self._state = state
-        self._runtime = runtime
-        # What the log of facts had said when this was last right.
-        self.cursor = state.facts.position
-        # Of the pod that it was made for: see `Evaluation.labels`.
-        self.labels = labels
-        self._questions = questions
-        self._inputs = Inputs(state, self._questions)
-        self.asked = Asked([], [], [])
+        """Ask all plugins about one of them; NotKeptError if what they say can't be kept."""
+        super().__init__(pool, queued, questions)
+        self.asked = AskedPlugins([], [], [])
         # How many pods come before the best row is chosen first again, and only then asked.
         self._patience = 0
-        self.terms: dict[str, Term] = {}
         self.names = frozenset(step.name for step in profile.pre_filters)
-        self._prepare(profile, pod)
+        self._prepare(profile, queued.view)
         filters = self._sort_filters(profile)
-        scores = self._sort_scores(profile, pod)
-        self.rows: RowPart = row_parts.get(profile, filters, scores)
+        scores = self._sort_scores(profile, queued.view)
+        self.rows = pool.get(profile, filters, scores)
         # The rows that it lets pass, as of a version and a layout of nodes.
-        self._feasible: Rows = state.nodes.present_rows()
+        self._feasible: Rows = self.tables.nodes.present_rows()
         self._known = (_NO_VERSION, self._feasible)
         # Of these rows, by the places of scores.
         self._wide_views: dict[int, tuple[RowsView, Reads]] = {}
-        # How much memory it takes besides what it may share, as far as it is known yet.
-        self.nbytes = size_of(self, apart_from=self.rows.terms) + size_of_questions(self._questions)
 
     # Building
 
     def _prepare(self, profile: Profile, pod: PodView) -> None:
-        everywhere = self._state.nodes.present_rows()
+        everywhere = self.tables.nodes.present_rows()
         for index, step in enumerate(profile.pre_filters):
             reads, questions = Reads(), Questions()
             with pod.asking(questions):
-                prepared = self._runtime.prepare(step, pod, everywhere, reads)
-            if questions.differ_in_kin:
+                prepared = self.runtime.prepare(step, pod, everywhere, reads)
+            if questions.differ_in_partial:
                 self.asked.pre_filters.append(step)
                 continue
             if isinstance(prepared, Reject | Narrow | Verdict):
@@ -124,15 +102,15 @@ class Kin:
 
     def _sort_scores(self, profile: Profile, pod: PodView) -> list[tuple[int, Term]]:
         """Return those that are kept, with what was said at PreScore."""
-        present = self._state.nodes.present_rows()
+        present = self.tables.nodes.present_rows()
         kept: list[tuple[int, Term]] = []
         for index, step in enumerate(profile.scores):
             reads, questions = Reads(), Questions()
             with pod.asking(questions):
-                term = self._runtime.pre_score(step, pod, present, reads)
+                term = self.runtime.pre_score(step, pod, present, reads)
             says_nothing = not reads.looked_at_rows and isinstance(term, Same | Skip)
             if (
-                questions.differ_in_kin
+                questions.differ_in_partial
                 or reads.looked_at_rows
                 or (step.by_group and not says_nothing)
             ):
@@ -145,32 +123,25 @@ class Kin:
 
     # Catching up
 
-    def catch_up(self, profile: Profile, pod: PodView, watch: Watch | None) -> None:
+    def catch_up(
+        self,
+        profile: Profile,
+        queued: QueuedPod,
+        watch: Watch | None = None,
+        nominated: Nominated = NO_PROMISES,  # noqa: ARG002  counted in for each pod
+    ) -> None:
         """Judge again what changed; NotKeptError if that can't be done."""
-        facts = self._state.facts
-        self.rows.catch_up(profile, watch)
-        since = facts.since(self.cursor)
-        if since is None:
-            raise NotKeptError("log")
-        self.cursor = facts.position
-        seen = 0
-        for fact in since[1]:
-            seen |= fact
-        inputs = self._inputs
-        if not inputs.are_valid(seen, profile, pod, self._runtime) or inputs.other_terms:
+        self._catch_up_rows(profile, queued.view, watch)
+        if self._inputs.other_terms:
             raise NotKeptError("inputs")
-        if self._questions.differ_in_kin:
+        if self._questions.differ_in_partial:
             # A plugin has begun to ask for what it did not ask for before.
             raise NotKeptError("questions")
-
-    def give_up(self) -> None:
-        """Let nobody go by this any more, nor by what others share with it."""
-        self.rows.give_up()
 
     def feasible(self) -> Rows:
         """Return the rows that all that is kept lets pass, ascending."""
         version, present = self._known
-        now = self._state.nodes.present_rows()
+        now = self.tables.nodes.present_rows()
         if version != self.rows.version or present is not now:
             self._known = (self.rows.version, now)
             found = np.flatnonzero(self.rows.base != NEVER)
@@ -184,7 +155,7 @@ class Kin:
         found = self._wide_views.get(index)
         if found is None:
             reads = Reads()
-            view = self._runtime.view(step, self._feasible, reads=reads, wide=True)
+            view = self.runtime.view(step, self._feasible, reads=reads, wide=True)
             found = self._wide_views[index] = (view, reads)
         return found
 
@@ -197,7 +168,7 @@ class Kin:
         if self._patience:
             self._patience -= 1
             return False
-        return not self.rows.normalizes
+        return not self.rows.scores.normalizes
 
     def chose_in_vain(self) -> None:
         """Take note that the best of all rows did not take a pod."""

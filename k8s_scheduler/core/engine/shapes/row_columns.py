@@ -7,27 +7,25 @@ looked at share one of these; what one of them caught up, all have.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from k8s_scheduler.core.engine.shapes.row_scores import Column, RowScores, places_of
 from k8s_scheduler.core.engine.shapes.tally import NotKeptError
-from k8s_scheduler.core.engine.shapes.validity import Surroundings
+from k8s_scheduler.core.engine.shapes.validity import ClusterReads
 from k8s_scheduler.core.framework import points
-from k8s_scheduler.core.framework.evaluation.normalizing import normalized
 from k8s_scheduler.core.framework.evaluation.runtime import Runtime
-from k8s_scheduler.core.framework.plugin import Same, Skip, Term
+from k8s_scheduler.core.framework.plugin import Term
 from k8s_scheduler.core.framework.points import Watch
-from k8s_scheduler.core.framework.profile import Profile, ScoreStep
+from k8s_scheduler.core.framework.profile import Profile
 from k8s_scheduler.core.framework.views.reads import NarrowRead, Reads
 from k8s_scheduler.core.state.amounts.names import is_amount, resources_of
 from k8s_scheduler.core.state.news.facts import LIVELY, NODE, OBJECTS, FactLog
 from k8s_scheduler.core.state.protocols import Tables
 from k8s_scheduler.core.state.rows import NodeRow
 
-Column = npt.NDArray[np.int64]
-AnyColumn = npt.NDArray[Any]
 # Less than any total, also when two of them are added.
 NEVER: Final = -(2**61)
 # The code of a row that holds no node.
@@ -57,32 +55,7 @@ def caught_up(log: FactLog, cursor: int) -> CaughtUp:
     return cursor, rows, facts, seen
 
 
-class _Score:
-    """One plugin's scores: from 0 to 100, or raw where they are normalised later."""
-
-    __slots__ = ("column", "index", "is_lively", "reads", "term", "weight")
-
-    def __init__(self, index: int, step: ScoreStep, term: Term, rows: int) -> None:
-        self.index = index
-        self.term = term
-        self.weight = step.weight
-        self.reads = Reads()
-        self.column: AnyColumn = np.zeros(
-            rows, dtype=np.uint8 if step.normalize is None else np.int64
-        )
-        # Whether pods that come and go change it; not known before it was first asked.
-        self.is_lively: bool | None = None
-
-    def check(self) -> None:
-        """See whether it is as lively as ever."""
-        lively = bool(self.reads.facts & LIVELY)
-        if self.is_lively is None:
-            self.is_lively = lively
-        elif lively and not self.is_lively:
-            raise NotKeptError("lively")
-
-
-class RowPart:
+class RowColumns:
     """The codes of row filters, and the sums of row scores, of all rows."""
 
     def __init__(
@@ -105,7 +78,7 @@ class RowPart:
         # What the log of facts had said when this was last right; and whether it can't be any more.
         self._cursor = state.facts.position
         self._is_lost = False
-        self._surroundings = Surroundings(state)
+        self._cluster_reads = ClusterReads(state)
         # Grows when anything was judged. Rows that have become feasible, or are not any longer.
         self.version = 0
         self.flips = FactLog()
@@ -114,16 +87,9 @@ class RowPart:
         self._lively_from = 0
         rows = state.nodes.row_count
         self.codes: npt.NDArray[np.int32] = np.full(rows, ABSENT, dtype=np.int32)
-        # The sum of the weighted scores; NEVER where a filter rejects. `_calm` is the part of it
-        # that only nodes change.
+        # The sum of the weighted scores; NEVER where a filter rejects.
         self.base: Column = np.full(rows, NEVER, dtype=np.int64)
-        self._calm: Column = np.zeros(rows, dtype=np.int64)
-        self._constants: dict[int, int] = {}
-        self._scores: list[_Score] = []
-        self._raw_scores: list[_Score] = []
-        # Those of the former that pods change; and the columns of all that pods change.
-        self._lively: list[_Score] = []
-        self._lively_columns: list[AnyColumn] = []
+        self.scores = RowScores(runtime, profile, scores, rows)
         # What was said of rows with certain amounts, where it follows from amounts of a few
         # resources alone: the code, the weighted sum of the scores that pods change, and each of
         # these. None where it does not. And of which resources.
@@ -135,22 +101,8 @@ class RowPart:
         # The facts that concern rows.
         self._facts = NODE
         self._watch: Watch | None = None
-        for index, term in scores:
-            self._add_score(profile, index, term)
-        # Whether some scores depend on which rows are feasible.
-        self.normalizes = bool(self._raw_scores)
         self._judge(profile, state.nodes.present_rows(), start=0, anew=True)
         self._learn()
-
-    def _add_score(self, profile: Profile, index: int, term: Term) -> None:
-        if isinstance(term, Skip):
-            return
-        step = profile.scores[index]
-        if isinstance(term, Same):
-            self._constants[index] = term.score * step.weight
-            return
-        scores = self._scores if step.normalize is None else self._raw_scores
-        scores.append(_Score(index, step, term, len(self.codes)))
 
     # Catching up
 
@@ -166,19 +118,19 @@ class RowPart:
             raise
 
     def give_up(self) -> None:
-        """Let nobody go by this any more."""
+        """Make every evaluation that shares this one look for another."""
         self._is_lost = True
 
     @property
     def is_lost(self) -> bool:
-        """Whether nobody may go by this any more."""
+        """Whether no evaluation may go by this any more."""
         return self._is_lost
 
     def _follow(self, profile: Profile, watch: Watch | None) -> CaughtUp:
         found = caught_up(self._state.facts, self._cursor)
         start, rows, facts, seen = found
         self._cursor = start + len(rows)
-        if not self._surroundings.are_same(seen):
+        if not self._cluster_reads.are_same(seen):
             raise NotKeptError("inputs")
         wanted = self._facts
         if self._state.nodes.row_count > len(self.codes):
@@ -286,9 +238,8 @@ class RowPart:
                     self.flips.note(row, 0)
                 codes[row] = code
             else:
-                base[row] = int(self._calm[row]) + total
-                for column, value in zip(self._lively_columns, scores, strict=True):
-                    column[row] = value
+                base[row] = int(self.scores.calm[row]) + total
+                self.scores.take_lively(row, scores)
         if others:
             self._judge_and_compare(profile, others, [])
             self._remember(others, said)
@@ -300,11 +251,8 @@ class RowPart:
             said.clear()
         amounts = self._state.nodes.amounts
         for row in rows:
-            values = tuple(int(column[row]) for column in self._lively_columns)
-            weights = (score.weight for score in self._lively)
-            # Those that are normalised come last, and are not part of the sum.
-            total = sum(w * value for w, value in zip(weights, values, strict=False))
-            said[amounts.key(NodeRow(row), self._said_of)] = int(self.codes[row]), total, values
+            key = amounts.key(NodeRow(row), self._said_of)
+            said[key] = int(self.codes[row]), *self.scores.lively_at(row)
 
     def _judge(self, profile: Profile, rows: Column, *, start: int, anew: bool) -> None:
         passed: npt.NDArray[np.intp] | None = None
@@ -323,7 +271,7 @@ class RowPart:
             left = rows.take(passed)
             if not len(left):
                 break
-        places = _places(rows)
+        places = places_of(rows)
         if passed is None:
             self.codes[places] = 0
         else:
@@ -351,40 +299,8 @@ class RowPart:
         return self._runtime.filter(step, term, rows, reads=reads)
 
     def _score(self, profile: Profile, rows: Column, *, anew: bool) -> None:
-        """Score rows that passed; only by what pods change, unless they are scored anew."""
-        if not len(rows):
-            return
-        places = _places(rows)
-        for score in self._raw_scores:
-            if anew or score.is_lively:
-                step = profile.scores[score.index]
-                self._ask(step.name, len(rows))
-                found = self._runtime.raw_score(step, score.term, rows, score.reads)
-                score.column[places] = found
-                score.check()
-        if anew:
-            self._calm[places] = sum(self._constants.values())
-        total = self._calm[places]
-        for score in self._scores:
-            if not anew and not score.is_lively:
-                continue
-            step = profile.scores[score.index]
-            self._ask(step.name, len(rows))
-            found = self._runtime.score(step, score.term, rows, score.reads)
-            score.column[places] = found
-            score.check()
-            if step.weight != 1:
-                found = found * step.weight
-            if not score.is_lively:
-                self._calm[places] += found
-                total = self._calm[places] if total.base is self._calm else total + found
-            else:
-                total = total + found
-        self.base[places] = total
-
-    def _ask(self, plugin: str, rows: int) -> None:
-        if self._watch is not None:
-            self._watch.asked(points.SCORE, plugin, rows)
+        if len(rows):
+            self.base[places_of(rows)] = self.scores.score(profile, rows, self._watch, anew=anew)
 
     # What it depends on
 
@@ -393,8 +309,8 @@ class RowPart:
         if not self._has_judged:
             return
         self._has_judged = False
-        scores = [score.reads for score in (*self._scores, *self._raw_scores)]
-        news = sum(reads.news for reads in (*self._filter_reads, *scores))
+        every = (*self._filter_reads, *self.scores.reads)
+        news = sum(reads.news for reads in every)
         if news == self._news:
             return
         self._news = news
@@ -403,20 +319,13 @@ class RowPart:
             if reads.facts & LIVELY:
                 self._lively_from = position
                 break
-        self._lively = [score for score in self._scores if score.is_lively]
-        lively = [*self._lively, *(score for score in self._raw_scores if score.is_lively)]
-        self._lively_columns = [score.column for score in lively]
-        repeated = (
-            *self._filter_reads[self._lively_from :],
-            *(score.reads for score in lively),
-        )
+        repeated = (*self._filter_reads[self._lively_from :], *self.scores.sort())
         self._follow_amounts([read for reads in repeated for read in reads.narrow])
-        every = (*self._filter_reads, *scores)
         for reads in every:
             if reads.counters or reads.presences or reads.wide_facts:
                 raise NotKeptError("wide")
             self._facts |= reads.facts
-            self._surroundings.see(reads)
+            self._cluster_reads.see(reads)
 
     def _follow_amounts(self, reads: Sequence[NarrowRead]) -> None:
         """Find out whether all that pods change follows from amounts of a few resources."""
@@ -426,14 +335,10 @@ class RowPart:
         self._said_of = resources or ()
 
     def _grow(self) -> None:
-        """Make room for rows that are new."""
         more = self._state.nodes.row_count - len(self.codes)
         self.codes = np.concatenate([self.codes, np.full(more, ABSENT, dtype=np.int32)])
         self.base = np.concatenate([self.base, np.full(more, NEVER, dtype=np.int64)])
-        nothing = np.zeros(more, dtype=np.int64)
-        self._calm = np.concatenate([self._calm, nothing])
-        for score in (*self._scores, *self._raw_scores):
-            score.column = np.concatenate([score.column, nothing.astype(score.column.dtype)])
+        self.scores.grow(more)
         # Columns are others now: what is to be written to is looked up anew.
         self._news = -1
         self._has_judged = True
@@ -441,28 +346,11 @@ class RowPart:
 
     # Answers
 
-    def normalized(self, profile: Profile, feasible: Column) -> Iterator[tuple[int, Column]]:
-        """Yield the scores of feasible rows that are normalised, by place among the scores."""
-        if not len(feasible):
-            return
-        for score in self._raw_scores:
-            step = profile.scores[score.index]
-            raw: Column = score.column.take(feasible)
-            yield score.index, normalized(step, raw) * step.weight
-
-    def parts(self, profile: Profile, feasible: Column) -> Iterator[tuple[int, Column]]:
-        """Yield every score of the feasible rows, weighted, by its place among the scores."""
-        for index, constant in self._constants.items():
-            yield index, np.full(len(feasible), constant, dtype=np.int64)
-        for score in self._scores:
-            yield score.index, score.column.take(feasible).astype(np.int64) * score.weight
-        yield from self.normalized(profile, feasible)
-
     @property
     def terms(self) -> Iterator[Term]:
         """What it was made from, as plugins said it at PreFilter and PreScore."""
         yield from (term for _, term in self._filters)
-        yield from (score.term for score in (*self._scores, *self._raw_scores))
+        yield from self.scores.terms
 
 
 def _sorted(
@@ -478,11 +366,3 @@ def _sorted(
         if row >= 0 and fact & wanted:
             (renewed if fact & _CALM else touched)[row] = None
     return touched, renewed
-
-
-def _places(rows: Column) -> Column | slice:
-    """Return the rows as an index; a single one as a slice, which numpy takes much faster."""
-    if len(rows) == 1:
-        row = int(rows[0])
-        return slice(row, row + 1)
-    return rows

@@ -1,6 +1,6 @@
-"""What kept evaluations, their families and row parts take, by walking them.
+"""What kept evaluations, the variants of their specs and row columns take, by walking them.
 
-Each is measured without the others: a row part may be used by many evaluations, and a family has
+Each is measured without the others: row columns may be used by many evaluations, and a spec has
 many of them. What belongs to the state of the cluster, to profiles or to the process counts for
 nothing: it is there anyway.
 """
@@ -43,8 +43,8 @@ _SHARED: Final = (
     VerdictTable,
 )
 # By name, because these modules use this one: each is measured on its own.
-_MEASURED: Final = ("Evaluation", "RowPart")
-# An entry of a dict with its key, in the maps that hold an evaluation or a family.
+_MEASURED: Final = ("KeptEvaluation", "PartialShape", "RowColumnPool", "RowColumns")
+# An entry of a dict with its key, in the maps that hold an evaluation or the variants of a spec.
 ENTRY_BYTES: Final = 400
 
 
@@ -60,10 +60,10 @@ _sizer: Final = Sizer(_is_shared)
 
 
 def size_of(made: object, *, apart_from: Iterable[object] = ()) -> int:
-    """Return the bytes that an evaluation, a family or a row part takes of its own."""
+    """Return the bytes that an evaluation, variants or row columns take of its own."""
     return ENTRY_BYTES + _sizer.measure(made, apart_from=apart_from)
 
 
 def size_of_questions(questions: Questions) -> int:
-    """Return the bytes that the questions about a family take."""
+    """Return the bytes that the questions about a spec take."""
     return _sizer.measure(questions)

@@ -13,8 +13,8 @@ class Tally:
     answered: int = 0
     # Questions by pods whose shape was new.
     new: int = 0
-    # Of these, those that were answered with what is kept of their kin.
-    akin: int = 0
+    # Of these, those that were answered with what is kept of their partial shape.
+    partial: int = 0
     made: int = 0
     # Evaluations that had to be made anew, shapes that can't be kept, and those that had to go.
     renewed: dict[str, int] = field(default_factory=dict)
@@ -22,11 +22,10 @@ class Tally:
     dropped: int = 0
 
     def add(self, other: "Tally") -> None:
-        """Take in the counts of another one."""
         self.repeated += other.repeated
         self.answered += other.answered
         self.new += other.new
-        self.akin += other.akin
+        self.partial += other.partial
         self.made += other.made
         self.dropped += other.dropped
         for mine, theirs in ((self.renewed, other.renewed), (self.refused, other.refused)):
@@ -39,7 +38,7 @@ class Tally:
         return (
             f"{self.new} new questions, {self.repeated} repeated ones, "
             f"{self.answered} of them ({share:.1%}) answered from the cache; "
-            f"{self.akin} of the new ones with what is kept of their kin; "
+            f"{self.partial} of the new ones with what is kept of their kin; "
             f"{self.made} evaluations made, {_listed(self.renewed)} renewed, "
             f"{_listed(self.refused)} not kept, {self.dropped} dropped"
         )

@@ -31,7 +31,7 @@ class _Prepared:
     reads: Reads
 
 
-class Surroundings:
+class ClusterReads:
     """Objects and numbers that were read while rows were judged, whichever rows these were."""
 
     def __init__(self, state: Tables) -> None:
@@ -70,7 +70,7 @@ class Inputs:
         # Whether, when last asked, anything had changed that is not of a row.
         self.moved = True
         # Terms that have become others, of filters that are asked group by group: nothing else was
-        # made from them. Whoever takes them clears them.
+        # made from them. The caller that takes them clears them.
         self.other_terms: dict[str, Term] = {}
 
     def add(self, index: int, said: Term, reads: Reads) -> None:
@@ -186,7 +186,7 @@ def _stamp_of(state: Tables) -> tuple[int, int, int]:
 
 
 def are_present(presences: Mapping[tuple[PodCounter, str], bool]) -> bool:
-    """Return whether the same counters count anybody as before."""
+    """Return whether the same counters count any pod as before."""
     if not presences:
         return True
     return all((counter.total(key) > 0) is seen for (counter, key), seen in presences.items())

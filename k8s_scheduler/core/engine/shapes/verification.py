@@ -1,8 +1,8 @@
 """Looks, on a sample of decisions, whether what is kept is what would be found from scratch.
 
-A difference is a bug: somebody read something that nobody took down, or changed something that
-nobody noted. It is logged with everything that is needed to look into it, counted, the shape is
-made anew, and the pod is decided on from scratch.
+A difference is a bug: a read that was not taken down, or a change that was not noted. It is logged
+with everything that is needed to look into it, counted, the shape is made anew, and the pod is
+decided on from scratch.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ _NOBODY: Final[Nominated] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class StaleNode:
     """What is kept of one node, and what would be found from scratch."""
 
     row: NodeRow
@@ -80,7 +80,7 @@ class Verifier:
 
     def differences(
         self, profile: Profile, view: PodView, kept: Known, nominated: Nominated = _NOBODY
-    ) -> Iterator[Difference]:
+    ) -> Iterator[StaleNode]:
         """Yield the nodes of which something else is kept than would be found from scratch."""
         rows = self._state.nodes.present_rows()
         epoch = self._verdicts.epoch
@@ -91,13 +91,13 @@ class Verifier:
         known = kept.filtered()
         for row, old, new in zip(rows.tolist(), known.codes, fresh.codes, strict=True):
             if old != new:
-                yield Difference(NodeRow(row), self._said(int(old)), self._said(int(new)))
+                yield StaleNode(NodeRow(row), self._said(int(old)), self._said(int(new)))
         if len(fresh.feasible) and (known.codes == fresh.codes).all():
             yield from self._other_scores(profile, view, kept, fresh.feasible)
 
     def _other_scores(
         self, profile: Profile, view: PodView, kept: Known, feasible: Any
-    ) -> Iterator[Difference]:
+    ) -> Iterator[StaleNode]:
         fresh = self._runtime.run_scores(profile, view, feasible)
         known = kept.scored(profile, feasible)
         totals = kept.totals(profile).take(feasible)
@@ -106,7 +106,7 @@ class Verifier:
             new = {plugin: int(column[position]) for plugin, column in fresh.by_plugin.items()}
             sums = int(totals[position]), int(fresh.totals[position])
             if old != new or sums[0] != sums[1]:
-                yield Difference(NodeRow(row), f"{sums[0]} {old}", f"{sums[1]} {new}")
+                yield StaleNode(NodeRow(row), f"{sums[0]} {old}", f"{sums[1]} {new}")
 
     def _said(self, code: int) -> str:
         return "fits" if not code else str(self._verdicts[code])
@@ -128,7 +128,7 @@ class Verifier:
             },
         )
 
-    def _shown(self, difference: Difference) -> dict[str, Any]:
+    def _shown(self, difference: StaleNode) -> dict[str, Any]:
         """Return a node with everything on it, and what is said of it."""
         return {
             "node": self._state.nodes.node_at(difference.row),

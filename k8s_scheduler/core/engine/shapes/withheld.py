@@ -14,9 +14,10 @@ import numpy as np
 from k8s_scheduler.core.engine.nominated import Excepting
 from k8s_scheduler.core.engine.shapes.counted_in import CountedIn
 from k8s_scheduler.core.engine.shapes.newcomer import Newcomer
-from k8s_scheduler.core.engine.shapes.row_columns import Column, caught_up
+from k8s_scheduler.core.engine.shapes.row_columns import caught_up
+from k8s_scheduler.core.engine.shapes.row_scores import Column
 from k8s_scheduler.core.engine.shapes.tally import NotKeptError
-from k8s_scheduler.core.engine.shapes.validity import Surroundings
+from k8s_scheduler.core.engine.shapes.validity import ClusterReads
 from k8s_scheduler.core.framework.evaluation.judging_rows import Together
 from k8s_scheduler.core.framework.evaluation.runtime import Nominated, Runtime
 from k8s_scheduler.core.framework.evaluation.trial import Trial, counting_steps
@@ -62,7 +63,7 @@ class Withheld:
         self._excepted: NodeRow | None = None
         self._pods: dict[NodeRow, Sequence[PlacedPod]] = {}
         self._reads = Reads()
-        self._surroundings = Surroundings(self._state)
+        self._cluster_reads = ClusterReads(self._state)
         # By row: what row filters say; and what all filters say, 0 where all let the row pass.
         size = self._state.nodes.row_count
         self._row_codes: Column = np.zeros(size, dtype=np.int64)
@@ -178,7 +179,7 @@ class Withheld:
             self._start_over()
             return [], [], -1
         self._cursor = start + len(rows)
-        if not self._surroundings.are_same(seen):
+        if not self._cluster_reads.are_same(seen):
             self._start_over()
         missing = self._state.nodes.row_count - len(self._row_codes)
         if missing > 0:
@@ -237,7 +238,7 @@ class Withheld:
         reads = self._reads
         if reads.counters or reads.presences or reads.wide_facts:
             raise NotKeptError("promises")
-        self._surroundings.see(reads)
+        self._cluster_reads.see(reads)
 
     def _try(self, profile: Profile, queued: QueuedPod, rows: list[NodeRow]) -> Codes:
         """Judge rows one by one: some plugin counts the promised pods in its term."""

@@ -25,7 +25,6 @@ class Remembered(Generic[T]):
         self._value: T | None = None
 
     def get(self, inputs: tuple[Any, ...], work_out: Callable[[], T]) -> T:
-        """Return the answer for these inputs."""
         if self._value is None or not _same(self._inputs, inputs):
             self._value = work_out()
             self._inputs = inputs

@@ -1,10 +1,8 @@
 """The views through which the plugins of a profile see rows."""
 
-from typing import Any
-
 from k8s_scheduler.core.framework.dependencies import Declarations
-from k8s_scheduler.core.framework.profile import FilterStep, ScoreStep, Step
 from k8s_scheduler.core.framework.reasons import VerdictTable
+from k8s_scheduler.core.framework.views.base import Reader
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import RowsView, Scores
 from k8s_scheduler.core.state.delta import Delta, Deltas
@@ -22,25 +20,20 @@ class StepViews:
         self._whole_views: dict[Declarations, RowsView] = {}
         self._layout: tuple[Rows | None, Rows | None] = (None, None)
 
-    def _whole_view(self, step: FilterStep | ScoreStep | Step[Any], rows: Rows) -> RowsView:
+    def _whole_view(self, step: Reader, rows: Rows) -> RowsView:
         before, everywhere = self._layout
         if rows is not before or self._state.nodes.all_rows is not everywhere:
             self._layout = (rows, self._state.nodes.all_rows)
             self._whole_views.clear()
         found = self._whole_views.get(step.declared)
         if found is None:
-            found = self._whole_views[step.declared] = RowsView(
-                self._state,
-                rows,
-                plugin=step.name,
-                declared=step.declared,
-                verdicts=self._verdicts,
-            )
+            found = RowsView(self._state, rows, step, self._verdicts)
+            self._whole_views[step.declared] = found
         return found
 
     def view(
         self,
-        step: FilterStep | ScoreStep | Step[Any],
+        step: Reader,
         rows: Rows,
         delta: Delta | Deltas | None = None,
         reads: Reads | None = None,
@@ -51,14 +44,7 @@ class StepViews:
         """Return what a plugin may see of some rows; `reads` takes down what it reads."""
         if reads is None and delta is None and rows is self._state.nodes.present_rows():
             return self._whole_view(step, rows)
-        return RowsView(
-            self._state,
-            rows,
-            plugin=step.name,
-            declared=step.declared,
-            verdicts=self._verdicts,
-            delta=delta,
-            reads=reads,
-            wide=wide,
-            multiplicity=multiplicity,
-        )
+        found = RowsView(self._state, rows, step, self._verdicts, delta=delta, reads=reads)
+        if wide or multiplicity is not None:
+            found.seen_as(wide=wide, multiplicity=multiplicity)
+        return found

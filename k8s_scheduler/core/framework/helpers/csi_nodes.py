@@ -27,7 +27,6 @@ class CsiFacts:
     migrated: frozenset[str]
 
     def has(self, driver: str) -> bool:
-        """Return whether a driver is installed."""
         return any(name == driver for name, _ in self.drivers)
 
     def limit(self, driver: str) -> int | None:
@@ -63,7 +62,6 @@ class CsiNodes:
         self._known: Remembered[CsiColumn] = Remembered()
 
     def column(self, rows: RowsView) -> CsiColumn:
-        """Return the column of all nodes."""
         found = rows.objects(Kind.CSI_NODE, "")
         return self._known.get((found, rows.layout), lambda: _column(found, rows))
 

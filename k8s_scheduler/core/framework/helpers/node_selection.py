@@ -50,7 +50,6 @@ def match_reach(reach: Reach, rows: RowsView) -> Mask:
 
 
 def match_term(term: NodeSelectorTerm, rows: RowsView) -> Mask:
-    """Return where a term holds."""
     if is_empty(term) or term_problem(term):
         return np.zeros(len(rows), dtype=np.bool_)
     picked = np.ones(len(rows), dtype=np.bool_)

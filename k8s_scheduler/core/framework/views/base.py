@@ -1,7 +1,7 @@
 """What every view of rows has: what it shows, what it may show, and what was read through it."""
 
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import Final, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,11 +41,20 @@ class UndeclaredReadError(Exception):
 
 
 def extremes(scores: Scores) -> tuple[int, int]:
-    """Return the lowest and the highest of some scores."""
     if len(scores) <= FEW:
         each = scores.tolist()
         return min(each), max(each)
     return int(np.minimum.reduce(scores)), int(np.maximum.reduce(scores))
+
+
+class Reader(Protocol):
+    """A plugin at a point."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def declared(self) -> Declarations: ...
 
 
 class ViewBase:
@@ -56,7 +65,7 @@ class ViewBase:
         "_delta",
         "_is_whole",
         "_multiplicity",
-        "_plugin",
+        "_reader",
         "_reads",
         "_row_keys",
         "_rows",
@@ -70,27 +79,22 @@ class ViewBase:
         self,
         state: Tables,
         rows: Rows,
-        *,
-        plugin: str,
-        declared: Declarations,
+        reader: Reader,
         verdicts: VerdictTable,
+        *,
         delta: Delta | Deltas | None = None,
         reads: Reads | None = None,
-        wide: bool = False,
-        multiplicity: Counts | None = None,
     ) -> None:
-        """Show some rows; what is read of them is taken down in `reads`.
-
-        `wide` says that whatever is worked out is not about each row on its own.
-        """
+        """Show some rows; what is read of them is taken down in `reads`."""
         self._reads = reads
-        self._wide = wide
+        # Whether whatever is worked out is not about each row on its own.
+        self._wide = False
         # How many equal nodes each row stands for; None if each is itself.
-        self._multiplicity = multiplicity
+        self._multiplicity: Counts | None = None
         self._state = state
         self._rows = rows
-        self._plugin = plugin
-        self._declared = declared
+        self._reader = reader
+        self._declared = reader.declared
         self._verdicts = verdicts
         self._delta = delta
         # What does not change any more; None if anything may.
@@ -103,6 +107,11 @@ class ViewBase:
         if self._wide and self._reads is not None:
             self._reads.looked_at_rows = True
         return len(self._rows)
+
+    def seen_as(self, *, wide: bool = False, multiplicity: Counts | None = None) -> Self:
+        """Say what the rows stand for: all together for all nodes, or each for several."""
+        self._wide, self._multiplicity = wide, multiplicity
+        return self
 
     def settle(self) -> None:
         """Take the labels of the rows in view for settled, and what was read once for taken down.
@@ -184,7 +193,8 @@ class ViewBase:
     def _check(self, name: str) -> None:
         if not self._declared.cover(name):
             raise UndeclaredReadError(
-                f"plugin {self._plugin} reads column {name!r} without declaring it in depends_on"
+                f"plugin {self._reader.name} reads column {name!r} "
+                "without declaring it in depends_on"
             )
 
     def _check_counter(self, counter: PodCounter, key: str | None = None) -> None:
@@ -215,7 +225,7 @@ class ViewBase:
     def _check_kind(self, kind: Kind) -> None:
         if not self._declared.cover_kind(kind):
             raise UndeclaredReadError(
-                f"plugin {self._plugin} reads {kind.name} objects "
+                f"plugin {self._reader.name} reads {kind.name} objects "
                 "without declaring it in depends_on"
             )
 

@@ -36,7 +36,7 @@ class Questions:
     # All its labels; who it is: its name and uid.
     labels: bool = False
     name: bool = False
-    # What kin differ in: what it requests, and which nodes it demands or prefers.
+    # What pods of a partial shape differ in: requests, and the nodes they demand or prefer.
     requests: bool = False
     node_affinity: bool = False
     # Which terms of placed pods pick it.
@@ -95,8 +95,8 @@ class Questions:
         self.node_affinity = self.node_affinity or other.node_affinity
 
     @property
-    def differ_in_kin(self) -> bool:
-        """Whether kin may give different answers, those to questions about labels apart."""
+    def differ_in_partial(self) -> bool:
+        """Whether pods of a partial shape may answer differently, questions about labels apart."""
         return self.requests or self.node_affinity or self.name
 
 
@@ -153,13 +153,11 @@ class PodView:
         return {key: labels[key] for key in keys if key in labels}
 
     def is_selected_by(self, requirements: Requirements | None) -> bool:
-        """Return whether a selector picks its labels."""
         if self._questions is not None:
             self._questions.ask_selector(requirements)
         return matches(requirements, self._pod.metadata.labels or {})
 
     def has_labels(self, pairs: Mapping[str, str]) -> bool:
-        """Return whether all of these are among its labels."""
         if self._questions is not None:
             self._questions.ask_pairs(tuple(pairs.items()))
         return pairs.items() <= (self._pod.metadata.labels or {}).items()
@@ -232,7 +230,6 @@ class PodView:
         return tuple(self._pod.spec.tolerations or ())
 
     def tolerates(self, taint: Taint) -> bool:
-        """Return whether some toleration covers the taint."""
         return any(t.tolerates(taint) for t in self.tolerations)
 
     @property
@@ -273,7 +270,6 @@ class PodView:
         return tuple(self._pod.spec.volumes or ())
 
     def controls(self, metadata: ObjectMeta) -> bool:
-        """Return whether it is the controlling owner of an object."""
         if self._questions is not None:
             self._questions.ask_name()
         owners = metadata.owner_references or ()

@@ -30,7 +30,7 @@ from k8s_scheduler.core.framework.views.base import (
 from k8s_scheduler.core.framework.views.reads import NodeCount
 from k8s_scheduler.core.framework.views.volumes_view import VolumesView
 from k8s_scheduler.core.state.amounts.amounts import MANY
-from k8s_scheduler.core.state.amounts.kept import Block, Work
+from k8s_scheduler.core.state.amounts.kept import Block, RowFormula
 from k8s_scheduler.core.state.amounts.names import OFFERED_AND_TAKEN, Families, wrapped
 from k8s_scheduler.core.state.columns import AnyColumn
 from k8s_scheduler.core.state.rows import NodeRow
@@ -68,15 +68,9 @@ class RowsView(VolumesView):
     @property
     def all_nodes(self) -> "RowsView":
         """The same view over all nodes, as they are."""
-        return RowsView(
-            self._state,
-            self._state.nodes.present_rows(),
-            plugin=self._plugin,
-            declared=self._declared,
-            verdicts=self._verdicts,
-            reads=self._reads,
-            wide=True,
-        )
+        rows = self._state.nodes.present_rows()
+        found = RowsView(self._state, rows, self._reader, self._verdicts, reads=self._reads)
+        return found.seen_as(wide=True)
 
     @property
     def row_ids(self) -> list[NodeRow]:
@@ -88,7 +82,6 @@ class RowsView(VolumesView):
         return self._state.nodes.name_of(row)
 
     def row_of(self, name: NodeName) -> NodeRow | None:
-        """Return the row of the node of this name."""
         self._took_everywhere("name")
         return self._state.nodes.row_of(name)
 
@@ -103,11 +96,9 @@ class RowsView(VolumesView):
         return np.zeros(self._state.nodes.row_count, dtype=np.int64)
 
     def cut(self, full: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the entries of the rows in view."""
         return self._cut(full)
 
     def mask_of(self, name: NodeName) -> Mask:
-        """Return where the node of this name is."""
         self._took_column("name")
         row = self._state.nodes.row_of(name)
         found: Mask = self._rows == (NodeRow(-1) if row is None else row)
@@ -138,16 +129,18 @@ class RowsView(VolumesView):
             return found
         return found + self._delta.differences(families, resources)
 
-    def kept(self, work: Work, resources: tuple[str, ...]) -> tuple[Block, list[float]] | None:
+    def kept(
+        self, formula: RowFormula, resources: tuple[str, ...]
+    ) -> tuple[Block, list[float]] | None:
         """Return [number][row] of what is worked out of a block, and how much is free at least.
 
         Do not write to it. None where nothing is kept: work it out.
         """
         if len(self._rows) < MANY or self._delta is not None:
             return None
-        self._took_block(work.families, resources)
+        self._took_block(formula.families, resources)
         nodes = self._state.nodes
-        found = nodes.amounts.kept(work, resources, nodes.row_count)
+        found = nodes.amounts.kept(formula, resources, nodes.row_count)
         if found is None:
             return None
         if self._is_whole:
@@ -365,5 +358,4 @@ class RowsView(VolumesView):
         return codes
 
     def code(self, reasons: tuple[Reason, ...], *, resolvable: bool) -> int:
-        """Return the code of a rejection by this plugin."""
-        return self._verdicts.code_of(self._plugin, reasons, resolvable=resolvable)
+        return self._verdicts.code_of(self._reader.name, reasons, resolvable=resolvable)

@@ -4,7 +4,7 @@ These types belong to the state. Plugins import them from here: what is not list
 business, and the state can be rebuilt behind it.
 """
 
-from k8s_scheduler.core.state.amounts.kept import Block, Work
+from k8s_scheduler.core.state.amounts.kept import Block, RowFormula
 from k8s_scheduler.core.state.amounts.names import (
     FEW_RESOURCES,
     OFFERED_AND_TAKEN,
@@ -29,11 +29,11 @@ __all__ = (
     "PodCounter",
     "PodTerm",
     "Purpose",
+    "RowFormula",
     "SelectedPods",
     "TermHolders",
     "TermKind",
     "WeighedPods",
-    "Work",
     "driver_of_claim",
     "driver_of_disk",
     "unique_name",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.framework.views.rows_view import FEW, Mask, RowsView
+from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView
 from k8s_scheduler.core.framework.views.values import Crowd, Purpose, TermKind
 from k8s_scheduler.core.plugins.inter_pod_affinity.domains import NO_COUNTS, DomainCounts
 from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
@@ -71,16 +71,12 @@ class RequiredTerm:
         meets_any = False
         for key in self.near.by_key:
             counts = self.near.at(key, rows)
-            if len(counts) <= FEW:
-                each = counts.tolist()
-                # A pod near one of the rows is a pod somewhere: no need to look further.
-                meets_any |= max(each, default=0) > 0
-                if min(each, default=1) > 0:
-                    continue
             alone: Mask = counts <= 0
-            lonely = alone if lonely is None else lonely | alone
-        # Of few it is known already.
-        if lonely is None or (len(lonely) > FEW and not np.count_nonzero(lonely)):
+            if np.count_nonzero(alone):
+                lonely = alone if lonely is None else lonely | alone
+            # A pod near one of the rows is a pod somewhere: no need to look further.
+            meets_any = meets_any or not alone.all()
+        if lonely is None:
             return None
         if meets_any or not self.picks_itself or not self.near.is_empty(rows):
             return lonely
@@ -149,12 +145,7 @@ def _any_counted(counts: DomainCounts, rows: RowsView) -> Mask | None:
         return None
     found: Mask | None = None
     for key in counts.topology_keys():
-        counted = counts.at(key, rows)
-        if len(counted) <= FEW and max(counted.tolist(), default=0) <= 0:
-            continue
-        here: Mask = counted > 0
-        found = here if found is None else found | here
-    # Of few it is known already.
-    if found is None or (len(found) > FEW and not np.count_nonzero(found)):
-        return None
+        here: Mask = counts.at(key, rows) > 0
+        if np.count_nonzero(here):
+            found = here if found is None else found | here
     return found

@@ -128,7 +128,6 @@ class InterPodAffinity:
         return found if concern_anybody(found, rows) else SKIP
 
     def score(self, term: tuple[Wish, ...], rows: RowsView) -> Scores:
-        """Return each row's sum."""
         return row_scores(term, rows)
 
     def normalize(self, scores: Scores) -> Scores:

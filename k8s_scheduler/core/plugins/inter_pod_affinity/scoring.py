@@ -14,7 +14,7 @@ import numpy as np
 
 from k8s_scheduler.core.framework.plugin import MAX_SCORE
 from k8s_scheduler.core.framework.views.pod_view import PodView
-from k8s_scheduler.core.framework.views.rows_view import FEW, RowsView, Scores, extremes
+from k8s_scheduler.core.framework.views.rows_view import RowsView, Scores, extremes
 from k8s_scheduler.core.framework.views.values import PodCounter, PodTerm, Purpose, TermKind
 from k8s_scheduler.core.plugins.inter_pod_affinity.newcomer import (
     NewcomerTerms,
@@ -93,9 +93,6 @@ def scaled_between_extremes(scores: Scores) -> Scores:
         return np.zeros(len(scores), dtype=np.int64)
     # In Go's order of operations: the fraction first, cut off at the end.
     span = float(high - low)
-    if len(scores) <= FEW:
-        shares = [int(MAX_SCORE * ((score - low) / span)) for score in scores.tolist()]
-        return np.array(shares, dtype=np.int64)
     share = (scores - low) / span
     scaled: Scores = (MAX_SCORE * share).astype(np.int64)
     return scaled

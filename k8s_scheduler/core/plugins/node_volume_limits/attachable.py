@@ -38,9 +38,7 @@ class PodWithVolumes(Protocol):
     @property
     def name(self) -> str: ...
 
-    def controls(self, metadata: ObjectMeta) -> bool:
-        """Return whether it is the controlling owner of a claim."""
-        ...
+    def controls(self, metadata: ObjectMeta) -> bool: ...
 
 
 def attachable(

@@ -48,7 +48,6 @@ class Defaults:
 
     @classmethod
     def of(cls, args: PodTopologySpreadArgs) -> "Defaults":
-        """Return the constraints that the arguments ask for."""
         if args.defaulting_type == SYSTEM_DEFAULTING:
             return cls(_SYSTEM_CONSTRAINTS, is_system=True)
         listed = [encode(constraint) for constraint in args.default_constraints]

@@ -112,7 +112,6 @@ class Census:
         return self._minimum.get((rows.count_version(self.counter), domains), minimum)
 
     def _within(self, domains: Ids, rows: RowsView) -> Counts:
-        """Return the counts of these domains."""
         if self.included is None:
             return rows.count_in(self.counter, self.key, domains)
         return self.by_domain(rows).take(domains)
@@ -135,5 +134,4 @@ def mask_of_keys(keys: list[str], rows: RowsView) -> Mask | None:
 
 
 def domain_count(ids: Ids, mask: Mask | None) -> int:
-    """Return how many domains the nodes of the mask are in."""
     return int(np.count_nonzero(np.bincount(ids if mask is None else ids[mask])))

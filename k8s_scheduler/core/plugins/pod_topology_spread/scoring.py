@@ -190,7 +190,6 @@ class _Nodes:
         return cls(Inclusion.of(pod), keys, needs_all_keys, is_missing, has_keys)
 
     def domain_count(self, constraint: Constraint, feasible: RowsView) -> int:
-        """Return how many domains the feasible nodes are in."""
         ids = feasible.label(constraint.key)
         if self.needs_all_keys or not self.is_key_missing:
             return domain_count(ids, self.has_keys)

@@ -56,7 +56,6 @@ class Plan:
 
 
 def plan_of(volumes: PodVolumes, node: str) -> Plan:
-    """Return what is to be done on the chosen node."""
     return Plan(
         node,
         tuple(
@@ -163,7 +162,7 @@ def _is_provisioned(provision: tuple[str, str], plan: Plan, rows: RowsView) -> b
         name = claim.metadata.name
         raise StatusError(f'binding volumes: selectedNode annotation reset for PVC "{name}"')
     if selected_node(claim) != plan.node:
-        # Whoever provisions takes the annotation away to say that it did not work here.
+        # The provisioner takes the annotation away to say that it did not work here.
         raise StatusError(f'binding volumes: provisioning failed for PVC "{claim.metadata.name}"')
     if claim.spec.volume_name:
         volume = rows.object(Kind.PERSISTENT_VOLUME, "", claim.spec.volume_name)

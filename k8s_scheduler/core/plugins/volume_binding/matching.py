@@ -20,7 +20,7 @@ from k8s_scheduler.core.framework.views.offers import NONE, Choices, Slots
 from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView
 from k8s_scheduler.core.plugins.volume_binding.term import (
     BindingTerm,
-    Matching,
+    ClaimMatching,
     Provisioning,
 )
 
@@ -152,7 +152,7 @@ def _match(term: BindingTerm, rows: RowsView) -> tuple[Slots, ...]:
     return tuple(matched)
 
 
-def _first(matching: Matching, rows: RowsView, taken: list[Slots]) -> Slots:
+def _first(matching: ClaimMatching, rows: RowsView, taken: list[Slots]) -> Slots:
     if matching.choices is None:
         return np.full(len(rows), NONE)
     found = _best(matching.choices, rows, taken)

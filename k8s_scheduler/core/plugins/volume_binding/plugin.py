@@ -130,7 +130,6 @@ class VolumeBinding:
         return binding_term(claims, rows, self._csi_nodes)
 
     def filter(self, term: BindingTerm, rows: RowsView) -> Codes:
-        """Reject with all that is wrong with a node."""
         found = find(term, rows)
         masks = (found.out_of_reach, found.no_volume, found.no_space, found.missing)
         wrong = [(m, r) for m, r in zip(masks, _REASONS, strict=True) if m is not None]
@@ -154,7 +153,6 @@ class VolumeBinding:
         return binding_term(PodClaims((), claims.waiting), rows, self._csi_nodes)
 
     def score(self, term: BindingTerm, rows: RowsView) -> Scores:
-        """Return the mean over the classes."""
         return self._scorer.score(term, find(term, rows), len(rows))
 
     def volumes_on(self, term: BindingTerm, row: RowsView) -> PodVolumes:

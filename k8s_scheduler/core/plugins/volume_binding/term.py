@@ -67,7 +67,7 @@ class BoundVolume:
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class ClaimMatching:
     """A claim and the volumes it can have: those kept for it, then any of the choices.
 
     All this is as of a `stamp`, which makes terms differ that were made from different volumes.
@@ -94,7 +94,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
-    """Where a claim's volume can be made; no capacity means that nobody keeps account of it."""
+    """Where a claim's volume can be made; no capacity means that no driver keeps account of it."""
 
     claim: PersistentVolumeClaim
     class_name: str
@@ -116,7 +116,7 @@ class BindingTerm:
     bound: tuple[BoundVolume | None, ...]
     csi_nodes: CsiColumn | None
     chosen_nodes: tuple[NodeName, ...]
-    matchings: tuple[Matching, ...]
+    matchings: tuple[ClaimMatching, ...]
     provisionings: tuple[Provisioning, ...]
 
 
@@ -164,7 +164,7 @@ def _bound_volume(claim: PersistentVolumeClaim, rows: RowsView) -> BoundVolume |
 
 def _matching(
     claim: PersistentVolumeClaim, class_name: str, depth: int, rows: RowsView
-) -> Matching:
+) -> ClaimMatching:
     size_nano = requested_nano(claim) or 0
     requested = whole(size_nano)
     volumes = rows.offers(Kind.PERSISTENT_VOLUME, class_name)
@@ -173,11 +173,11 @@ def _matching(
     except SelectorError as error:
         key = f"{claim.metadata.namespace}/{claim.metadata.name}"
         text = f"error creating internal label selector for claim: {key}: {error}"
-        return Matching(claim, requested, error=text)
+        return ClaimMatching(claim, requested, error=text)
     if volumes is None:
-        return Matching(claim, requested)
+        return ClaimMatching(claim, requested)
     demand = VolumeDemand.of(claim, size_nano, requirements)
-    return Matching(
+    return ClaimMatching(
         claim,
         requested,
         volumes,

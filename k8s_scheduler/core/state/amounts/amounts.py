@@ -14,7 +14,7 @@ same number as long as it is small and several times as fast to divide by.
 
 Two things are known of a resource without looking at its rows: whether some number is too large for
 floats to be exact, and whether every node offers some. They decide how something is computed, never
-what comes out. What is worked out of the numbers of each row on its own may be kept (`Work`).
+what comes out. What is worked out of the numbers of each row on its own may be kept (`RowFormula`).
 """
 
 import heapq
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from k8s_scheduler.api.resources import Requests
 from k8s_scheduler.core.state.amounts.block import FIRST_SLOTS, NOTHING, AmountBlock, Layout
 from k8s_scheduler.core.state.amounts.column_grants import ColumnGrants
-from k8s_scheduler.core.state.amounts.kept import Block, Kept, Work
+from k8s_scheduler.core.state.amounts.kept import Block, Kept, RowFormula
 from k8s_scheduler.core.state.amounts.names import (
     ALLOCATABLE_PLANE,
     FEW_RESOURCES,
@@ -93,7 +93,6 @@ class Amounts(AmountBlock):
         return made
 
     def layout(self, resources: tuple[str, ...]) -> Layout:
-        """Return where resources are."""
         found = self._layouts.get(resources)
         if found is None:
             found = self._lay_out(resources)
@@ -168,11 +167,10 @@ class Amounts(AmountBlock):
         return self._sparse.on(row)
 
     def with_columns(self, resources: Iterable[str]) -> tuple[str, ...]:
-        """Return those of some resources that have a column."""
         slots = self._slots
         return tuple([resource for resource in resources if resource in slots])
 
-    def kept(self, work: Work, resources: tuple[str, ...], rows: int) -> Kept | None:
+    def kept(self, formula: RowFormula, resources: tuple[str, ...], rows: int) -> Kept | None:
         """Return what is worked out of the first so many rows, as of now.
 
         None if it can't be kept: amounts are too large, or the resources are not neighbours.
@@ -180,13 +178,13 @@ class Amounts(AmountBlock):
         layout = self.layout(resources)
         if layout.neighbours is None or not layout.is_small or len(resources) > FEW_RESOURCES:
             return None
-        found = layout.kept.get(work)
+        found = layout.kept.get(formula)
         if found is None or found.size != rows:
-            block = self.whole(work.families, layout, rows, exact=False)
-            found = layout.kept[work] = Kept(work, block, len(self._written))
+            block = self.whole(formula.families, layout, rows, exact=False)
+            found = layout.kept[formula] = Kept(formula, block, len(self._written))
         else:
             found.catch_up(self._written)
-        return found if found.is_right else None
+        return found
 
     def at(self, row: NodeRow) -> tuple[bytes, dict[str, Cell]]:
         """Return all numbers of a row, to be compared with what they were."""
@@ -238,7 +236,6 @@ class Amounts(AmountBlock):
         return self._offers.get(row, ())
 
     def pod_count(self, row: NodeRow) -> int:
-        """Return how many pods are on a row."""
         return int(self._exact[self._place(REQUESTED_PLANE, _POD_SLOT, row)])
 
     def _lay_out(self, resources: tuple[str, ...]) -> Layout:

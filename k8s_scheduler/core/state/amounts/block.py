@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from k8s_scheduler.core.state.amounts.kept import EXACT_BELOW, Block, Kept, Work
+from k8s_scheduler.core.state.amounts.kept import EXACT_BELOW, Block, Kept, RowFormula
 from k8s_scheduler.core.state.amounts.names import NATIVE, PLANES, wrapped
 from k8s_scheduler.core.state.columns import doubled
 from k8s_scheduler.core.state.rows import NodeRow
@@ -40,7 +40,7 @@ class Layout:
     # Whether every node offers each of them.
     is_everywhere: bool
     # As long as all this is so.
-    kept: dict[Work, Kept] = field(default_factory=dict)
+    kept: dict[RowFormula, Kept] = field(default_factory=dict)
 
 
 class AmountBlock:
@@ -67,7 +67,7 @@ class AmountBlock:
         self._slot_count: int = exact.shape[1]
         self._capacity: int = exact.shape[2]
         self._arrays = exact, floats
-        # Nobody can write to the state through what is shown.
+        # Views can't write to the state through what is shown.
         self._shown: tuple[Block, Block] = exact.view(), floats.view()
         for shown in self._shown:
             shown.flags.writeable = False
@@ -93,7 +93,7 @@ class AmountBlock:
         """Make the block larger or smaller; the slots that are used come first."""
         used = sorted(self._slots, key=self._slots.__getitem__)
         before = [self._slots[name] for name in used]
-        # One is nobody's.
+        # One is in no column.
         after = [slot if slot < NOTHING else slot + 1 for slot in range(len(used))]
         shape = (len(PLANES), slots, capacity)
         exact, floats = np.zeros(shape, dtype=np.int64), np.zeros(shape)

@@ -20,7 +20,7 @@ _MOST: Final = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Work:
+class RowFormula:
     """Something that is worked out of what is offered and taken on each row on its own.
 
     In floats that are exact, and at least one of everything is offered. Both ways come to the same
@@ -32,8 +32,6 @@ class Work:
     of_all: Callable[[Block, Block], Block]
     # Of one row.
     of_one: Callable[[list[float], list[float]], Sequence[float]]
-    # Nothing is worked out where any node offers so much.
-    limit: int = EXACT_BELOW
 
 
 class Kept:
@@ -42,22 +40,20 @@ class Kept:
     __slots__ = (
         "_cells",
         "_done",
-        "_limit",
         "_of_all",
         "_of_one",
         "_offered",
         "_read",
         "_taken",
-        "is_right",
         "least_free",
         "shown",
         "size",
     )
 
-    def __init__(self, work: Work, block: Block, writes: int) -> None:
+    def __init__(self, formula: RowFormula, block: Block, writes: int) -> None:
         """Work it out of what always shows the numbers of all rows, as of so many writes."""
-        self._of_one, self._of_all, self._limit = work.of_one, work.of_all, work.limit
-        offered = work.families.offered
+        self._of_one, self._of_all = formula.of_one, formula.of_all
+        offered = formula.families.offered
         self._offered, self._taken = block[offered], block[1 - offered]
         self.size: int = block.shape[2]
         # Single numbers are read and written through these, column by column.
@@ -72,11 +68,8 @@ class Kept:
         free = np.min(offered - taken, axis=1, where=offered > 0, initial=np.inf)
         # By resource: no node has less that is not taken.
         self.least_free: list[float] = free.tolist()
-        # Whether no node offers, or has offered, more than it can be worked out for.
-        self.is_right = bool(offered.max() < self._limit)
         numbers = self._of_all(np.maximum(offered, 1.0), taken)
         self._cells = [column.data for column in numbers]
-        # Nobody can write to it.
         self.shown = numbers.view()
         self.shown.flags.writeable = False
 
@@ -102,8 +95,6 @@ class Kept:
                 most = 1.0
             elif most - less < least_free[slot]:
                 least_free[slot] = most - less
-            if most >= self._limit:
-                self.is_right = False
             offered.append(most)
             taken.append(less)
         for cells, number in zip(self._cells, self._of_one(offered, taken), strict=True):

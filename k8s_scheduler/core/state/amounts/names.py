@@ -71,7 +71,6 @@ OFFERED_AND_TAKEN: Final = Families(
 
 
 def is_amount(column: str) -> bool:
-    """Return whether a column is one of these."""
     return column == POD_COUNT or column.startswith((ALLOCATABLE, REQUESTED, NON_ZERO))
 
 

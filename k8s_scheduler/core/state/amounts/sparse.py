@@ -1,8 +1,7 @@
 """Amounts of resources that have no column: a cell for each row that offers or takes any.
 
-Pods may ask for any name, and be put on a node by anybody who may create them; a node may offer any
-name. What is here costs as much as there is of it: a cell is made with the first amount and goes
-with the last one.
+Pods may ask for any name, and be put on a node by any tenant; a node may offer any name. What is
+here costs as much as there is of it: a cell is made with the first amount and goes with the last.
 """
 
 from collections.abc import Mapping

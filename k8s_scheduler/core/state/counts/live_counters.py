@@ -224,17 +224,15 @@ class Counters:
                     self.retire(counter)
 
     def age(self, *, now: float) -> None:
-        """Drop those that were not asked for long, some at each tick."""
         if now >= self._next_period:
             self._next_period = now + _PERIOD_SECONDS
             # The counter that was asked last says so anew when it is asked again.
             self.clock += 1
             self._periods.append(self.clock)
-        if len(self._periods) < _PERIODS + 1:
-            return
+        before = self._periods[0] if len(self._periods) > _PERIODS else 0
         for _ in range(min(len(self._live), _RETIRED_PER_TICK)):
             oldest = self._oldest()
-            if oldest.asked >= self._periods[0]:
+            if oldest.asked >= before:
                 return
             self.retire(oldest)
 

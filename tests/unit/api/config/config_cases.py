@@ -8,7 +8,7 @@ from k8s_scheduler.api.config.defaults_file import defaults_file
 from k8s_scheduler.api.config.field_errors import ConfigurationError
 from k8s_scheduler.api.config.load import load_configuration
 from k8s_scheduler.core.builtins import BUILT_INS, known_plugins
-from k8s_scheduler.core.framework.registry import Place
+from k8s_scheduler.core.framework.registry import ProfilePlace
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 EXTRAS = "apiVersion: k8s-scheduler.io/v1alpha1\nkind: SchedulerExtras\n"
@@ -38,7 +38,7 @@ DEFAULT_MULTI_POINT = (
 )
 
 
-OURS = [name for name, plugin in BUILT_INS.items() if plugin.place is Place.NAMED]
+OURS = [name for name, plugin in BUILT_INS.items() if plugin.place is ProfilePlace.NAMED]
 
 
 def supporting(names):

@@ -10,7 +10,7 @@ from k8s_scheduler.api.config.field_errors import FieldError, FieldPath, invalid
 from k8s_scheduler.api.config.rules import RULE, Int32, Range
 from k8s_scheduler.core.builtins import BUILT_INS
 from k8s_scheduler.core.framework.plugin import Rejection
-from k8s_scheduler.core.framework.registry import Place, ProfileError, Registration, facts_of
+from k8s_scheduler.core.framework.registry import ProfileError, ProfilePlace, Registration, facts_of
 
 
 class DoorArgs(PluginArgs, frozen=True):
@@ -60,11 +60,11 @@ def test_arguments_that_do_not_fit_are_an_error_of_the_profile(given, said):
 
 
 def test_configuration_is_told_what_it_has_to_know():
-    facts = facts_of({"Door": Registration(Door, place=Place.NAMED, weight=2)})["Door"]
+    facts = facts_of({"Door": Registration(Door, place=ProfilePlace.NAMED, weight=2)})["Door"]
     assert (facts.points, facts.arguments, facts.by_default) == ({"permit"}, DoorArgs, False)
     assert facts.default_weight == 2
     assert facts_of({"Door": Registration(Door)})["Door"].by_default
-    assert facts_of({"Door": Registration(Door, place=Place.SCHEDULER)}) == {}
+    assert facts_of({"Door": Registration(Door, place=ProfilePlace.SCHEDULER)}) == {}
 
 
 @pytest.mark.parametrize("name", BUILT_INS)

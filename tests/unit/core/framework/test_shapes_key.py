@@ -213,5 +213,5 @@ def _check_question(member: str, base: Pod, before: ShapeKey, after: ShapeKey) -
     seen(base, base, member, questions)
     if before.spec == after.spec:
         assert questions.count, member
-    elif before.kin == after.kin:
-        assert questions.differ_in_kin, member
+    elif before.partial == after.partial:
+        assert questions.differ_in_partial, member

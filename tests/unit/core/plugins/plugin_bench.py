@@ -22,6 +22,7 @@ from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.pod_view import PodView
 from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.state.cache import Cache
+from tests.builders import Reading
 
 
 def made(name: str, **args: Any) -> Any:
@@ -70,12 +71,10 @@ class PluginBench:
         return RowsView(
             self.cache,
             np.array(rows) if names else self.cache.nodes.present_rows(),
-            plugin=self.plugin.name,
-            declared=Declarations(self.plugin.depends_on),
+            reader=Reading(self.plugin.name, Declarations(self.plugin.depends_on)),
             verdicts=self.verdicts,
             delta=delta,
-            multiplicity=None if times is None else np.array(times),
-        )
+        ).seen_as(multiplicity=None if times is None else np.array(times))
 
     # PreFilter and Filter
 

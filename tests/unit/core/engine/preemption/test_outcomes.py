@@ -5,7 +5,7 @@ import pytest
 from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.resources import pod_requests
 from k8s_scheduler.core.engine.preemption.outcomes import Outcomes
-from k8s_scheduler.core.engine.shapes.validity import Surroundings
+from k8s_scheduler.core.engine.shapes.validity import ClusterReads
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.messages.outgoing import Evict
 from k8s_scheduler.core.plugins.default_preemption import NO_VICTIMS
@@ -48,7 +48,7 @@ def keeps_promises(monkeypatch):
 
 
 def keeps_objects(monkeypatch):
-    monkeypatch.setattr(Surroundings, "are_same", lambda *_: True)
+    monkeypatch.setattr(ClusterReads, "are_same", lambda *_: True)
 
 
 class TestOutcomes:

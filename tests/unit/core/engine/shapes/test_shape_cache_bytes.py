@@ -97,14 +97,14 @@ def test_what_was_said_of_other_pods_counts_for_no_shape():
     found = cluster(10)
     shapes = inside(found.core).shapes
     come_and_go(found, spread, range(1))
-    (before,) = shapes._order.values()
+    (before,) = shapes._shapes._order.values()
     for number in range(200):
         wanting = make_pod(f"wanting-{number}").request(**{f"example.com/r{number}": "1"})
         found.pod(wanting.obj())
         found.schedule()
     assert shapes.sizes()["verdicts"][0] > before
     come_and_go(found, spread, range(1, 2))
-    *_, after = shapes._order.values()
+    *_, after = shapes._shapes._order.values()
     assert after < 1.1 * before
 
 
@@ -179,7 +179,7 @@ def test_a_key_is_short_however_large_the_pod_is():
     assert max(map(len, one)) <= LONGEST_BYTES
     # A pod's own content never looks like the digest of another's.
     assert one.labels[:1] == b"\xc1"
-    assert (one.spec, one.kin) == (two.spec, two.kin)
+    assert (one.spec, one.partial) == (two.spec, two.partial)
     assert one.labels != two.labels
 
 

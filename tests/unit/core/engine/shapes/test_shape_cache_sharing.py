@@ -1,6 +1,6 @@
 """What shapes and kin share, and that nobody goes by what was given up."""
 
-from k8s_scheduler.core.engine.shapes import row_columns as row_part
+from k8s_scheduler.core.engine.shapes import row_columns
 from k8s_scheduler.core.messages.outgoing import Bind, Log
 from k8s_scheduler.core.plugins.node_unschedulable import NodeUnschedulable
 from k8s_scheduler.core.state.news.facts import FactLog
@@ -55,7 +55,7 @@ class TestShapes:
                 found.pod(spread(f"{app}{number}", app))
                 assert found.binds()
         assert len(inside(found.core).shapes) == 3
-        assert len(inside(found.core).shapes._row_parts._parts) == 1
+        assert len(inside(found.core).shapes._pool._columns) == 1
 
     def test_other_sizes_make_other_parts(self):
         found = harness()
@@ -63,7 +63,7 @@ class TestShapes:
             for number in range(2):
                 found.pod(spread(f"{app}{number}", app, cpu=cpu))
                 assert found.binds()
-        assert len(inside(found.core).shapes._row_parts._parts) == 2
+        assert len(inside(found.core).shapes._pool._columns) == 2
 
     def test_a_part_goes_with_the_last_who_uses_it(self):
         found = harness()
@@ -75,7 +75,7 @@ class TestShapes:
         assert shapes.nbytes == 0
 
     def test_a_shape_that_comes_after_much_has_changed_is_kept_all_the_same(self, monkeypatch):
-        monkeypatch.setattr(row_part, "_REBUILD_ROWS", 1)
+        monkeypatch.setattr(row_columns, "_REBUILD_ROWS", 1)
         found = harness()
         for number in range(2):
             found.pod(spread(f"a{number}", "a"))
@@ -106,7 +106,7 @@ class TestShapes:
             assert [bind.node for bind in found.binds()] == [f"n{NODES - 1}"]
         # The second found it given up; what was made for the first does for both.
         assert found.core.tally.renewed == {"plugin_error": 1, "rows": 1}
-        assert len(inside(found.core).shapes._row_parts._parts) == 1
+        assert len(inside(found.core).shapes._pool._columns) == 1
 
     def test_what_one_caught_up_is_news_to_the_other(self):
         found = harness(verified_share=1.0)
@@ -115,7 +115,7 @@ class TestShapes:
             for number in range(3):
                 found.pod(spread(f"{app}{number}", app))
                 assert found.binds()
-        assert len(inside(found.core).shapes._row_parts._parts) == 1
+        assert len(inside(found.core).shapes._pool._columns) == 1
         put_into_zones(found, "yxyxx")
         for app in ("a", "b"):
             found.pod(spread(f"{app}3", app))
@@ -151,14 +151,14 @@ class TestKin:
         found = harness()
         for number in range(4):
             assert place(found, f"p{number}", cpu=f"{number + 1}00m")
-        assert (found.core.tally.new, found.core.tally.akin, found.core.tally.made) == (4, 3, 0)
+        assert (found.core.tally.new, found.core.tally.partial, found.core.tally.made) == (4, 3, 0)
 
     def test_nodes_that_are_named_are_the_only_ones(self):
         found = harness()
         for number in range(NODES):
             found.pod(for_node(f"d{number}", f"n{number}"))
             assert [bind.node for bind in found.binds()] == [f"n{number}"]
-        assert found.core.tally.akin == NODES - 1
+        assert found.core.tally.partial == NODES - 1
 
     def test_of_several_that_are_named_the_best_is_taken(self):
         found = harness()
@@ -174,14 +174,14 @@ class TestKin:
             place(found, f"p{number}", cpu=f"{number + 1}00m")
         cordon(found, 0, 1, 2, 3)
         assert place(found, "later", cpu="400m") == "n4"
-        assert found.core.tally.akin == 3
+        assert found.core.tally.partial == 3
 
     def test_one_who_fits_nowhere_is_told_why(self):
         found = harness()
         for number in range(3):
             place(found, f"p{number}", cpu=f"{number + 1}00m")
         assert place(found, "huge", cpu="9") is None
-        assert found.core.tally.akin == 3
+        assert found.core.tally.partial == 3
         (message,) = {text for _, reason, text in found.events() if reason == "FailedScheduling"}
         assert message.startswith("0/5 nodes are available: 5 Insufficient cpu.")
 
@@ -191,7 +191,7 @@ class TestKin:
         big = make_node("big").offers(cpu="64", memory="64Gi", pods="0").obj()
         found.node(big)
         nodes = [place(found, f"p{number}", cpu=f"{number + 1}00m") for number in range(12)]
-        assert found.core.tally.akin == 11
+        assert found.core.tally.partial == 11
         assert "big" not in nodes
         assert len(set(nodes[:NODES])) == NODES
 
@@ -202,7 +202,7 @@ class TestKin:
             pod = make_pod(f"p{number}").uid(f"p{number}").label(app=app)
             found.pod(pod.request(cpu=f"{number + 1}00m").obj())
             assert found.binds()
-        assert found.core.tally.akin == 2
+        assert found.core.tally.partial == 2
 
     def test_labels_that_a_held_term_picks_make_other_kin(self):
         found = harness()
@@ -218,5 +218,5 @@ class TestKin:
             found.pod(make_pod(name).uid(name).label(app=app).request(cpu=f"{number}00m").obj())
             # Nobody puts up with these.
             assert bool(found.binds()) is (app == "b")
-            akin.append(found.core.tally.akin)
+            akin.append(found.core.tally.partial)
         assert akin == [0, 1, 2, 2, 3]

@@ -10,15 +10,15 @@ from k8s_scheduler.core.framework.reasons import VerdictTable
 from k8s_scheduler.core.framework.views.reads import Reads
 from k8s_scheduler.core.framework.views.rows_view import RowsView, UndeclaredReadError
 from k8s_scheduler.core.state.amounts.amounts import MANY
-from k8s_scheduler.core.state.amounts.kept import Work
+from k8s_scheduler.core.state.amounts.kept import RowFormula
 from k8s_scheduler.core.state.amounts.names import OFFERED_AND_TAKEN, TAKEN_IN_SCORES
 from k8s_scheduler.core.state.cache import Cache
-from tests.builders import make_node, make_pod
+from tests.builders import Reading, make_node, make_pod
 
 RESOURCES = ("cpu", "memory")
 FAMILIES = ("allocatable/", "requested/", "non_zero/")
-WORKS = [
-    Work(
+FORMULAS = [
+    RowFormula(
         families,
         lambda offered, taken: offered - taken,
         lambda offered, taken: [most - less for most, less in zip(offered, taken, strict=True)],
@@ -40,22 +40,20 @@ def view(cache, *columns, rows=None, reads=None, wide=False, delta=None):
     return RowsView(
         cache,
         cache.nodes.present_rows() if rows is None else rows,
-        plugin="test",
-        declared=Declarations(map(Row, columns)),
+        reader=Reading("test", Declarations(map(Row, columns))),
         verdicts=VerdictTable(),
         reads=reads,
-        wide=wide,
         delta=delta,
-    )
+    ).seen_as(wide=wide)
 
 
-@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("wide", [False, True])
-def test_whatever_it_is_made_of_is_taken_down(cache, work, wide):
+def test_whatever_it_is_made_of_is_taken_down(cache, formula, wide):
     expected, found = Reads(), Reads()
     columns = ("allocatable/", "requested/", "non_zero/")
-    view(cache, *columns, reads=expected, wide=wide).block(work.families, RESOURCES)
-    assert view(cache, *columns, reads=found, wide=wide).kept(work, RESOURCES) is not None
+    view(cache, *columns, reads=expected, wide=wide).block(formula.families, RESOURCES)
+    assert view(cache, *columns, reads=found, wide=wide).kept(formula, RESOURCES) is not None
     assert (found.facts, found.wide_facts, found.narrow) == (
         expected.facts,
         expected.wide_facts,
@@ -65,24 +63,24 @@ def test_whatever_it_is_made_of_is_taken_down(cache, work, wide):
 
 
 @pytest.mark.parametrize(
-    ("work", "declared", "missing"),
+    ("formula", "declared", "missing"),
     [
-        (WORKS[0], "allocatable/", "requested/cpu"),
-        (WORKS[1], "allocatable/", "non_zero/cpu"),
-        (WORKS[1], "non_zero/", "allocatable/cpu"),
+        (FORMULAS[0], "allocatable/", "requested/cpu"),
+        (FORMULAS[1], "allocatable/", "non_zero/cpu"),
+        (FORMULAS[1], "non_zero/", "allocatable/cpu"),
     ],
 )
-def test_all_it_is_made_of_has_to_be_declared(cache, work, declared, missing):
+def test_all_it_is_made_of_has_to_be_declared(cache, formula, declared, missing):
     with pytest.raises(UndeclaredReadError, match=missing):
-        view(cache, declared).kept(work, RESOURCES)
+        view(cache, declared).kept(formula, RESOURCES)
 
 
-@pytest.mark.parametrize("work", WORKS)
-def test_rows_in_view_are_shown_and_nobody_writes_to_them(cache, work):
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_rows_in_view_are_shown_and_nobody_writes_to_them(cache, formula):
     rows = np.array([*range(MANY, -1, -1)])
     columns = ("allocatable/", "requested/", "non_zero/")
-    everything, least = view(cache, *columns).kept(work, RESOURCES)
-    some, same = view(cache, *columns, rows=rows).kept(work, RESOURCES)
+    everything, least = view(cache, *columns).kept(formula, RESOURCES)
+    some, same = view(cache, *columns, rows=rows).kept(formula, RESOURCES)
     assert some.tolist() == everything[:, rows].tolist()
     assert least == same == everything.min(axis=1).tolist()
     with pytest.raises(ValueError, match="read-only"):
@@ -92,11 +90,11 @@ def test_rows_in_view_are_shown_and_nobody_writes_to_them(cache, work):
 def test_nothing_is_kept_for_a_few_rows_or_as_they_would_be(cache):
     columns = ("allocatable/", "requested/")
     few = np.arange(MANY - 1)
-    assert view(cache, *columns, rows=few).kept(WORKS[0], RESOURCES) is None
+    assert view(cache, *columns, rows=few).kept(FORMULAS[0], RESOURCES) is None
     many = np.arange(MANY)
-    assert view(cache, *columns, rows=many).kept(WORKS[0], RESOURCES) is not None
+    assert view(cache, *columns, rows=many).kept(FORMULAS[0], RESOURCES) is not None
     delta = cache.delta(1)
-    assert view(cache, *columns, rows=many, delta=delta).kept(WORKS[0], RESOURCES) is None
+    assert view(cache, *columns, rows=many, delta=delta).kept(FORMULAS[0], RESOURCES) is None
 
 
 class TestManyResources:
