@@ -212,10 +212,7 @@ class Counters:
         self._index.sweep()
 
     def tidy(self) -> None:
-        """Drop those that read the log of label sets and were not asked for a while: at each tick.
-
-        Nothing else drops them, unless there are too many: they are not told of pods.
-        """
+        """Drop those that read the log of label sets and were not asked for a while: at each tick."""
         self._clocks.append(self.clock)
         before = self._clocks[0]
         if self.readers and len(self._clocks) == self._clocks.maxlen:
