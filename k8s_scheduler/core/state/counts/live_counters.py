@@ -212,7 +212,7 @@ class Counters:
         self._index.sweep()
 
     def tidy(self) -> None:
-        """Drop those that read the log of label sets and were not asked for a while: at each tick."""
+        """Drop readers of the log of label sets that were not asked for a while: at each tick."""
         self._clocks.append(self.clock)
         before = self._clocks[0]
         if self.readers and len(self._clocks) == self._clocks.maxlen:
