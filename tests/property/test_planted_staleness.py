@@ -145,7 +145,7 @@ def all_akin(key: Any, self: Any, *args: Any) -> Any:
 
 
 def as_at_first(feasible: Any, self: Any) -> Any:
-    self._known = (self.rows.version, self._state.nodes.present_rows())
+    self._known = (self.rows.flips.position, self._state.nodes.present_rows())
     return feasible(self)
 
 

@@ -18,7 +18,7 @@ from k8s_scheduler.api.kinds import as_text
 from k8s_scheduler.api.node_features import required_features
 from k8s_scheduler.api.pod import Container, Pod
 from k8s_scheduler.api.ports import host_ports
-from k8s_scheduler.core.framework.views.pod_view import images_of
+from k8s_scheduler.core.framework.views.pod_view import images_of, names_claims
 
 
 class ShapeKey(NamedTuple):
@@ -42,6 +42,21 @@ def shape_of(pod: Pod) -> ShapeKey:
     # Claims made for a pod are named after it and belong to it: such a pod is a shape of its own.
     itself = (metadata.name, metadata.uid) if spec.volumes and _has_own_claims(pod) else None
     affinity = spec.affinity
+    sizes = (
+        [_requests_of(c) for c in spec.containers or ()],
+        [(c.restart_policy == "Always", _requests_of(c)) for c in spec.init_containers or ()],
+        spec.resources.requests if spec.resources else None,
+        spec.overhead,
+        None if affinity is None else affinity.node_affinity,
+    )
+    volumes: object = spec.volumes
+    own: object = sizes
+    if names_claims(pod):
+        # These are what kin differ in, and nothing else.
+        volumes, own = (
+            (sizes, [v for v in spec.volumes or () if not v.persistent_volume_claim]),
+            spec.volumes,
+        )
     kin = _encode(
         (
             metadata.namespace,
@@ -55,22 +70,13 @@ def shape_of(pod: Pod) -> ShapeKey:
             spec.node_selector,
             None if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity),
             spec.topology_spread_constraints,
-            spec.volumes,
+            volumes,
             spec.resource_claims,
             required_features(pod),
         )
     )
-    own = _encode(
-        (
-            [_requests_of(c) for c in spec.containers or ()],
-            [(c.restart_policy == "Always", _requests_of(c)) for c in spec.init_containers or ()],
-            spec.resources.requests if spec.resources else None,
-            spec.overhead,
-            None if affinity is None else affinity.node_affinity,
-        )
-    )
     # Each says itself where it ends.
-    return ShapeKey(_short(kin + own), _short(_encode(metadata.labels)), _short(kin))
+    return ShapeKey(_short(kin + _encode(own)), _short(_encode(metadata.labels)), _short(kin))
 
 
 def _short(content: bytes) -> bytes:

@@ -127,7 +127,10 @@ class KinCache:
             count_error(self._tally.renewed, error)
             self._seen[key] = 0
             return None
-        if self._inquiries[key[0]].questions.count != asked and kin.labels != queued.shape.labels:
+        if self._inquiries[key[0]].questions.count == asked:
+            self._kins[key] = kin
+            return kin
+        if kin.labels != queued.shape.labels:
             # Of the pods that share it, only this one is known to answer what was asked just now,
             # and its terms may be another's.
             kin.labels = NO_LABELS

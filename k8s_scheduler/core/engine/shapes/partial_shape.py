@@ -28,7 +28,7 @@ from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.state.nodes.node_table import Rows
 from k8s_scheduler.core.state.protocols import Tables
 
-_NO_VERSION: Final = -1
+_NO_FLIPS: Final = -1
 # Pods that come and go before the best row is chosen first again.
 _PATIENCE: Final = 64
 
@@ -81,9 +81,9 @@ class Kin:
         filters = self._sort_filters(profile)
         scores = self._sort_scores(profile, pod)
         self.rows: RowPart = row_parts.get(profile, filters, scores)
-        # The rows that it lets pass, as of a version and a layout of nodes.
+        # The rows that it lets pass, as of so many flips and a layout of nodes.
         self._feasible: Rows = state.nodes.present_rows()
-        self._known = (_NO_VERSION, self._feasible)
+        self._known = (_NO_FLIPS, self._feasible)
         # Of these rows, by the places of scores.
         self._wide_views: dict[int, tuple[RowsView, Reads]] = {}
         # How much memory it takes besides what it may share, as far as it is known yet.
@@ -169,10 +169,10 @@ class Kin:
 
     def feasible(self) -> Rows:
         """Return the rows that all that is kept lets pass, ascending."""
-        version, present = self._known
+        flips, present = self._known
         now = self._state.nodes.present_rows()
-        if version != self.rows.version or present is not now:
-            self._known = (self.rows.version, now)
+        if flips != self.rows.flips.position or present is not now:
+            self._known = (self.rows.flips.position, now)
             found = np.flatnonzero(self.rows.base != NEVER)
             # The same object stands for all nodes: views of all of them are at hand.
             self._feasible = now if len(found) == len(now) else found

@@ -96,11 +96,11 @@ class Inputs:
         ):
             return True
         self._stamp = stamp
-        return all(
-            (self.are_same(prepared.reads) and not seen & prepared.reads.wide_facts)
-            or self._said_again(prepared, profile, pod, runtime)
-            for prepared in self._prepared
-        )
+        for prepared in self._prepared:
+            is_same = not seen & prepared.reads.wide_facts and self.are_same(prepared.reads)
+            if not is_same and not self._said_again(prepared, profile, pod, runtime):
+                return False
+        return True
 
     def are_same(self, reads: Reads) -> bool:
         """Return whether what was read of the cluster as a whole is the same now."""
@@ -134,6 +134,8 @@ class Inputs:
 
 def are_same(state: Tables, reads: Reads) -> bool:
     """Return whether the objects and numbers that were read are the same now."""
+    if not (reads.objects or reads.scalars or reads.presences):
+        return True
     return (
         all(_object(state, read) is seen for read, seen in reads.objects.items())
         and all(_scalar(state, name) == seen for name, seen in reads.scalars.items())

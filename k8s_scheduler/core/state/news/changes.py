@@ -78,6 +78,7 @@ _OBJECT_ACTIONS = {
 }
 
 
+@cache
 def object_event_label(kind: Kind, change: ObjectChange) -> str:
     """Return kube-scheduler's label of the first event among the bits."""
     for bit, action in _OBJECT_ACTIONS.items():
@@ -189,11 +190,17 @@ class ChangeLog:
 
     def _note_object(self, kind: Kind, change: ObjectChange, number: int) -> None:
         objects, numbers = self._changes.objects, self._changes.object_numbers
-        objects[kind] = objects.get(kind, ObjectChange(0)) | change
+        known = objects.get(kind)
+        objects[kind] = change if known is None else _joined_objects(known, change)
         numbers[kind] = max(number, numbers.get(kind, 0))
 
 
 @cache
 def _joined(known: Change, change: Change) -> Change:
     # Flags are slow to combine, and there are few combinations.
+    return known | change
+
+
+@cache
+def _joined_objects(known: ObjectChange, change: ObjectChange) -> ObjectChange:
     return known | change
