@@ -212,6 +212,7 @@ PLANTED: dict[str, Plant] = {
 PLANTED_AMONG_KIN: dict[str, Plant] = {
     "what kin differ in": replaced(pod_view.Questions, "differ_in_kin", frozen(0)),
     "what changed": replaced(kin.Kin, "catch_up", nothing),
+    "which claims kin name": replaced(pod_view, "names_claims", lambda _: False),
     "kin that answer otherwise": around(kin_cache.KinCache, "_key", all_akin),
     "which rows pass": around(kin.Kin, "feasible", as_at_first),
 }

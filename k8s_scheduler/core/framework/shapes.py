@@ -4,8 +4,9 @@ The key holds what `PodView` lets plugins see and nothing else: its labels, and 
 the pod is (uid, name), how important (priority) and how often it was tried are in no shape, nor is
 what admission and controllers add that no plugin looks at: tokens, Jobs as owners, hostnames. Pods
 that differ in their labels alone often share a judgement all the same: see `engine.shapes.families`
-and `queue.parked`. Pods that differ in what they request, or in the nodes they demand or prefer,
-and in nothing else, are kin: see `engine.shapes.kin`.
+and `queue.parked`. Pods that name claims and differ in nothing but these are kin: see
+`engine.shapes.partial_shape`. So are pods without claims that differ in what they request, or in
+the nodes they demand or prefer, and in nothing else.
 """
 
 from hashlib import blake2b
@@ -52,11 +53,8 @@ def shape_of(pod: Pod) -> ShapeKey:
     volumes: object = spec.volumes
     own: object = sizes
     if names_claims(pod):
-        # These are what kin differ in, and nothing else.
-        volumes, own = (
-            (sizes, [v for v in spec.volumes or () if not v.persistent_volume_claim]),
-            spec.volumes,
-        )
+        others = [v for v in spec.volumes or () if v.persistent_volume_claim is None]
+        volumes, own = (sizes, others), spec.volumes
     kin = _encode(
         (
             metadata.namespace,

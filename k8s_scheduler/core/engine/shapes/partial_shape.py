@@ -1,10 +1,11 @@
 """What plugins say of all kin, kept; for each of them, only what they differ in is asked.
 
 Kin are pods that differ in what they request, or in the nodes they demand or prefer, and in nothing
-else: pods of all sizes, or a DaemonSet's, each made for one node. No two of them are of one shape,
-so nothing is won by keeping what is said of one. But most plugins never ask for what they differ
-in: what these say is kept, row by row, as if they were the whole profile. Their labels may differ
-too, as those of Jobs do: what is kept is for those that answer these plugins alike.
+else: pods of all sizes, or a DaemonSet's, each made for one node. Pods that name claims, as a
+StatefulSet's do, are kin if they differ in these claims alone. No two of them are of one shape, so
+nothing is won by keeping what is said of one. But most plugins never ask for what they differ in:
+what these say is kept, row by row, as if they were the whole profile. Their labels may differ too,
+as those of Jobs do: what is kept is for those that answer these plugins alike.
 """
 
 from dataclasses import dataclass

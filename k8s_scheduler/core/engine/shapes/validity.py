@@ -97,7 +97,11 @@ class Inputs:
             return True
         self._stamp = stamp
         for prepared in self._prepared:
-            is_same = not seen & prepared.reads.wide_facts and self.are_same(prepared.reads)
+            reads = prepared.reads
+            is_same = not seen & reads.wide_facts and (
+                # Most steps have read nothing of the kind.
+                not (reads.objects or reads.scalars or reads.presences) or self.are_same(reads)
+            )
             if not is_same and not self._said_again(prepared, profile, pod, runtime):
                 return False
         return True
@@ -134,8 +138,6 @@ class Inputs:
 
 def are_same(state: Tables, reads: Reads) -> bool:
     """Return whether the objects and numbers that were read are the same now."""
-    if not (reads.objects or reads.scalars or reads.presences):
-        return True
     return (
         all(_object(state, read) is seen for read, seen in reads.objects.items())
         and all(_scalar(state, name) == seen for name, seen in reads.scalars.items())
