@@ -376,9 +376,10 @@ class RowsView(VolumesView):
 
     def where(self, rejected: Mask, reason: Reason, *, resolvable: bool) -> Codes:
         """Return codes that reject the masked rows for one reason."""
-        if not np.count_nonzero(rejected):
-            return self.passed()
-        return np.where(rejected, self.code((reason,), resolvable=resolvable), 0)
+        codes = self.passed()
+        if np.count_nonzero(rejected):
+            codes[rejected] = self.code((reason,), resolvable=resolvable)
+        return codes
 
     def code(self, reasons: tuple[Reason, ...], *, resolvable: bool) -> int:
         """Return the code of a rejection by this plugin."""
