@@ -165,7 +165,20 @@ def replica(template: Raw, name: str, number: int, *, scheduler: str, priority: 
 
 
 def vary(rng: random.Random, pod: Raw, number: int) -> None:
-    """Make a pod one that is like no other, but akin to many: in size, or in the nodes it wants."""
+    """Make a pod one that is like no other, but akin to many.
+
+    In the claims that it names, if it names any; or in size, or in the nodes it wants.
+    """
+    volumes = pod["spec"].get("volumes", ())
+    if any("persistentVolumeClaim" in volume for volume in volumes) and rng.random() < 0.8:
+        others = [volume for volume in volumes if "persistentVolumeClaim" not in volume]
+        names = rng.sample([*CLAIMS, "nothing"], k=rng.choice([1, 1, 2]))
+        claims = [
+            {"name": f"{name}-{number}", "persistentVolumeClaim": {"claimName": name}}
+            for name in names
+        ]
+        pod["spec"]["volumes"] = [*others, *claims]
+        return
     if rng.random() < 0.7:
         requests = pod["spec"]["containers"][0]["resources"]["requests"]
         requests["cpu"] = f"{number % 900}m"

@@ -27,7 +27,7 @@ LIMITS = {
     "daemonset": 120,
     "statefulset": 180,
     "full": 120,
-    "localpv": 5000,
+    "localpv": 2500,
 }
 
 

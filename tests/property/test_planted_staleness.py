@@ -144,7 +144,7 @@ def all_alike(answers: Any, self: Any, *args: Any) -> Any:
 
 
 def as_at_first(feasible: Any, self: Any) -> Any:
-    self._known = (self.rows.version, self.tables.nodes.present_rows())
+    self._known = (self.rows.flips.position, self.tables.nodes.present_rows())
     return feasible(self)
 
 
@@ -210,6 +210,7 @@ PLANTED: dict[str, Plant] = {
 # Mistakes that show where pods are akin, in what is kept of all of them.
 PLANTED_AMONG_KIN: dict[str, Plant] = {
     "what kin differ in": replaced(pod_view.Questions, "differ_in_partial", frozen(0)),
+    "which claims kin name": replaced(pod_view, "names_claims", lambda _: False),
     "what changed": replaced(partial_shape.PartialShape, "catch_up", nothing),
     "kin that answer otherwise": around(variant_cache.VariantCache, "_answers", all_alike),
     "which rows pass": around(partial_shape.PartialShape, "feasible", as_at_first),

@@ -30,7 +30,7 @@ class Mortal(Replica):
     deaths = 0
 
     def wired(self, graph):
-        attempts = inside(graph.pump._core).attempts
+        attempts = inside(graph.pump.core).attempts
         begin = attempts._witness
 
         def witness(queued):

@@ -4,9 +4,9 @@ The key holds what `PodView` lets plugins see and nothing else: its labels, and 
 the pod is (uid, name), how important (priority) and how often it was tried are in no shape, nor is
 what admission and controllers add that no plugin looks at: tokens, Jobs as owners, hostnames. Pods
 that differ in their labels alone often share a judgement all the same: see
-`engine.shapes.variant_cache` and `queue.parked`. Pods that differ in what they request, or in the
-nodes they demand or prefer, and in nothing else, are of one partial shape: see
-`engine.shapes.partial_shape`.
+`engine.shapes.variant_cache` and `queue.parked`. Pods that name claims and differ in nothing but
+these are of one partial shape: see `engine.shapes.partial_shape`. So are pods without claims that
+differ in what they request, or in the nodes they demand or prefer, and in nothing else.
 """
 
 from hashlib import blake2b
@@ -19,7 +19,7 @@ from k8s_scheduler.api.kinds import as_text
 from k8s_scheduler.api.node_features import required_features
 from k8s_scheduler.api.pod import Container, Pod
 from k8s_scheduler.api.ports import host_ports
-from k8s_scheduler.core.framework.views.pod_view import images_of
+from k8s_scheduler.core.framework.views.pod_view import images_of, names_claims
 
 
 class ShapeKey(NamedTuple):
@@ -43,6 +43,18 @@ def shape_of(pod: Pod) -> ShapeKey:
     # Claims made for a pod are named after it and belong to it: such a pod is a shape of its own.
     itself = (metadata.name, metadata.uid) if spec.volumes and _has_own_claims(pod) else None
     affinity = spec.affinity
+    sizes = (
+        [_requests_of(c) for c in spec.containers or ()],
+        [(c.restart_policy == "Always", _requests_of(c)) for c in spec.init_containers or ()],
+        spec.resources.requests if spec.resources else None,
+        spec.overhead,
+        None if affinity is None else affinity.node_affinity,
+    )
+    volumes: object = spec.volumes
+    own: object = sizes
+    if names_claims(pod):
+        others = [v for v in spec.volumes or () if v.persistent_volume_claim is None]
+        volumes, own = (sizes, others), spec.volumes
     partial = _encode(
         (
             metadata.namespace,
@@ -56,22 +68,15 @@ def shape_of(pod: Pod) -> ShapeKey:
             spec.node_selector,
             None if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity),
             spec.topology_spread_constraints,
-            spec.volumes,
+            volumes,
             spec.resource_claims,
             required_features(pod),
         )
     )
-    own = _encode(
-        (
-            [_requests_of(c) for c in spec.containers or ()],
-            [(c.restart_policy == "Always", _requests_of(c)) for c in spec.init_containers or ()],
-            spec.resources.requests if spec.resources else None,
-            spec.overhead,
-            None if affinity is None else affinity.node_affinity,
-        )
-    )
     # Each says itself where it ends.
-    return ShapeKey(_short(partial + own), _short(_encode(metadata.labels)), _short(partial))
+    return ShapeKey(
+        _short(partial + _encode(own)), _short(_encode(metadata.labels)), _short(partial)
+    )
 
 
 def _short(content: bytes) -> bytes:

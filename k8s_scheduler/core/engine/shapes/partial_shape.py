@@ -1,7 +1,8 @@
 """What plugins say of all pods of a partial shape, kept; what they differ in is asked for each.
 
-Pods of one partial shape differ in what they request, or in the nodes they demand or prefer, and in
-nothing else: pods of all sizes, or a DaemonSet's, each made for one node. No two of them are of one
+Pods of one partial shape differ in what they request, or in the nodes they demand or prefer, and
+in nothing else: pods of all sizes, or a DaemonSet's, each made for one node. Pods that name claims,
+as a StatefulSet's do, are of one if they differ in these claims alone. No two of them are of one
 shape, so nothing is won by keeping what is said of one. But most plugins never ask for what they
 differ in: what these say is kept, row by row, as if they were the whole profile. Their labels may
 differ too, as those of Jobs do: what is kept is for those that answer these plugins alike.
@@ -27,7 +28,7 @@ from k8s_scheduler.core.framework.views.rows_view import RowsView
 from k8s_scheduler.core.queue.queued_pod import QueuedPod
 from k8s_scheduler.core.state.nodes.node_table import Rows
 
-_NO_VERSION: Final = -1
+_NO_FLIPS: Final = -1
 # Pods that come and go before the best row is chosen first again.
 _PATIENCE: Final = 64
 
@@ -61,9 +62,9 @@ class PartialShape(KeptJudgement):
         filters = self._sort_filters(profile)
         scores = self._sort_scores(profile, queued.view)
         self.rows = pool.get(profile, filters, scores)
-        # The rows that it lets pass, as of a version and a layout of nodes.
+        # The rows that it lets pass, as of so many flips and a layout of nodes.
         self._feasible: Rows = self.tables.nodes.present_rows()
-        self._known = (_NO_VERSION, self._feasible)
+        self._known = (_NO_FLIPS, self._feasible)
         # Of these rows, by the places of scores.
         self._wide_views: dict[int, tuple[RowsView, Reads]] = {}
 
@@ -140,10 +141,10 @@ class PartialShape(KeptJudgement):
 
     def feasible(self) -> Rows:
         """Return the rows that all that is kept lets pass, ascending."""
-        version, present = self._known
+        flips, present = self._known
         now = self.tables.nodes.present_rows()
-        if version != self.rows.version or present is not now:
-            self._known = (self.rows.version, now)
+        if flips != self.rows.flips.position or present is not now:
+            self._known = (self.rows.flips.position, now)
             found = np.flatnonzero(self.rows.base != NEVER)
             # The same object stands for all nodes: views of all of them are at hand.
             self._feasible = now if len(found) == len(now) else found

@@ -96,11 +96,15 @@ class Inputs:
         ):
             return True
         self._stamp = stamp
-        return all(
-            (self.are_same(prepared.reads) and not seen & prepared.reads.wide_facts)
-            or self._said_again(prepared, profile, pod, runtime)
-            for prepared in self._prepared
-        )
+        for prepared in self._prepared:
+            reads = prepared.reads
+            is_same = not seen & reads.wide_facts and (
+                # Most steps have read nothing of the kind.
+                not (reads.objects or reads.scalars or reads.presences) or self.are_same(reads)
+            )
+            if not is_same and not self._said_again(prepared, profile, pod, runtime):
+                return False
+        return True
 
     def are_same(self, reads: Reads) -> bool:
         """Return whether what was read of the cluster as a whole is the same now."""

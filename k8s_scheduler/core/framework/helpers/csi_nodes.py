@@ -48,6 +48,10 @@ class CsiColumn:
         found: Mask = by_id[rows.cut(self.ids)]
         return found
 
+    def has_limit(self, driver: str) -> bool:
+        """Return whether any node has a limit for a driver."""
+        return any(facts is not None and facts.limit(driver) is not None for facts in self.facts)
+
     def limits(self, rows: RowsView, driver: str) -> npt.NDArray[np.int64]:
         """Return each row's limit for a driver; negative where there is none."""
         limits = [None if facts is None else facts.limit(driver) for facts in self.facts]

@@ -37,6 +37,20 @@ def match_selector(selector: NodeSelector, rows: RowsView) -> Mask:
     return picked
 
 
+def picks_one(selector: NodeSelector, rows: RowsView) -> bool:
+    """Return whether at least one term holds on the one row in view."""
+    return any(_holds(term, rows) for term in selector.node_selector_terms or ())
+
+
+def _holds(term: NodeSelectorTerm, rows: RowsView) -> bool:
+    expressions = term.match_expressions or ()
+    if len(expressions) == 1 and expressions[0].operator == "In" and not term.match_fields:
+        # As of nearly all volumes: no array is needed for that.
+        wanted, value = expressions[0].values or (), rows.label_here(expressions[0].key)
+        return value is not None and value in wanted and not term_problem(term)
+    return bool(match_term(term, rows)[0])
+
+
 def match_reach(reach: Reach, rows: RowsView) -> Mask:
     """Return the rows from which something with this reach can be reached."""
     if reach.selector is None:

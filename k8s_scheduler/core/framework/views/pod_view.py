@@ -36,9 +36,9 @@ class Questions:
     # All its labels; who it is: its name and uid.
     labels: bool = False
     name: bool = False
-    # What pods of a partial shape differ in: requests, and the nodes they demand or prefer.
-    requests: bool = False
-    node_affinity: bool = False
+    # What pods of a partial shape differ in: of a pod that names claims these, of any other what it
+    # requests, and which nodes it demands or prefers.
+    own: bool = False
     # Which terms of placed pods pick it.
     terms: bool = False
     # Dicts stand for ordered sets. The values of some labels.
@@ -91,13 +91,12 @@ class Questions:
             self.ask_selector(requirements)
         for pairs in other.pairs:
             self.ask_pairs(pairs)
-        self.requests = self.requests or other.requests
-        self.node_affinity = self.node_affinity or other.node_affinity
+        self.own = self.own or other.own
 
     @property
     def differ_in_partial(self) -> bool:
         """Whether pods of a partial shape may answer differently, questions about labels apart."""
-        return self.requests or self.node_affinity or self.name
+        return self.own or self.name
 
 
 class PodView:
@@ -121,7 +120,7 @@ class PodView:
         As long as the pod waits, that stays right.
         """
         if self._questions is not None:
-            self._questions.requests = True
+            self._questions.own |= not names_claims(self._pod)
         if plugin not in self._remembered:
             self._remembered[plugin] = make()
         found: Made = self._remembered[plugin]
@@ -179,14 +178,14 @@ class PodView:
     @property
     def requests(self) -> Requests:
         if self._questions is not None:
-            self._questions.requests = True
+            self._questions.own |= not names_claims(self._pod)
         return self._requests
 
     @property
     def container_requests(self) -> Requests:
         """What the containers request, without what is set for the pod as a whole."""
         if self._questions is not None:
-            self._questions.requests = True
+            self._questions.own |= not names_claims(self._pod)
         if self._pod.spec.resources is None:
             return self._requests
         return pod_requests(self._pod, with_pod_level=False)
@@ -221,7 +220,7 @@ class PodView:
     def node_affinity(self) -> NodeAffinityTerms | None:
         """What the pod demands and prefers of nodes."""
         if self._questions is not None:
-            self._questions.node_affinity = True
+            self._questions.own |= not names_claims(self._pod)
         affinity = self._pod.spec.affinity
         return None if affinity is None else affinity.node_affinity
 
@@ -267,6 +266,8 @@ class PodView:
     @property
     def volumes(self) -> tuple[Volume, ...]:
         """Those of its volumes that plugins look at; named only where the name matters."""
+        if self._questions is not None:
+            self._questions.own |= names_claims(self._pod)
         return tuple(self._pod.spec.volumes or ())
 
     def controls(self, metadata: ObjectMeta) -> bool:
@@ -274,6 +275,11 @@ class PodView:
             self._questions.ask_name()
         owners = metadata.owner_references or ()
         return any(o.controller and o.uid == self._pod.metadata.uid for o in owners)
+
+
+def names_claims(pod: Pod) -> bool:
+    """Return whether a pod uses claims that are not made for it."""
+    return any(v.persistent_volume_claim is not None for v in pod.spec.volumes or ())
 
 
 def images_of(pod: Pod) -> tuple[str, ...]:

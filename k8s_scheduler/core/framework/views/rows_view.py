@@ -91,6 +91,14 @@ class RowsView(VolumesView):
         self._took_everywhere("name")
         return self._state.nodes.present_rows()
 
+    @property
+    def moment(self) -> tuple[int, ...]:
+        """Numbers of which one is another as soon as anything has changed.
+
+        For what is not to be worked out twice in a decision. They are not taken down.
+        """
+        return *self._state.moment, self._state.nodes.labels.generation
+
     def full_column(self) -> npt.NDArray[np.int64]:
         """Return zeros for all rows there are, in view or not; `cut` makes it a column."""
         return np.zeros(self._state.nodes.row_count, dtype=np.int64)
@@ -213,6 +221,15 @@ class RowsView(VolumesView):
         self._check(name)
         self._took_column(name)
         return self._cut(self._state.nodes.labels.column(key))
+
+    def label_here(self, key: str) -> str | None:
+        """Return the value of a label on the one row in view; None if it has none."""
+        name = f"label/{key}"
+        self._check(name)
+        self._took_column(name)
+        labels = self._state.nodes.labels
+        value_id = labels.id_at(int(self._rows[0]), key)
+        return None if value_id < 0 else labels.value(value_id)
 
     def has_label(self, key: str) -> Mask:
         """Return which rows have a label, whatever its value."""

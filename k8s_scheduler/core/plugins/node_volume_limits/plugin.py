@@ -70,6 +70,11 @@ class Demand:
     rejection: Reason | None = None
     error: str | None = None
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether it is only a question of how many volumes there are."""
+        return self.error is None and self.rejection is None and not self.insisting
+
 
 @dataclass(frozen=True, slots=True)
 class LimitsTerm:
@@ -122,17 +127,17 @@ class NodeVolumeLimits:
     def quotas(self, term: LimitsTerm, pods: Departed, rows: RowsView) -> Iterable[Quota] | None:
         """Let all come where the limits would do for each use of each volume."""
         uses = len(pods.by(_volumes).get(_ANY, ()))
-        return None if _suspects(term, rows, uses).any() else ()
+        suspects = _suspects(term, rows, uses)
+        return () if suspects is None or not suspects.any() else None
 
     def filter(self, term: LimitsTerm, rows: RowsView) -> Codes:
         """Reject where a driver is missing or its limit would be exceeded."""
         csi_nodes = term.csi_nodes
-        has_csi_node = csi_nodes.where(rows, lambda facts: facts is not None)
         codes = rows.passed()
-        for demand, where in (
-            (term.with_csi_node, has_csi_node),
-            (term.without_csi_node, ~has_csi_node),
-        ):
+        for demand, lacks in ((term.with_csi_node, False), (term.without_csi_node, True)):
+            if demand.is_sound:
+                continue
+            where = csi_nodes.where(rows, _lacks_all if lacks else _is_there)
             if demand.error is not None and where.any():
                 raise StatusError(demand.error)
             if demand.rejection is not None:
@@ -140,8 +145,8 @@ class NodeVolumeLimits:
             for driver in demand.insisting:
                 lacking = where & csi_nodes.where(rows, _lacks(driver)) & (codes == 0)
                 codes[lacking] = rows.code((missing_driver(driver),), resolvable=True)
-        suspects = _suspects(term, rows) & (codes == 0)
-        if suspects.any():
+        suspects = _suspects(term, rows)
+        if suspects is not None and (suspects := suspects & (codes == 0)).any():
             codes[_exceeded(term, suspects, rows)] = rows.code((TOO_MANY,), resolvable=True)
         return codes
 
@@ -151,16 +156,21 @@ def _volumes(pod: PodView) -> Iterable[str]:
     return (_ANY for _ in pod.volumes)
 
 
-def _suspects(term: LimitsTerm, rows: RowsView, more: int = 0) -> Mask:
-    """Return the rows on which the rough count does not settle it, with so many volumes more."""
-    suspects = np.zeros(len(rows), dtype=np.bool_)
-    bound = None
+def _suspects(term: LimitsTerm, rows: RowsView, more: int = 0) -> Mask | None:
+    """Return the rows on which the rough count does not settle it, with so many volumes more.
+
+    None where nothing is limited.
+    """
+    suspects: Mask | None = None
     for driver, count in Counter(term.with_csi_node.volumes.values()).items():
+        if not term.csi_nodes.has_limit(driver):
+            continue
         limits = term.csi_nodes.limits(rows, driver)
         limited = limits >= 0
         if not limited.any():
             continue
-        if bound is None:
+        if suspects is None:
+            suspects = np.zeros(len(rows), dtype=np.bool_)
             bound = rows.count_volumes() + rows.cut(term.attachments.counts)
         suspects |= limited & (bound + more + count > limits)
     return suspects
@@ -196,6 +206,14 @@ def _demand(pod: PodView, rows: RowsView, *, on_csi_node: bool) -> Demand:
 def _insists(driver: str, rows: RowsView) -> bool:
     found: CsiDriver | None = rows.object(Kind.CSI_DRIVER, "", driver)
     return found is not None and bool(found.spec.prevent_pod_scheduling_if_missing)
+
+
+def _is_there(facts: CsiFacts | None) -> bool:
+    return facts is not None
+
+
+def _lacks_all(facts: CsiFacts | None) -> bool:
+    return facts is None
 
 
 def _lacks(driver: str) -> Callable[[CsiFacts | None], bool]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from k8s_scheduler.api.annotations import BOUND_BY_CONTROLLER
 from k8s_scheduler.api.kinds import Kind
@@ -22,7 +21,7 @@ from k8s_scheduler.api.storage.objects import (
     PersistentVolumeClaim,
     annotations_of,
 )
-from k8s_scheduler.core.framework.helpers.node_selection import match_selector
+from k8s_scheduler.core.framework.helpers.node_selection import picks_one
 from k8s_scheduler.core.framework.plugin import ObjectPatch
 from k8s_scheduler.core.framework.status import StatusError
 from k8s_scheduler.core.framework.views.rows_view import RowsView
@@ -50,8 +49,8 @@ class Plan:
         """Return what `note` wrote."""
         return Plan(
             note["node"],
-            tuple((volume, space, claim) for volume, space, claim in note["bindings"]),
-            tuple((space, claim) for space, claim in note["provisions"]),
+            tuple(map(tuple, note["bindings"])),
+            tuple(map(tuple, note["provisions"])),
         )
 
 
@@ -176,7 +175,7 @@ def _check_reach(volume: PersistentVolume, plan: Plan, rows: RowsView) -> None:
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return
-    if not np.all(match_selector(affinity.required, rows)):
+    if not picks_one(affinity.required, rows):
         raise StatusError(
             f'binding volumes: pv "{volume.metadata.name}" node affinity doesn\'t match '
             f'node "{plan.node}": no matching NodeSelectorTerms'

@@ -62,7 +62,7 @@ def find(term: BindingTerm, rows: RowsView) -> Findings:
         for matching in term.matchings:
             if matching.error:
                 raise StatusError(matching.error)
-    matched = _match(term, rows)
+    matched = match(term, rows)
     here = [np.ones(len(rows), dtype=np.bool_)] * len(term.chosen_nodes)
     needed = here + [slots == NONE for slots in matched]
     no_volume, no_space = elsewhere, None
@@ -139,7 +139,7 @@ def _check_bound(term: BindingTerm, rows: RowsView) -> tuple[Mask | None, Mask |
 # Waiting claims
 
 
-def _match(term: BindingTerm, rows: RowsView) -> tuple[Slots, ...]:
+def match(term: BindingTerm, rows: RowsView) -> tuple[Slots, ...]:
     """Return the slot of each claim's volume on each row; what one has the others can't have."""
     matched: list[Slots] = []
     for position, matching in enumerate(term.matchings):
@@ -190,10 +190,10 @@ def _provision(
     provisioning: Provisioning, wanted: Mask, rows: RowsView
 ) -> tuple[Mask | None, Mask | None, Slots | None]:
     """Return where a volume can't be made, where there is no room for it, and the capacities."""
-    if not provisioning.supported:
-        return wanted, None, None
     if not wanted.any():
         return None, None, None
+    if not provisioning.supported:
+        return wanted, None, None
     allowed = match_reach(provisioning.reach, rows)
     capacity = provisioning.capacity
     if capacity is None:

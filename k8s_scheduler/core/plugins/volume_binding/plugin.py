@@ -22,6 +22,7 @@ from k8s_scheduler.api.kinds import Kind
 from k8s_scheduler.api.pod import Pod
 from k8s_scheduler.core.framework.cycle_state import CycleState
 from k8s_scheduler.core.framework.dependencies import Dependency, Object, Row
+from k8s_scheduler.core.framework.evaluation.remembered import Remembered
 from k8s_scheduler.core.framework.helpers.csi_nodes import CsiNodes
 from k8s_scheduler.core.framework.plugin import (
     SKIP,
@@ -53,7 +54,7 @@ from k8s_scheduler.core.plugins.volume_binding.claims import (
 )
 from k8s_scheduler.core.plugins.volume_binding.matching import PodVolumes, find, volumes_on
 from k8s_scheduler.core.plugins.volume_binding.score import ClassScorer
-from k8s_scheduler.core.plugins.volume_binding.term import BindingTerm, binding_term
+from k8s_scheduler.core.plugins.volume_binding.term import BindingTerm, binding_term, inputs_of
 
 OUT_OF_REACH = Reason(
     code="VolumeBinding/OutOfReach",
@@ -117,6 +118,7 @@ class VolumeBinding:
     def __init__(self, args: VolumeBindingArgs) -> None:
         """Take how long binding may last, and the shape of scores."""
         self._csi_nodes = CsiNodes()
+        self._made: Remembered[BindingTerm] = Remembered()
         self._timeout_seconds = float(args.bind_timeout_seconds)
         self._scorer = ClassScorer(along_shape(args.shape))
 
@@ -127,7 +129,18 @@ class VolumeBinding:
             return SKIP
         if isinstance(claims, Reason):
             return Reject((claims,), resolvable=False)
-        return binding_term(claims, rows, self._csi_nodes)
+        return self._term(claims, rows)
+
+    def _term(self, claims: PodClaims, rows: RowsView) -> BindingTerm:
+        """Return the term of a pod's claims: PreScore asks for the one of PreFilter once more.
+
+        It is the same one as long as all that it was made from is the very same; `inputs_of` reads
+        all of that each time, so that it is taken down.
+        """
+        inputs = inputs_of(claims, rows)
+        if inputs is None:
+            return binding_term(claims, rows, self._csi_nodes)
+        return self._made.get(inputs, lambda: binding_term(claims, rows, self._csi_nodes))
 
     def filter(self, term: BindingTerm, rows: RowsView) -> Codes:
         found = find(term, rows)
@@ -150,10 +163,10 @@ class VolumeBinding:
         claims = claims_of(pod, rows)
         if not isinstance(claims, PodClaims) or not claims.waiting:
             return Same(0)
-        return binding_term(PodClaims((), claims.waiting), rows, self._csi_nodes)
+        return self._term(PodClaims((), claims.waiting), rows)
 
     def score(self, term: BindingTerm, rows: RowsView) -> Scores:
-        return self._scorer.score(term, find(term, rows), len(rows))
+        return self._scorer.score(term, rows)
 
     def volumes_on(self, term: BindingTerm, row: RowsView) -> PodVolumes:
         """Return what is to be bound and provisioned for the pod on the one row in view."""

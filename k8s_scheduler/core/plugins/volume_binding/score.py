@@ -2,17 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from k8s_scheduler.core.framework.views.offers import NONE
-from k8s_scheduler.core.framework.views.rows_view import Mask, Scores
+from k8s_scheduler.core.framework.views.rows_view import Mask, RowsView, Scores
 from k8s_scheduler.core.plugins.scoring import Strategy
-from k8s_scheduler.core.plugins.volume_binding.matching import Findings
+from k8s_scheduler.core.plugins.volume_binding.matching import find, match
 from k8s_scheduler.core.plugins.volume_binding.term import BindingTerm
 
 Bytes = npt.NDArray[np.int64]
+# So many scores are remembered.
+_REMEMBERED: Final = 1024
 
 
 class ClassScorer:
@@ -20,9 +24,15 @@ class ClassScorer:
 
     def __init__(self, follow: Strategy) -> None:
         self._follow = follow
+        # Of so much requested of so much: nothing else is asked for.
+        self._of_one = lru_cache(maxsize=_REMEMBERED)(self._utilised_once)
 
-    def score(self, term: BindingTerm, found: Findings, size: int) -> Scores:
+    def score(self, term: BindingTerm, rows: RowsView) -> Scores:
         """Return the mean of the classes' scores for so many rows; 0 with nothing to weigh."""
+        size = len(rows)
+        if (score := self._same_everywhere(term, rows)) is not None:
+            return np.full(size, score)
+        found = find(term, rows)
         static = _Classes(size)
         bound = np.zeros(size, dtype=np.bool_)
         for matching, slots in zip(term.matchings, found.matched, strict=True):
@@ -50,6 +60,26 @@ class ClassScorer:
             requested = provisioning.requested_bytes
             dynamic.add(provisioning.class_name, there, requested, capacity, shared=True)
         return np.where(bound, static.mean(self._utilised), dynamic.mean(self._utilised))
+
+    def _same_everywhere(self, term: BindingTerm, rows: RowsView) -> int | None:
+        """Return the score of all rows if one claim gets a volume of the same size on each.
+
+        Then there is one class, whose score is the mean.
+        """
+        if len(term.matchings) != 1 or term.chosen_nodes or not len(rows):
+            return None
+        (matching,) = term.matchings
+        if matching.volumes is None or len(matching.volumes.written_classes) != 1:
+            return None
+        (slots,) = match(term, rows)
+        capacity = matching.volumes.capacity_bytes.take(slots)
+        if np.count_nonzero(slots == NONE) or np.count_nonzero(capacity != capacity[0]):
+            return None
+        return self._of_one(matching.requested_bytes, capacity.item(0))
+
+    def _utilised_once(self, requested: int, capacity: int) -> int:
+        found = self._utilised(np.array([requested]), np.array([capacity]))
+        return found.item(0)
 
     def _utilised(self, requested: Bytes, capacity: Bytes) -> Scores:
         # No capacity is as bad as more requested than there is.

@@ -143,6 +143,33 @@ def binding_term(claims: PodClaims, rows: RowsView, csi_nodes: CsiNodes) -> Bind
     )
 
 
+def inputs_of(claims: PodClaims, rows: RowsView) -> tuple[object, ...] | None:
+    """Return what the term of waiting claims is made from; None if there are others.
+
+    With the moment, so that what comes out is of use in the same decision alone: there is nothing
+    in which it could be stale, also where a node has got a label whose values had no ids before.
+    """
+    if claims.bound:
+        return None
+    found: list[object] = [rows.moment]
+    for claim in claims.waiting:
+        name = class_of_claim(claim)
+        known: StorageClass = rows.object(Kind.STORAGE_CLASS, "", name)
+        found += (claim, known, _stamp(rows.offers(Kind.PERSISTENT_VOLUME, name)))
+        if _is_provisioned(known):
+            found.append(rows.object(Kind.CSI_DRIVER, "", known.provisioner))
+            found.append(_stamp(rows.offers(Kind.CSI_STORAGE_CAPACITY, known.metadata.name)))
+    return tuple(found)
+
+
+def _stamp(offers: ClassIndex | None) -> object:
+    return None if offers is None else offers.stamp
+
+
+def _is_provisioned(known: StorageClass) -> bool:
+    return known.provisioner not in ("", NO_PROVISIONER)
+
+
 def _bound_volume(claim: PersistentVolumeClaim, rows: RowsView) -> BoundVolume | None:
     volume: PersistentVolume | None = rows.object(
         Kind.PERSISTENT_VOLUME, "", claim.spec.volume_name
@@ -206,7 +233,7 @@ def _provisioning(claim: PersistentVolumeClaim, rows: RowsView) -> Provisioning:
     # A claim waits only if its class is there.
     found: StorageClass = rows.object(Kind.STORAGE_CLASS, "", class_of_claim(claim))
     size_nano = requested_nano(claim)
-    supported = found.provisioner not in ("", NO_PROVISIONER)
+    supported = _is_provisioned(found)
     capacity = None
     if supported and size_nano is not None and _keeps_account(found.provisioner, rows):
         capacity = _capacity(found.metadata.name, whole(size_nano), rows)

@@ -77,6 +77,7 @@ _OBJECT_ACTIONS = {
 }
 
 
+@cache
 def object_event_label(kind: Kind, change: ObjectChange) -> str:
     """Return kube-scheduler's label of the first event among the bits."""
     for bit, action in _OBJECT_ACTIONS.items():
@@ -156,7 +157,8 @@ class ChangeLog:
     def note_object(self, kind: Kind, change: ObjectChange) -> None:
         self.count += 1
         changes = self._changes
-        changes.objects[kind] = changes.objects.get(kind, ObjectChange(0)) | change
+        known = changes.objects.get(kind)
+        changes.objects[kind] = change if known is None else _joined_objects(known, change)
         changes.object_numbers[kind] = self.count
 
     def __bool__(self) -> bool:
@@ -188,4 +190,9 @@ class ChangeLog:
 @cache
 def _joined(known: Change, change: Change) -> Change:
     # Flags are slow to combine, and there are few combinations.
+    return known | change
+
+
+@cache
+def _joined_objects(known: ObjectChange, change: ObjectChange) -> ObjectChange:
     return known | change

@@ -154,11 +154,11 @@ async def test_the_same_text_is_looked_at_once_unless_somebody_asks():
 @virtual_time
 async def test_a_text_that_means_the_same_swaps_nothing():
     async with running(text("ours")) as scene:
-        generation = inside(scene.graph.pump._core).profiles.generation
+        generation = inside(scene.graph.pump.core).profiles.generation
         scene.put(text("ours", more="# a remark\n"))
         await scene.look()
         assert scene.count("unchanged") == 1
-        assert inside(scene.graph.pump._core).profiles.generation == generation
+        assert inside(scene.graph.pump.core).profiles.generation == generation
 
 
 @virtual_time

@@ -101,3 +101,20 @@ def test_what_they_read_is(more):
 def test_the_name_of_a_volume_matters_where_a_text_or_a_claim_has_it(source, is_read):
     pods = [with_volume(make_pod("p"), name, **source).obj() for name in ("a", "b")]
     assert (shape_of(pods[0]) != shape_of(pods[1])) is is_read
+
+
+def test_pods_that_differ_in_the_claims_they_name_alone_are_kin():
+    def pod(claim, cpu="1"):
+        named = {"persistentVolumeClaim": {"claimName": claim}}
+        return shape_of(with_volume(make_pod("p").request(cpu=cpu), "v", **named).obj())
+
+    assert pod("a").spec != pod("b").spec
+    assert pod("a").kin == pod("b").kin
+    # Then only what reads volumes is asked for each, which says nothing of a size.
+    assert pod("a").kin != pod("a", cpu="2").kin
+
+
+def test_pods_without_claims_that_differ_in_size_alone_are_kin():
+    shapes = [shape_of(make_pod("p").request(cpu=cpu).obj()) for cpu in ("1", "2")]
+    assert shapes[0].spec != shapes[1].spec
+    assert shapes[0].kin == shapes[1].kin

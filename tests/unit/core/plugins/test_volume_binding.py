@@ -4,6 +4,7 @@ import pytest
 
 from k8s_scheduler.core.framework.plugin import SKIP, Same
 from k8s_scheduler.core.framework.status import StatusError
+from k8s_scheduler.core.framework.views.rows_view import RowsView
 from tests.unit.core.plugins.plugin_bench import made
 from tests.unit.core.plugins.storage_bench import (
     HOST,
@@ -312,6 +313,11 @@ class TestMatching:
         other = StorageBench(bench.plugin, a={}, b={"rack": "r1"})
         bench.cache.put_node(other.cache.nodes.node_at(other.cache.nodes.row_of("b")))
         assert bench.rejections(pod("c")) == [(NO_VOLUME, False), None]
+
+    def test_the_term_of_another_decision_would_be_stale(self, bench, monkeypatch):
+        monkeypatch.setattr(RowsView, "moment", ())
+        with pytest.raises(AssertionError):
+            self.test_new_labels_are_seen(bench)
 
 
 class TestKeptVolumes:
