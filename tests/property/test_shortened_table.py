@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from k8s_scheduler.api.meta import PodUid
-from k8s_scheduler.core.engine import shortening
 from k8s_scheduler.core.engine.parked import renewals
 from k8s_scheduler.core.messages.incoming import PodChanged
 from k8s_scheduler.core.queue import waking
+from k8s_scheduler.core.scheduler import Scheduler
 from k8s_scheduler.core.state.counts.live_counters import Counters
 from k8s_scheduler.core.state.news.facts import FactLog
 from k8s_scheduler.core.state.nodes.labels import LabelColumns
@@ -168,12 +168,12 @@ def nothing(*_: Any) -> None:
 
 def nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut rows off, and let everything that is kept by row go on."""
-    monkeypatch.setattr(shortening, "shorten", lambda cache, *_: cache.nodes.shorten())
+    monkeypatch.setattr(Scheduler, "_shorten", lambda self: self._cache.nodes.shorten())
 
 
 def facts_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let evaluations and dry runs go on, and follow the same log."""
-    monkeypatch.setattr(shortening, "shorten", lambda cache, *_: cache.shorten())
+    monkeypatch.setattr(Scheduler, "_shorten", lambda self: self._cache.shorten())
     monkeypatch.setattr(FactLog, "forget", nothing)
 
 

@@ -30,6 +30,8 @@ KEPT = 1.10
 LATER_SECONDS = 0.050
 # What is kept for pods of a kind that does not come any more is given back after a while.
 QUIET_SECONDS = 900
+# At the end of it, as often as the daemon's clock ticks: much is given back bit by bit at each tick.
+TICKING_SECONDS = 60
 
 
 def lease_seconds() -> float:
@@ -138,7 +140,7 @@ def kept(row: Row, world: World, *, count: int) -> float:
     others, tenant = Others(world, times=5), Tenant(world)
     others.do_all()
     others.do_all()
-    world.rest(QUIET_SECONDS, step=30)
+    _let_rest(world)
     before = _allocated()
     tenant.do(row.harm(count))
     if row.meanwhile is not None:
@@ -147,8 +149,13 @@ def kept(row: Row, world: World, *, count: int) -> float:
     others.do_all()
     tenant.undo()
     others.do_all()
-    world.rest(QUIET_SECONDS, step=30)
+    _let_rest(world)
     return _allocated() / before
+
+
+def _let_rest(world: World) -> None:
+    world.rest(QUIET_SECONDS, step=30)
+    world.rest(TICKING_SECONDS)
 
 
 def _allocated() -> int:
