@@ -160,7 +160,7 @@ def watch_checks(monkeypatch, take_note):
             original(view, name)
             for dependency in view._declared.listed:
                 if covers(dependency, name):
-                    take_note(view._plugin, dependency)
+                    take_note(view._reader.name, dependency)
 
         monkeypatch.setattr(RowsView, method, spy)
 

@@ -30,7 +30,7 @@ KEPT = 1.10
 LATER_SECONDS = 0.050
 # What is kept for pods of a kind that does not come any more is given back after a while.
 QUIET_SECONDS = 900
-# At the end of it, as often as the daemon's clock ticks: much is given back bit by bit at each tick.
+# At the end of it, as often as the daemon's clock ticks: some is given back at each tick.
 TICKING_SECONDS = 60
 
 
