@@ -59,6 +59,7 @@ class VerdictTable:
     LIMIT_BYTES = 8 * 1024 * 1024
     # More than a cluster has whose pods ask for what there is: pods with odd wishes may be gone.
     ORDINARY = 1_000
+    ORDINARY_BYTES = 512 * 1024
 
     def __init__(self) -> None:
         self._codes: dict[Verdict, Code] = {}
@@ -95,7 +96,7 @@ class VerdictTable:
 
     def age(self) -> None:
         """Start over if there are more than ordinary: now and then, and only between decisions."""
-        if len(self._verdicts) > self.ORDINARY:
+        if len(self._verdicts) > self.ORDINARY or self.nbytes > self.ORDINARY_BYTES:
             self._start_over()
 
     def _start_over(self) -> None:

@@ -252,8 +252,9 @@ class TestManyResources:
         ]
         assert len(inside(h.core).judge._verdicts._verdicts) <= 7
 
-    def test_reasons_of_pods_that_are_gone_are_forgotten_after_a_while(self, monkeypatch):
-        monkeypatch.setattr(VerdictTable, "ORDINARY", 5)
+    @pytest.mark.parametrize("bound", ["ORDINARY", "ORDINARY_BYTES"], ids=["many", "long ones"])
+    def test_reasons_of_pods_that_are_gone_are_forgotten_after_a_while(self, monkeypatch, bound):
+        monkeypatch.setattr(VerdictTable, bound, 5)
         h = Harness()
         h.node(make_node("n1").obj())
         pods = [make_pod(f"p{i}").request(**{f"example.com__r{i}": "1"}) for i in range(20)]
