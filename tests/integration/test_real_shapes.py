@@ -80,8 +80,8 @@ class Owner:
     """A controller, and what its pods differ in.
 
     `labels` are those in which they differ: they share all the same, unless a selector asks for
-    one. `splits` is the field of the spec that has to split them; `are_kin` if what is kept of one
-    serves the others.
+    one. `splits` is the field of the spec that has to split them; what other plugins than those that
+    ask for it say of one serves the others: they are of one partial shape.
     """
 
     api: str
@@ -89,7 +89,6 @@ class Owner:
     kind: str
     labels: frozenset[str] = frozenset()
     splits: str = ""
-    are_kin: bool = True
 
 
 _OF_SET = frozenset({"apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name"})
@@ -110,9 +109,7 @@ OWNERS = {
     ),
     "statefulset": Owner("apps/v1", "statefulsets", "StatefulSet", _OF_SET),
     # Each has a claim of its own. Which nodes can have a claim's volume is that claim's alone.
-    "statefulset-claims": Owner(
-        "apps/v1", "statefulsets", "StatefulSet", _OF_SET, "volumes", are_kin=False
-    ),
+    "statefulset-claims": Owner("apps/v1", "statefulsets", "StatefulSet", _OF_SET, "volumes"),
     # Each is for one node, which it names.
     "daemonset": Owner("apps/v1", "daemonsets", "DaemonSet", splits="affinity"),
     # Each run has a Job of its own.
@@ -247,7 +244,7 @@ class TestPodsOfOneOwner:
         if owner.splits:
             assert len({shape_of(pod).spec for pod in pods}) == len(pods)
             assert len({without(pod, owner.splits).spec for pod in pods}) == 1
-            assert (len({shape_of(pod).partial for pod in pods}) == 1) is owner.are_kin
+            assert len({shape_of(pod).partial for pod in pods}) == 1
         else:
             assert len({shape_of(pod).spec for pod in pods}) == 1
 
