@@ -80,8 +80,8 @@ class Owner:
     """A controller, and what its pods differ in.
 
     `labels` are those in which they differ: they share all the same, unless a selector asks for
-    one. `splits` is the field of the spec that has to split them; what plugins that do not ask for it
-    say of one serves the others all the same: they are of one partial shape.
+    one. `splits` is the field of the spec that has to split them; what plugins that do not ask for
+    it say of one serves the others all the same: they are of one partial shape.
     """
 
     api: str
