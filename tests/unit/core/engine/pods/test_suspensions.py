@@ -206,7 +206,7 @@ class TestMeanwhile:
         assert ask(h).name == "v"
         h.tell(RequestResult(h.now, evict.uid, evict.attempt, evict.request, done=True))
         h.schedule()
-        # Its deletion was agreed to and no watch has shown it: that is waited for, as of any victim.
+        # Its deletion was agreed to and no watch has shown it: that is waited for, as ever.
         assert inside(h.core).evictions.is_under_way(evict.uid)
         h.drop_pod(extended("v").obj())
         assert [b.name for b in h.binds()] == ["p"]
